@@ -1,0 +1,26 @@
+"""What a judge is shown of a capture: its text and its screenshots, loaded and hash-checked."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from cache.capture import Capture
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Evidence:
+    """The readable side of one capture that is evidence.
+
+    ``text`` is the page's visible text, ``links`` its (text, target) pairs, ``screenshots`` 0..n JPEG
+    bytes, ``digests`` the SHA-256 (hex) of everything in it, in that order.
+    """
+
+    capture: Capture
+    text: str
+    links: tuple[tuple[str, str], ...] = ()
+    screenshots: tuple[bytes, ...] = ()
+    digests: tuple[str, ...] = ()
+
+    @property
+    def page_id(self) -> str:
+        return self.capture.id

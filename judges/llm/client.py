@@ -1,0 +1,56 @@
+"""The one question every judge model is asked through: a request in, a reply out, or an error.
+
+Defined here by its consumers (extractor and verifier); the adapters beside this file implement it.
+Nothing in this module may import a provider's SDK.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Literal, Protocol, TypeAlias
+
+from pydantic import BaseModel
+
+from rubrics.verdict import Usage
+
+Message: TypeAlias = Mapping[str, Any]
+"""One chat message in the OpenAI shape: role and content (a str or a list of text/image_url parts)."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LLMRequest:
+    """Everything that decides a reply.
+
+    ``parts`` holds the labelled plain texts the messages were rendered from (task, answer, page, claim,
+    instruction ...): a judge without a model, such as ``lexical``, reads those instead of the prose.
+    ``vote`` is the index of this vote: equal requests with different votes are different requests.
+    """
+
+    model: str
+    messages: tuple[Message, ...]
+    schema: type[BaseModel] | None = None
+    purpose: Literal["verify", "extract", "free"] = "free"
+    prompt: str | None = None
+    vote: int = 0
+    parts: Mapping[str, str] = field(default_factory=dict)
+    params: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LLMReply:
+    """A usable reply: ``parsed`` is an instance of the request's schema, or None where it had none."""
+
+    text: str
+    parsed: BaseModel | None
+    model: str
+    usage: Usage
+    cached: bool = False
+
+
+class LLMClient(Protocol):
+    """Something that answers an LLMRequest. Raises only errors of ``judges.errors``."""
+
+    async def complete(self, request: LLMRequest) -> LLMReply: ...
+
+    async def aclose(self) -> None: ...
