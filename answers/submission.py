@@ -1,16 +1,22 @@
-"""What an owner sends: one agent's answers to one task. Checked values; reading them in is elsewhere."""
+"""What an owner sends: one agent's answers to one task. Values, and the rules they have to keep."""
 
 from __future__ import annotations
 
 import hashlib
+import json
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
+
+from answers.citations import unique_urls
+from answers.errors import InvalidSubmission, Problem, ProblemCode
 
 NAME_PATTERN = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
 MAX_ANSWER_BYTES = 1024 * 1024
 MAX_UNIQUE_URLS = 200
+MAX_LABEL_CHARS = 200
+MAX_METADATA_BYTES = 64 * 1024
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -35,3 +41,132 @@ class Submission:
     model: str | None = None
     run: str | None = None
     metadata: Mapping[str, Any] = field(default_factory=dict)
+
+
+def checked_submission(
+    *,
+    agent: str,
+    task_id: str,
+    answers: Sequence[tuple[str, str]],
+    model: str | None = None,
+    run: str | None = None,
+    metadata: Mapping[str, Any] | None = None,
+) -> Submission:
+    """A submission from raw fields; ``answers`` are (name, text) pairs, names with or without ``.md``.
+
+    Takes up to some 0.1 s per MiB of text, so an event loop hands it to a thread.
+
+    Raises:
+        InvalidSubmission: with a problem for every field that breaks a rule.
+    """
+    problems = [*name_problems(agent, "agent"), *name_problems(task_id, "task_id")]
+    if run is not None:
+        problems += name_problems(run, "run")
+    if model is not None:
+        problems += _label_problems(model, "model")
+    if not answers:
+        problems.append(Problem(path="answers", message="holds no answer", code=ProblemCode.EMPTY))
+    taken: set[str] = set()
+    for number, (name, text) in enumerate(answers):
+        problems += answer_name_problems(name, f"answers.{number}.name")
+        if with_suffix(name) in taken:
+            message = f"another answer is already called {with_suffix(name)!r}"
+            problems.append(Problem(path=f"answers.{number}.name", message=message, code=ProblemCode.DUPLICATE))
+        taken.add(with_suffix(name))
+        problems += text_problems(text, f"answers.{number}.text")
+    problems += _metadata_problems(metadata or {})
+    if problems:
+        raise InvalidSubmission(problems)
+    return Submission(
+        agent=agent,
+        task_id=task_id,
+        answers=tuple(Answer(name=with_suffix(name), text=text) for name, text in answers),
+        model=model,
+        run=run,
+        metadata=dict(metadata or {}),
+    )
+
+
+def with_suffix(name: str) -> str:
+    """An answer's name as judge scripts see it, with exactly one ``.md`` at its end.
+
+    >>> with_suffix("answer_1"), with_suffix("answer_1.md")
+    ('answer_1.md', 'answer_1.md')
+    """
+    return f"{name.removesuffix('.md')}.md"
+
+
+def name_problems(name: str, path: str) -> Iterator[Problem]:
+    """What is wrong with the name of an agent, a task or a run."""
+    if not NAME_PATTERN.fullmatch(name) or ".." in name:
+        message = f"must be 1 to 100 characters of {NAME_PATTERN.pattern} without '..'"
+        yield Problem(path=path, message=message, code=ProblemCode.BAD_NAME)
+
+
+def answer_name_problems(name: str, path: str) -> Iterator[Problem]:
+    """What is wrong with the name of an answer; its ``.md`` does not count."""
+    return name_problems(name.removesuffix(".md"), path)
+
+
+def decode_text(data: bytes, path: str) -> str:
+    """The text of an answer's bytes.
+
+    Raises:
+        InvalidSubmission: the bytes are not UTF-8.
+    """
+    try:
+        return data.decode("utf-8")
+    except UnicodeDecodeError as error:
+        message = f"is not UTF-8 (byte {error.start})"
+        raise InvalidSubmission([Problem(path=path, message=message, code=ProblemCode.NOT_TEXT)]) from error
+
+
+def text_problems(text: str, path: str) -> Iterator[Problem]:
+    """What is wrong with the text of an answer; at most one problem."""
+    unstorable = _unstorable(text)
+    if unstorable:
+        yield Problem(path=path, message=unstorable, code=ProblemCode.NOT_TEXT)
+        return
+    size = len(text.encode("utf-8"))
+    if not text.strip():
+        yield Problem(path=path, message="is empty", code=ProblemCode.EMPTY)
+    elif size > MAX_ANSWER_BYTES:
+        message = f"has {size} bytes, more than {MAX_ANSWER_BYTES}"
+        yield Problem(path=path, message=message, code=ProblemCode.TOO_LARGE)
+    elif (count := len(unique_urls(text))) > MAX_UNIQUE_URLS:
+        message = f"cites {count} different URLs, more than {MAX_UNIQUE_URLS}"
+        yield Problem(path=path, message=message, code=ProblemCode.TOO_MANY)
+
+
+_SURROGATE = re.compile("[\ud800-\udfff]")
+
+
+def _unstorable(text: str) -> str | None:
+    """Why neither UTF-8 nor the database can hold this text, or None."""
+    if "\0" in text:
+        return "contains a NUL character"
+    if _SURROGATE.search(text):
+        return "contains half a surrogate pair, which is not UTF-8"
+    return None
+
+
+def _label_problems(label: str, path: str) -> Iterator[Problem]:
+    if not label.strip() or len(label) > MAX_LABEL_CHARS or not label.isprintable():
+        message = f"must be 1 to {MAX_LABEL_CHARS} printable characters"
+        yield Problem(path=path, message=message, code=ProblemCode.BAD_NAME)
+
+
+def _metadata_problems(metadata: Mapping[str, Any]) -> Iterator[Problem]:
+    try:
+        written = json.dumps(metadata, allow_nan=False, ensure_ascii=False)
+    except (TypeError, ValueError, RecursionError) as error:
+        yield Problem(path="metadata", message=f"is not JSON: {error}", code=ProblemCode.NOT_JSON)
+        return
+    # JSON writes NUL as an escape, so the text alone does not show it; an escaped backslash before it would.
+    unescaped = re.sub(r"\\\\", "", written)
+    unstorable = _unstorable(unescaped.replace("\\u0000", "\0"))
+    if unstorable:
+        yield Problem(path="metadata", message=unstorable, code=ProblemCode.NOT_TEXT)
+    elif len(written.encode("utf-8")) > MAX_METADATA_BYTES:
+        message = f"is longer than {MAX_METADATA_BYTES} bytes as JSON"
+        yield Problem(path="metadata", message=message, code=ProblemCode.TOO_LARGE)

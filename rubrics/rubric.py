@@ -1,0 +1,118 @@
+"""A task's rubric: one tree of nodes with the rules that keep it sound while it grows."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+
+from rubrics.errors import InvalidNode, UnknownNode
+from rubrics.node import RubricNode, Strategy
+from rubrics.tree import TreeStatistics, leaves_below, statistics, walk
+
+ROOT_ID = "root"
+
+
+class Rubric:
+    """The weighted tree of one task, filled from the top.
+
+    Nodes must enter through ``add``: it keeps ids unique and a critical parent all critical.
+    """
+
+    def __init__(self, task_id: str, desc: str, strategy: Strategy = Strategy.PARALLEL) -> None:
+        self.task_id = task_id
+        self.root = RubricNode(id=ROOT_ID, desc=desc, strategy=strategy)
+        self._nodes: dict[str, RubricNode] = {ROOT_ID: self.root}
+        self._parents: dict[str, RubricNode] = {}
+
+    def add(self, parent: RubricNode, node: RubricNode) -> RubricNode:
+        """Hang ``node`` below ``parent`` and return it.
+
+        Raises:
+            InvalidNode: the id is empty or taken; the weight is not finite and above zero; the parent is
+                a leaf with a claim or check, or critical while the node is not; the node has both a claim
+                and a check, or children already; it requires a node it would lie in.
+            UnknownNode: ``parent``, or a node named in ``requires``, is not in this rubric.
+        """
+        self._check_member(parent)
+        if not node.id or node.id in self._nodes:
+            raise InvalidNode(f"node id {node.id!r} is {'taken' if node.id else 'empty'}")
+        _check_values(node)
+        if parent.claim is not None or parent.check is not None:
+            raise InvalidNode(f"node {node.id!r}: its parent {parent.id!r} is a leaf with a claim or a check")
+        if parent.critical and not node.critical:
+            raise InvalidNode(f"node {node.id!r}: its parent {parent.id!r} is critical, so it must be critical too")
+        self._check_requires(node, [*self.path_to(parent), node], node.requires)
+        parent.children.append(node)
+        self._nodes[node.id] = node
+        self._parents[node.id] = parent
+        return node
+
+    def require(self, node: RubricNode, *ids: str) -> None:
+        """Name further nodes that must not have failed before ``node`` is judged.
+
+        Raises:
+            InvalidNode: an id names the node itself, a node it lies in or one below it.
+            UnknownNode: ``node`` or an id is not in this rubric.
+        """
+        self._check_requires(node, self.path_to(node), ids)
+        node.requires += ids
+
+    def find(self, node_id: str) -> RubricNode:
+        """The node with this id.
+
+        Raises:
+            UnknownNode: there is none.
+        """
+        if node_id not in self._nodes:
+            raise UnknownNode(f"no node {node_id!r} in the rubric of {self.task_id!r}")
+        return self._nodes[node_id]
+
+    def __contains__(self, node_id: str) -> bool:
+        return node_id in self._nodes
+
+    def walk(self) -> Iterator[RubricNode]:
+        """All nodes, parents before children."""
+        return walk(self.root)
+
+    def leaves(self) -> Iterator[RubricNode]:
+        """All nodes without children, from left to right."""
+        return leaves_below(self.root)
+
+    def path_to(self, node: RubricNode) -> list[RubricNode]:
+        """The nodes from the root down to ``node``.
+
+        Raises:
+            UnknownNode: the node is not in this rubric.
+        """
+        self._check_member(node)
+        path = [node]
+        while (above := self._parents.get(path[-1].id)) is not None:
+            path.append(above)
+        return path[::-1]
+
+    def required_by(self, node: RubricNode) -> list[RubricNode]:
+        """The nodes that ``node`` and the groups around it name in ``requires``, its own first."""
+        return [self.find(node_id) for each in reversed(self.path_to(node)) for node_id in each.requires]
+
+    def statistics(self) -> TreeStatistics:
+        """Depth and counts; a lone root has depth 0, one node and one leaf."""
+        return statistics(self.root)
+
+    def _check_member(self, node: RubricNode) -> None:
+        if self._nodes.get(node.id) is not node:
+            raise UnknownNode(f"node {node.id!r} is not in the rubric of {self.task_id!r}")
+
+    def _check_requires(self, node: RubricNode, path: list[RubricNode], ids: tuple[str, ...]) -> None:
+        for node_id in ids:
+            required = self.find(node_id)
+            if required in path or node in self.path_to(required):
+                raise InvalidNode(f"node {node.id!r} requires {node_id!r}, and one of the two contains the other")
+
+
+def _check_values(node: RubricNode) -> None:
+    if not (math.isfinite(node.weight) and node.weight > 0):
+        raise InvalidNode(f"node {node.id!r}: weight {node.weight!r} is not a finite number above zero")
+    if node.claim is not None and node.check is not None:
+        raise InvalidNode(f"node {node.id!r}: a leaf has a claim or a check, not both")
+    if node.children:
+        raise InvalidNode(f"node {node.id!r} already has children: add it first, then each of them")

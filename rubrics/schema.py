@@ -1,0 +1,182 @@
+"""A rubric as JSON, out and in.
+
+The tree has the public toolkit's shape and field order (id, desc, critical, score, status, strategy,
+children) with our fields behind it. Scores and statuses in a document are derived: they are written
+for readers and computed anew when a document is read back. Fields change only together with
+``SCHEMA_VERSION``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict
+from typing import Any, Literal
+
+from pydantic import BaseModel, ConfigDict, ValidationError
+
+from rubrics.errors import RubricError, SchemaError
+from rubrics.node import RubricNode, Status, Strategy
+from rubrics.rubric import ROOT_ID, Rubric
+from rubrics.scoring import Settled, compatible, settle
+from rubrics.verdict import Claim, Outcome, Quote, Reason, Usage, Verdict, Vote
+
+SCHEMA_VERSION = 1
+
+
+def rubric_json(rubric: Rubric) -> dict[str, Any]:
+    """The whole rubric with its verdicts, as a JSON-ready document."""
+    return {"schema_version": SCHEMA_VERSION, "task_id": rubric.task_id, "tree": tree_json(rubric)}
+
+
+def tree_json(rubric: Rubric) -> dict[str, Any]:
+    """The tree with compatible scores and statuses, and what is known of each leaf."""
+    settled = settle(rubric.root, lambda leaf: compatible(leaf.verdict))
+    return _node_json(rubric.root, settled)
+
+
+def _node_json(node: RubricNode, settled: Mapping[int, Settled]) -> dict[str, Any]:
+    score, status = settled[id(node)]
+    fields: dict[str, Any] = {
+        "id": node.id,
+        "desc": node.desc,
+        "critical": node.critical,
+        "score": score,
+        "status": status.value,
+        "strategy": node.strategy.value,
+        "children": [_node_json(child, settled) for child in node.children],
+        "weight": node.weight,
+        "requires": list(node.requires),
+    }
+    if not node.children:
+        fields |= {"check": node.check, **leaf_json(node.claim, node.verdict)}
+    return fields
+
+
+def leaf_json(claim: Claim | None, verdict: Verdict | None) -> dict[str, Any]:
+    """What a leaf adds to its tree node: what was asked and everything behind the outcome.
+
+    ``sources`` is null for a claim about the answer alone and for a leaf decided by code.
+    """
+    said = verdict or Verdict(outcome=Outcome.UNDECIDED)
+    return {
+        "outcome": said.outcome.value,
+        "reason": said.reason and said.reason.value,
+        "reasoning": said.reasoning,
+        "sources": None if claim is None or claim.sources is None else list(claim.sources),
+        "votes": [{**asdict(vote), "fault": vote.fault and vote.fault.value} for vote in said.votes],
+        "quotes": [asdict(quote) for quote in said.quotes],
+        "blocked_by": said.blocked_by,
+        "claim": claim and claim.text,
+        "instruction": claim and claim.instruction,
+        "evidence": list(said.evidence),
+        "prompt": said.prompt,
+        "model": said.model,
+        "usage": asdict(said.usage),
+        "grounded": said.grounded,
+    }
+
+
+class _Document(BaseModel):
+    """Unknown fields are refused: a misspelt ``critical`` would silently change the score."""
+
+    model_config = ConfigDict(extra="forbid", allow_inf_nan=False)
+
+
+class _NodeDocument(_Document):
+    """One node as written; the fields of a leaf keep their defaults on a group."""
+
+    id: str
+    desc: str
+    critical: bool
+    score: float
+    status: Status
+    strategy: Strategy
+    children: list[_NodeDocument]
+    weight: float
+    requires: tuple[str, ...]
+    check: bool | None = None
+    outcome: Outcome = Outcome.UNDECIDED
+    reason: Reason | None = None
+    reasoning: str = ""
+    sources: tuple[str, ...] | None = None
+    votes: tuple[Vote, ...] = ()
+    quotes: tuple[Quote, ...] = ()
+    blocked_by: str | None = None
+    claim: str | None = None
+    instruction: str | None = None
+    evidence: tuple[str, ...] = ()
+    prompt: str | None = None
+    model: str | None = None
+    usage: Usage = Usage()
+    grounded: bool | None = None
+
+    def to_node(self) -> RubricNode:
+        """The node alone: its children and ``requires`` are hung on by the reader."""
+        return RubricNode(
+            id=self.id,
+            desc=self.desc,
+            critical=self.critical,
+            weight=self.weight,
+            strategy=self.strategy,
+            claim=None
+            if self.claim is None
+            else Claim(text=self.claim, sources=self.sources, instruction=self.instruction),
+            check=self.check,
+            verdict=self._verdict(),
+        )
+
+    def _verdict(self) -> Verdict | None:
+        verdict = Verdict(
+            outcome=self.outcome,
+            reason=self.reason,
+            reasoning=self.reasoning,
+            votes=self.votes,
+            quotes=self.quotes,
+            evidence=self.evidence,
+            prompt=self.prompt,
+            model=self.model,
+            usage=self.usage,
+            blocked_by=self.blocked_by,
+            grounded=self.grounded,
+        )
+        return None if verdict == Verdict(outcome=Outcome.UNDECIDED) else verdict
+
+
+class _RubricDocument(_Document):
+    schema_version: Literal[1]
+    task_id: str
+    tree: _NodeDocument
+
+
+def rubric_from_json(document: object) -> Rubric:
+    """Read back what ``rubric_json`` wrote.
+
+    Raises:
+        SchemaError: the document has another version or shape, or its tree breaks a rule of ``Rubric``.
+    """
+    try:
+        read = _RubricDocument.model_validate(document)
+    except ValidationError as error:
+        first = error.errors()[0]
+        raise SchemaError(".".join(str(part) for part in first["loc"]), first["msg"]) from error
+    top = read.tree
+    if top.id != ROOT_ID or top.critical or top.weight != 1.0:
+        raise SchemaError("tree", f"the root must have the id {ROOT_ID!r}, weight 1 and not be critical")
+    rubric = Rubric(read.task_id, top.desc, top.strategy)
+    rubric.root.verdict = top.to_node().verdict
+    try:
+        _fill(rubric, rubric.root, top.children)
+        for each in _flat(top):
+            rubric.require(rubric.find(each.id), *each.requires)
+    except RubricError as error:
+        raise SchemaError("tree", str(error)) from error
+    return rubric
+
+
+def _fill(rubric: Rubric, parent: RubricNode, documents: list[_NodeDocument]) -> None:
+    for document in documents:
+        _fill(rubric, rubric.add(parent, document.to_node()), document.children)
+
+
+def _flat(document: _NodeDocument) -> list[_NodeDocument]:
+    return [document, *(each for child in document.children for each in _flat(child))]

@@ -1,0 +1,266 @@
+from __future__ import annotations
+
+from time import perf_counter
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from answers.citations import Citation, CitationKind, citations, unique_urls
+from answers.url_scan import MAX_URL_CHARS
+
+A = "https://a.example/x"
+B = "https://b.example/y"
+
+URLS = {
+    # markdown links
+    "[label](https://a.example/x)": [A],
+    "[label](https://a.example/x).": [A],
+    '[label](https://a.example/x "A title")': [A],
+    "[label](https://a.example/x 'A title')": [A],
+    "[label](https://a.example/x\n(A title))": [A],
+    "[label](<https://a.example/x>)": [A],
+    "[label](<https://a.example/x y>)": ["https://a.example/x y"],
+    "[label]( https://a.example/x )": [A],
+    "[label](https://a.example/Foo_(bar))": ["https://a.example/Foo_(bar)"],
+    "[label](https://a.example/(a(b)c))": ["https://a.example/(a(b)c)"],
+    r"[label](https://a.example/Foo_\(bar\))": ["https://a.example/Foo_(bar)"],
+    "[label](https://a.example/x.)": ["https://a.example/x."],
+    "[label](https://a.example/x*)": ["https://a.example/x*"],
+    "[label](https://a.example/x,y;z)": ["https://a.example/x,y;z"],
+    "[](https://a.example/x)": [A],
+    "[one](https://a.example/x)[two](https://b.example/y)": [A, B],
+    "[a [nested] label](https://a.example/x)": [A],
+    "![image](https://a.example/x)": [A],
+    "[![badge](https://a.example/x)](https://b.example/y)": [A, B],
+    "[https://a.example/x](https://a.example/x)": [A],
+    "[a.example/x, see https://a.exam…](https://a.example/x)": [A],
+    "[label](www.a.example/x)": ["https://www.a.example/x"],
+    "[label](https://a.example/x, and more": [A],
+    "[label](/relative/path) and [mail](mailto:me@a.example)": [],
+    "**[label](https://a.example/x)**": [A],
+    # bare
+    "https://a.example/x": [A],
+    "See https://a.example/x.": [A],
+    "See https://a.example/x, or https://b.example/y!": [A, B],
+    "https://a.example/x?": [A],
+    "https://a.example/x...": [A],
+    "https://a.example/x…": [A],
+    "https://a.example/x:": [A],
+    "https://a.example/x?q=1&r=2#top": ["https://a.example/x?q=1&r=2#top"],
+    "https://a.example/x?q=1&amp;r=2": ["https://a.example/x?q=1&r=2"],
+    "https://a.example/x&gt;.": [A],
+    "https://a.example/x,y": ["https://a.example/x,y"],
+    "https://a.example/x,https://b.example/y": [A, B],
+    "https://a.example/x;https://b.example/y;": [A, B],
+    "https://a.example/": ["https://a.example/"],
+    "https://a.example": ["https://a.example"],
+    "HTTPS://A.Example/X": ["HTTPS://A.Example/X"],
+    "http://localhost:8000/x": ["http://localhost:8000/x"],
+    "http://127.0.0.1:8000/x": ["http://127.0.0.1:8000/x"],
+    "http://[2001:db8::1]:80/x": ["http://[2001:db8::1]:80/x"],
+    "http://user:word@a.example/x": ["http://user:word@a.example/x"],
+    "https://a.example/@name": ["https://a.example/@name"],
+    "https://a.example/a%20b%2Fc": ["https://a.example/a%20b%2Fc"],
+    "https://a.example/~me/": ["https://a.example/~me/"],
+    "https://archive.example/2020/https://a.example/x": ["https://archive.example/2020/https://a.example/x"],
+    # emphasis, quotes, code
+    "**https://a.example/x**": [A],
+    "_https://a.example/x_": [A],
+    "~~https://a.example/x~~": [A],
+    "**https://a.example/x**.": [A],
+    "`https://a.example/x`": [A],
+    "```\nhttps://a.example/x\n```": [A],
+    '"https://a.example/x"': [A],
+    "'https://a.example/x'": [A],
+    "['https://a.example/x','https://b.example/y']": [A, B],
+    "“https://a.example/x”": [A],
+    "«https://a.example/x»": [A],
+    "https://a.example/x's author": [A],
+    "https://a.example/L'Or": ["https://a.example/L'Or"],
+    # brackets and tables
+    "(https://a.example/x)": [A],
+    "(see https://a.example/x).": [A],
+    "(https://a.example/Foo_(bar))": ["https://a.example/Foo_(bar)"],
+    "https://a.example/Foo_(bar)": ["https://a.example/Foo_(bar)"],
+    "[https://a.example/x]": [A],
+    "{https://a.example/x}": [A],
+    "(https://a.example/x),(https://b.example/y)": [A, B],
+    "| one | https://a.example/x | https://b.example/y |": [A, B],
+    "|https://a.example/x|https://b.example/y|": [A, B],
+    "| [label](https://a.example/x)<br>https://b.example/y |": [A, B],
+    # references and footnotes
+    "[text][1]\n\n[1]: https://a.example/x": [A],
+    "[1]\n\n[1]: <https://a.example/x> 'Title'": [A],
+    "[text][One Two]\n\n> - [one  two]: https://a.example/x": [A],
+    "[text][2]\n\n[1]: https://a.example/x\n[2]: https://b.example/y": [B, A],
+    "[1] https://a.example/x": [A],
+    "[^1]\n\n[^1]: Author, *Title*, https://a.example/x.": [A],
+    "[^n]: first\n    https://a.example/x\n\n    https://b.example/y": [A, B],
+    # autolinks and HTML
+    "<https://a.example/x>": [A],
+    "<https://a.example/x.>": ["https://a.example/x."],
+    "<https://a.example/x and more": [A],
+    '<a href="https://a.example/x">label</a>': [A],
+    "<a href='https://a.example/x?q=1&amp;r=2'>": ["https://a.example/x?q=1&r=2"],
+    '<a class="k" href="https://a.example/x">https://a.example/x</a>': [A],
+    # www.
+    "www.a.example/x": ["https://www.a.example/x"],
+    "See www.a.example.": ["https://www.a.example"],
+    "me@www.a.example": [],
+    "www.": [],
+    "awww.a.example": [],
+    # escapes
+    r"https://a.example/a\_b\*c": ["https://a.example/a_b*c"],
+    r"https://a.example/x\|y": ["https://a.example/x|y"],
+    "https://a.example/x\\\nhttps://b.example/y": [A, B],
+    # other scripts
+    "https://münchen.example/straße": ["https://münchen.example/straße"],
+    "https://例え.テスト/パス": ["https://例え.テスト/パス"],
+    "https://उदाहरण.परीक्षा/": ["https://उदाहरण.परीक्षा/"],
+    "見よhttps://a.example/x。次": [A],
+    "（https://a.example/x）": [A],  # noqa: RUF001
+    # not URLs
+    "https://": [],
+    "https://... and https://": [],
+    "http:///x": [],
+    "https://{host}/x": [],
+    "ftp://a.example/x": [],
+    "no URL at all": [],
+    "": [],
+}
+
+
+@pytest.mark.parametrize(("text", "expected"), URLS.items())
+def test_the_urls_of_a_text(text: str, expected: list[str]) -> None:
+    assert list(unique_urls(text)) == expected
+
+
+def test_the_table_is_as_long_as_promised() -> None:
+    assert len(URLS) >= 60
+
+
+def only(text: str) -> Citation:
+    [found] = citations(text)
+    return found
+
+
+@pytest.mark.parametrize(
+    ("text", "kind", "label"),
+    [
+        ("[the *label*](https://a.example/x)", CitationKind.LINK, "the *label*"),
+        ("![the image](https://a.example/x)", CitationKind.IMAGE, "the image"),
+        ("](https://a.example/x)", CitationKind.LINK, ""),
+        ("[far\n\naway](https://a.example/x)", CitationKind.LINK, ""),
+        (r"\[no label](https://a.example/x)", CitationKind.LINK, ""),
+        ("<https://a.example/x>", CitationKind.AUTOLINK, ""),
+        ("https://a.example/x", CitationKind.BARE, ""),
+        ("[One]: https://a.example/x", CitationKind.DEFINITION, "One"),
+        ("[One]: <https://a.example/x>", CitationKind.DEFINITION, "One"),
+        ("[^note]: see https://a.example/x", CitationKind.FOOTNOTE, "note"),
+        ("[^note]: [label](https://a.example/x)", CitationKind.LINK, "label"),
+        ('<img src="https://a.example/x">', CitationKind.HTML, ""),
+    ],
+)
+def test_kind_and_label_say_how_a_url_is_written(text: str, kind: CitationKind, label: str) -> None:
+    found = only(text)
+    assert (found.url, found.kind, found.label) == (A, kind, label)
+
+
+def test_a_citation_knows_its_place() -> None:
+    text = r"first [label](https://a.example/a\_b), then www.b.example."
+    assert [text[each.start : each.end] for each in citations(text)] == [r"https://a.example/a\_b", "www.b.example"]
+
+
+def test_a_reference_stands_where_it_is_made_and_its_definition_too() -> None:
+    text = "As [they say][s], and [S].\n\n[s]: https://a.example/x\n[S]: https://b.example/y\n"
+    assert [(each.kind.value, each.url, text[each.start : each.end]) for each in citations(text)] == [
+        ("reference", A, "[they say][s]"),
+        ("reference", A, "[S]"),
+        ("definition", A, A),
+        ("definition", B, B),
+    ]
+
+
+def test_footnotes_end_where_the_text_goes_on() -> None:
+    text = "[^1]: https://a.example/1\nhttps://a.example/2\n[^2]: https://a.example/3"
+    assert [(each.kind.value, each.label) for each in citations(text)] == [
+        ("footnote", "1"),
+        ("bare", ""),
+        ("footnote", "2"),
+    ]
+
+
+def test_a_label_is_cut_to_a_bounded_length() -> None:
+    assert only(f"[{'a' * 1000}](https://a.example/x)").label == "a" * 300
+
+
+def test_a_url_beyond_the_limit_is_not_a_citation() -> None:
+    start = "https://a.example/"
+    longest = start + "x" * (MAX_URL_CHARS - len(start))
+    for form in ("{}", "[label]({})", "<{}>", '<a href="{}">'):
+        assert unique_urls(form.format(longest)) == (longest,)
+        assert unique_urls(form.format(longest + "x") + " " + A) == (A,)
+
+
+def test_repeated_urls_are_one_in_the_order_of_the_first() -> None:
+    assert unique_urls(f"{B} {A} {B} {A}") == (B, A)
+
+
+PIECES = [
+    "[",
+    "]",
+    "(",
+    ")",
+    "](",
+    "<",
+    ">",
+    "\\",
+    "'",
+    '"',
+    ",",
+    ";",
+    "\n",
+    " ",
+    "!",
+    ":",
+    "^",
+    "|",
+    "x",
+    "é",
+    "[1]: ",
+]
+PIECES += ["https://a.example/", "http://", "www.b.example", "&amp;", "**", "href="]
+
+
+@settings(max_examples=150, deadline=None)
+@given(st.lists(st.sampled_from(PIECES), max_size=40).map("".join))
+def test_any_text_gives_ordered_places_that_hold_urls(text: str) -> None:
+    found = citations(text)
+    assert [each.start for each in found] == sorted(each.start for each in found)
+    for each in found:
+        assert 0 <= each.start < each.end <= len(text)
+        assert each.url.lower().startswith(("http://", "https://"))
+        assert "\n" not in each.url
+
+
+HOSTILE = [
+    "[", "(", "](", "[](", "\\[", "[x][y]", "[a\n", "\n ", "https://", "<http://a", "](http://a\"", "href=\"http://a ",
+    "[http://a](", "http://a,", "[a]: http://a\n", "[^1]: ",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("piece", HOSTILE)
+def test_hostile_text_takes_time_in_proportion_to_its_length(piece: str) -> None:
+    """Some 0.1 s when it does, many seconds when it does not; the bound leaves room for a busy machine."""
+    text = f"https://a.example/{piece * (200_000 // len(piece))}"
+    started = perf_counter()
+    citations(text)
+    assert perf_counter() - started < 1.5
+
+
+def test_brackets_alone_are_read_at_once() -> None:
+    for piece in "[(":
+        started = perf_counter()
+        assert citations(piece * 200_000) == ()
+        assert perf_counter() - started < 0.2

@@ -1,0 +1,15 @@
+from __future__ import annotations
+
+import doctest
+from types import ModuleType
+
+import pytest
+
+from answers import submission, url_scan
+
+
+@pytest.mark.parametrize("module", [submission, url_scan])
+def test_examples_in_the_documentation_are_right(module: ModuleType) -> None:
+    outcome = doctest.testmod(module)
+    assert outcome.attempted > 0
+    assert outcome.failed == 0

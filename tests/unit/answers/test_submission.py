@@ -1,0 +1,180 @@
+from __future__ import annotations
+
+import hashlib
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from answers.errors import InvalidSubmission, ProblemCode
+from answers.submission import (
+    MAX_ANSWER_BYTES,
+    MAX_METADATA_BYTES,
+    MAX_UNIQUE_URLS,
+    NAME_PATTERN,
+    Answer,
+    Submission,
+    checked_submission,
+    decode_text,
+    with_suffix,
+)
+
+
+def make(**changes: Any) -> Submission:
+    fields: dict[str, Any] = {"agent": "demo", "task_id": "lineage", "answers": [("answer_1", "Some text.")]}
+    return checked_submission(**{**fields, **changes})
+
+
+def refused(**changes: Any) -> list[tuple[str, ProblemCode]]:
+    with pytest.raises(InvalidSubmission) as caught:
+        make(**changes)
+    assert all(problem.message for problem in caught.value.problems)
+    return [(problem.path, problem.code) for problem in caught.value.problems]
+
+
+def test_a_sound_submission_is_kept_as_it_is() -> None:
+    made = make(model="openai/o4-mini", run="2024-05", metadata={"seed": [1, None, {"é": 0.5}]})
+    assert made == Submission(
+        agent="demo",
+        task_id="lineage",
+        answers=(Answer(name="answer_1.md", text="Some text."),),
+        model="openai/o4-mini",
+        run="2024-05",
+        metadata={"seed": [1, None, {"é": 0.5}]},
+    )
+
+
+@pytest.mark.parametrize("name", ["answer_1", "answer_1.md"])
+def test_an_answer_is_called_by_its_name_with_md(name: str) -> None:
+    assert make(answers=[(name, "text")]).answers[0].name == "answer_1.md"
+    assert with_suffix(name) == "answer_1.md"
+
+
+def test_an_answer_is_identified_by_the_hash_of_its_text() -> None:
+    assert Answer(name="a.md", text="é").sha256 == hashlib.sha256("é".encode()).hexdigest()
+
+
+@pytest.mark.parametrize("name", ["a", "A" * 100, "9", "a.b-c_d", "a.", "CON"])
+def test_names_of_the_pattern_are_taken(name: str) -> None:
+    made = make(agent=name, task_id=name, run=name, answers=[(name, "text")])
+    assert (made.agent, made.task_id, made.run, made.answers[0].name) == (name, name, name, f"{name}.md")
+
+
+BAD_NAMES = ["", "A" * 101, ".a", "-a", "_a", "a..b", "../a", "a/b", "a\\b", "a b", "a\0", "a\n", "é", "%2e%2e", "~"]
+
+
+@pytest.mark.parametrize("name", BAD_NAMES)
+def test_any_other_name_is_refused_with_its_field(name: str) -> None:
+    assert refused(agent=name) == [("agent", ProblemCode.BAD_NAME)]
+    assert refused(task_id=name) == [("task_id", ProblemCode.BAD_NAME)]
+    assert refused(run=name) == [("run", ProblemCode.BAD_NAME)]
+    assert refused(answers=[("a", "text"), (name, "text")]) == [("answers.1.name", ProblemCode.BAD_NAME)]
+
+
+def test_an_answer_called_nothing_but_md_is_refused() -> None:
+    assert refused(answers=[(".md", "text")]) == [("answers.0.name", ProblemCode.BAD_NAME)]
+
+
+@settings(max_examples=100, deadline=None)
+@given(st.one_of(st.text(max_size=12), st.text(alphabet="./\\%2e\0aé", max_size=8)))
+def test_a_name_that_is_taken_is_one_harmless_path_component(name: str) -> None:
+    try:
+        make(agent=name)
+    except InvalidSubmission:
+        assert not NAME_PATTERN.fullmatch(name) or ".." in name
+    else:
+        assert name.isascii()
+        assert not set(name) & set("/\\\0%")
+        assert ".." not in name
+
+
+def test_two_answers_of_one_name_are_refused_also_when_one_lacks_md() -> None:
+    assert refused(answers=[("a", "x"), ("b", "x"), ("a.md", "y")]) == [("answers.2.name", ProblemCode.DUPLICATE)]
+
+
+def test_a_submission_without_answers_is_refused() -> None:
+    assert refused(answers=[]) == [("answers", ProblemCode.EMPTY)]
+
+
+@pytest.mark.parametrize(
+    ("text", "code"),
+    [
+        ("", ProblemCode.EMPTY),
+        (" \n\t", ProblemCode.EMPTY),
+        ("a\0b", ProblemCode.NOT_TEXT),
+        ("half \ud83d a pair", ProblemCode.NOT_TEXT),
+        ("a" * (MAX_ANSWER_BYTES + 1), ProblemCode.TOO_LARGE),
+        ("é" * (MAX_ANSWER_BYTES // 2 + 1), ProblemCode.TOO_LARGE),
+        ("".join(f"https://a.example/{n} " for n in range(MAX_UNIQUE_URLS + 1)), ProblemCode.TOO_MANY),
+    ],
+    ids=["empty", "blank", "nul", "surrogate", "bytes", "encoded bytes", "urls"],
+)
+def test_a_text_that_breaks_a_rule_is_refused_with_its_field(text: str, code: ProblemCode) -> None:
+    assert refused(answers=[("a", "text"), ("b", text)]) == [("answers.1.text", code)]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "a" * MAX_ANSWER_BYTES,
+        "".join(f"https://a.example/{n} " for n in range(MAX_UNIQUE_URLS)) * 2,
+        "\ufeffwith a mark before it \U0001f600",
+    ],
+    ids=["bytes", "urls", "signs"],
+)
+def test_a_text_at_the_limit_is_taken(text: str) -> None:
+    assert make(answers=[("a", text)]).answers[0].text == text
+
+
+def test_every_problem_is_named_at_once() -> None:
+    assert refused(agent="", task_id="..", model="", answers=[("a", ""), ("a", "x")]) == [
+        ("agent", ProblemCode.BAD_NAME),
+        ("task_id", ProblemCode.BAD_NAME),
+        ("model", ProblemCode.BAD_NAME),
+        ("answers.0.text", ProblemCode.EMPTY),
+        ("answers.1.name", ProblemCode.DUPLICATE),
+    ]
+
+
+@pytest.mark.parametrize("model", ["", " ", "a\0", "a\nb", "m" * 201])
+def test_a_model_that_is_no_label_is_refused(model: str) -> None:
+    assert refused(model=model) == [("model", ProblemCode.BAD_NAME)]
+
+
+def nested(depth: int) -> dict[str, Any]:
+    inner: dict[str, Any] = {}
+    for _ in range(depth):
+        inner = {"a": inner}
+    return inner
+
+
+@pytest.mark.parametrize(
+    ("metadata", "code"),
+    [
+        ({"a": float("nan")}, ProblemCode.NOT_JSON),
+        ({"a": object()}, ProblemCode.NOT_JSON),
+        (nested(100_000), ProblemCode.NOT_JSON),
+        ({"a": ["\0"]}, ProblemCode.NOT_TEXT),
+        ({"a\0": 1}, ProblemCode.NOT_TEXT),
+        ({"a": "\\\0"}, ProblemCode.NOT_TEXT),
+        ({"a": "\ud83d"}, ProblemCode.NOT_TEXT),
+        ({"a": "x" * MAX_METADATA_BYTES}, ProblemCode.TOO_LARGE),
+    ],
+    ids=["nan", "object", "depth", "nul", "nul key", "nul after backslash", "surrogate", "bytes"],
+)
+def test_metadata_that_no_database_can_hold_is_refused(metadata: dict[str, Any], code: ProblemCode) -> None:
+    assert refused(metadata=metadata) == [("metadata", code)]
+
+
+def test_metadata_that_only_spells_an_escape_is_taken() -> None:
+    assert make(metadata={"a": "\\u0000"}).metadata == {"a": "\\u0000"}
+
+
+def test_bytes_that_are_not_utf8_are_refused_with_their_place() -> None:
+    assert decode_text("é".encode(), "text") == "é"
+    with pytest.raises(InvalidSubmission) as caught:
+        decode_text(b"abc\xff", "demo/t/a.md")
+    [problem] = caught.value.problems
+    assert (problem.path, problem.code) == ("demo/t/a.md", ProblemCode.NOT_TEXT)
+    assert "byte 3" in problem.message

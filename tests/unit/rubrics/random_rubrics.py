@@ -1,0 +1,83 @@
+"""Random rubrics for property tests."""
+
+from __future__ import annotations
+
+from hypothesis import HealthCheck, settings
+from hypothesis import strategies as st
+
+from rubrics.node import RubricNode, Strategy
+from rubrics.rubric import Rubric
+from rubrics.verdict import Claim, Outcome, Quote, Reason, Usage, Verdict, Vote
+
+# No deadline and no check of the speed of drawing: a busy machine is not a broken property.
+QUICK = settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+
+WEIGHTS = st.one_of(st.just(1.0), st.floats(min_value=0.01, max_value=100.0))
+UNIT = st.floats(min_value=0.0, max_value=1.0)
+
+
+@st.composite
+def shapes(draw: st.DrawFn, *, max_nodes: int = 10, weights: st.SearchStrategy[float] = WEIGHTS) -> Rubric:
+    """A tree without verdicts; its leaves have claims or checks."""
+    rubric = Rubric("task", "the task", draw(st.sampled_from(Strategy)))
+    open_nodes = [rubric.root]
+    for number in range(draw(st.integers(min_value=0, max_value=max_nodes))):
+        parent = draw(st.sampled_from(open_nodes))
+        node = RubricNode(
+            id=f"n{number}",
+            desc=draw(st.text(max_size=8)),
+            critical=parent.critical or draw(st.booleans()),
+            weight=draw(weights),
+            strategy=draw(st.sampled_from(Strategy)),
+        )
+        kind = draw(st.sampled_from(["group", "claim", "claim", "check"]))
+        if kind == "claim":
+            sources = draw(st.one_of(st.none(), st.lists(st.text(max_size=4), max_size=2).map(tuple)))
+            node.claim = Claim(text=draw(st.text(max_size=8)), sources=sources)
+        elif kind == "check":
+            node.check = draw(st.booleans())
+        else:
+            open_nodes.append(node)
+        rubric.add(parent, node)
+    return rubric
+
+
+VOTES = st.builds(
+    Vote,
+    result=st.one_of(st.none(), st.booleans()),
+    model=st.text(max_size=5),
+    cached=st.booleans(),
+    fault=st.one_of(st.none(), st.sampled_from(Reason)),
+)
+QUOTES = st.builds(Quote, text=st.text(max_size=5), page_id=st.text(max_size=5), start=st.integers(), end=st.integers())
+USAGES = st.builds(
+    Usage,
+    calls=st.integers(min_value=0),
+    cached_calls=st.integers(min_value=0),
+    input_tokens=st.integers(min_value=0),
+    output_tokens=st.integers(min_value=0),
+    usd=st.one_of(st.none(), UNIT),
+)
+VERDICTS = st.builds(
+    Verdict,
+    outcome=st.sampled_from([outcome for outcome in Outcome if outcome is not Outcome.UNDECIDED]),
+    reason=st.one_of(st.none(), st.sampled_from(Reason)),
+    reasoning=st.text(max_size=8),
+    votes=st.lists(VOTES, max_size=3).map(tuple),
+    quotes=st.lists(QUOTES, max_size=2).map(tuple),
+    evidence=st.lists(st.text(max_size=4), max_size=2).map(tuple),
+    prompt=st.one_of(st.none(), st.text(max_size=4)),
+    model=st.one_of(st.none(), st.text(max_size=4)),
+    usage=USAGES,
+    blocked_by=st.one_of(st.none(), st.sampled_from([f"n{number}" for number in range(6)])),
+    grounded=st.one_of(st.none(), st.booleans()),
+)
+
+
+@st.composite
+def judged(draw: st.DrawFn, *, max_nodes: int = 10) -> Rubric:
+    """A tree whose leaves have verdicts, some none at all."""
+    rubric = draw(shapes(max_nodes=max_nodes))
+    for leaf in rubric.leaves():
+        leaf.verdict = draw(st.one_of(st.none(), VERDICTS))
+    return rubric

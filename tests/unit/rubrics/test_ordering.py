@@ -1,0 +1,137 @@
+from __future__ import annotations
+
+from random import Random
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from rubrics.node import RubricNode, Strategy
+from rubrics.ordering import blocker_of, decided_by_code, wait_cycle, waits_of
+from rubrics.rubric import Rubric
+from rubrics.scoring import score
+from rubrics.tree import leaves_below
+from rubrics.verdict import Claim, Outcome, Reason, Verdict
+from tests.unit.rubrics.random_rubrics import QUICK, shapes
+
+OUTCOMES = st.sampled_from([Outcome.PASSED, Outcome.PASSED, Outcome.FAILED])
+
+
+def run(rubric: Rubric, truth: dict[str, Outcome], order: Random) -> None:
+    """Settle as a runner would: checks first, then whatever is ready, finishing in a random order."""
+    open_leaves = []
+    for leaf in rubric.leaves():
+        leaf.verdict = None
+        if not decided_by_code(leaf):
+            open_leaves.append(leaf)
+        elif leaf.check is not None:
+            leaf.verdict = Verdict(outcome=Outcome.PASSED if leaf.check else Outcome.FAILED)
+    asked: list[RubricNode] = []
+    while open_leaves or asked:
+        unsettled = {id(leaf) for leaf in (*open_leaves, *asked)}
+        ready = [leaf for leaf in open_leaves if not any(id(each) in unsettled for each in awaited(rubric, leaf))]
+        assert ready or asked, "every open leaf waits for another"
+        if ready and (not asked or order.random() < 0.5):
+            leaf = order.choice(ready)
+            open_leaves.remove(leaf)
+            blocker = blocker_of(rubric, leaf)
+            if blocker is None:
+                asked.append(leaf)
+            else:
+                leaf.verdict = Verdict(outcome=Outcome.SKIPPED, reason=Reason.GATED, blocked_by=blocker.id)
+        else:
+            leaf = asked.pop(order.randrange(len(asked)))
+            leaf.verdict = Verdict(outcome=truth[leaf.id])
+
+
+def awaited(rubric: Rubric, leaf: RubricNode) -> list[RubricNode]:
+    return [each for node in waits_of(rubric, leaf) for each in leaves_below(node)]
+
+
+@st.composite
+def with_truth(draw: st.DrawFn) -> tuple[Rubric, dict[str, Outcome]]:
+    rubric = draw(shapes())
+    return rubric, {leaf.id: draw(OUTCOMES) for leaf in rubric.leaves() if not decided_by_code(leaf)}
+
+
+@QUICK
+@given(with_truth(), st.integers(), st.integers())
+def test_the_verdicts_do_not_depend_on_what_finishes_first(
+    tree: tuple[Rubric, dict[str, Outcome]], first_seed: int, second_seed: int
+) -> None:
+    rubric, truth = tree
+    run(rubric, truth, Random(first_seed))
+    first = [leaf.verdict for leaf in rubric.leaves()]
+    run(rubric, truth, Random(second_seed))
+    assert [leaf.verdict for leaf in rubric.leaves()] == first
+
+
+@QUICK
+@given(with_truth(), st.integers())
+def test_gating_spares_questions_and_never_changes_the_score(
+    tree: tuple[Rubric, dict[str, Outcome]], seed: int
+) -> None:
+    rubric, truth = tree
+    run(rubric, truth, Random(seed))
+    gated = score(rubric)
+    for leaf in rubric.leaves():
+        if leaf.id in truth:
+            leaf.verdict = Verdict(outcome=truth[leaf.id])
+    assert score(rubric) == gated
+
+
+@QUICK
+@given(shapes())
+def test_the_order_of_a_tree_alone_never_closes_a_circle(rubric: Rubric) -> None:
+    assert wait_cycle(rubric) == ()
+
+
+def leaf(node_id: str, *, critical: bool = False, requires: tuple[str, ...] = ()) -> RubricNode:
+    return RubricNode(id=node_id, desc="", critical=critical, claim=Claim(text=node_id), requires=requires)
+
+
+def test_leaves_that_require_each_other_are_a_circle() -> None:
+    rubric = Rubric("task", "")
+    a = rubric.add(rubric.root, leaf("a"))
+    rubric.add(rubric.root, leaf("b", requires=("a",)))
+    rubric.add(rubric.root, leaf("c", requires=("b",)))
+    rubric.require(a, "c")
+    cycle = wait_cycle(rubric)
+    assert sorted(cycle) == ["a", "b", "c"]
+    following = cycle[1:] + cycle[:1]
+    assert all(
+        waits_of(rubric, rubric.find(one)) == [rubric.find(next_)] for one, next_ in zip(cycle, following, strict=True)
+    )
+
+
+def test_a_gate_that_requires_a_leaf_it_gates_is_a_circle() -> None:
+    rubric = Rubric("task", "")
+    rubric.add(rubric.root, leaf("plain"))
+    rubric.add(rubric.root, leaf("gate", critical=True, requires=("plain",)))
+    assert sorted(wait_cycle(rubric)) == ["gate", "plain"]
+
+
+def test_an_early_step_that_requires_a_later_one_is_a_circle() -> None:
+    rubric = Rubric("task", "", Strategy.SEQUENTIAL)
+    group = rubric.add(rubric.root, RubricNode(id="group", desc=""))
+    first = rubric.add(group, leaf("first"))
+    rubric.add(rubric.root, leaf("second"))
+    rubric.require(first, "second")
+    assert sorted(wait_cycle(rubric)) == ["first", "group", "second"]
+
+
+def test_a_check_waits_for_nothing_and_closes_no_circle() -> None:
+    rubric = Rubric("task", "")
+    check = rubric.add(rubric.root, RubricNode(id="check", desc="", check=True))
+    rubric.add(rubric.root, leaf("a", requires=("check",)))
+    rubric.require(check, "a")
+    assert wait_cycle(rubric) == ()
+
+
+def test_a_required_leaf_that_failed_blocks_and_is_named() -> None:
+    rubric = Rubric("task", "")
+    needed = rubric.add(rubric.root, leaf("needed"))
+    group = rubric.add(rubric.root, RubricNode(id="group", desc="", requires=("needed",)))
+    asked = rubric.add(group, leaf("asked"))
+    assert blocker_of(rubric, asked) is None
+    needed.verdict = Verdict(outcome=Outcome.NOT_JUDGED, reason=Reason.TIMEOUT)
+    assert blocker_of(rubric, asked) is needed

@@ -1,0 +1,170 @@
+from __future__ import annotations
+
+import json
+from copy import deepcopy
+from typing import Any
+
+import pytest
+from hypothesis import given
+
+from rubrics.errors import SchemaError
+from rubrics.node import RubricNode, Strategy
+from rubrics.rubric import Rubric
+from rubrics.schema import rubric_from_json, rubric_json, tree_json
+from rubrics.scoring import score, score_strict
+from rubrics.verdict import Claim, Outcome, Quote, Reason, Usage, Verdict, Vote
+from tests.unit.rubrics.random_rubrics import QUICK, judged
+
+UPSTREAM_FIELDS = ["id", "desc", "critical", "score", "status", "strategy", "children"]
+
+
+@pytest.fixture
+def rubric() -> Rubric:
+    made = Rubric("lineage", "who advised whom", Strategy.SEQUENTIAL)
+    given_leaf = RubricNode(id="given", desc="a name is given", check=True, verdict=Verdict(outcome=Outcome.PASSED))
+    made.add(made.root, given_leaf)
+    verdict = Verdict(
+        outcome=Outcome.FAILED,
+        reason=Reason.REFUTED,
+        reasoning="the page names another",
+        votes=(Vote(result=False, model="m"), Vote(result=None, model="m", cached=True, fault=Reason.TIMEOUT)),
+        quotes=(Quote(text="another", page_id="p1", start=3, end=10),),
+        evidence=("ab12",),
+        prompt="verify@3",
+        model="m",
+        usage=Usage(calls=2, cached_calls=1, input_tokens=30, output_tokens=4, usd=None),
+        grounded=False,
+    )
+    claim = Claim(text="A advised B", sources=("https://a.example/x",), instruction="spelling may differ")
+    made.add(made.root, RubricNode(id="source", desc="the page says so", weight=2.0, claim=claim, verdict=verdict))
+    group = made.add(made.root, RubricNode(id="rest", desc="the rest", requires=("given",)))
+    made.add(group, RubricNode(id="open", desc="never settled", claim=Claim(text="C advised A")))
+    return made
+
+
+def test_the_tree_begins_with_the_fields_of_the_public_toolkit_in_their_order(rubric: Rubric) -> None:
+    pending = [tree_json(rubric)]
+    while pending:
+        node = pending.pop()
+        assert list(node)[: len(UPSTREAM_FIELDS)] == UPSTREAM_FIELDS
+        pending += node["children"]
+
+
+def test_a_leaf_carries_everything_behind_its_outcome(rubric: Rubric) -> None:
+    assert tree_json(rubric)["children"][1] == {
+        "id": "source",
+        "desc": "the page says so",
+        "critical": False,
+        "score": 0.0,
+        "status": "failed",
+        "strategy": "parallel",
+        "children": [],
+        "weight": 2.0,
+        "requires": [],
+        "check": None,
+        "outcome": "failed",
+        "reason": "refuted",
+        "reasoning": "the page names another",
+        "sources": ["https://a.example/x"],
+        "votes": [
+            {"result": False, "model": "m", "cached": False, "fault": None},
+            {"result": None, "model": "m", "cached": True, "fault": "timeout"},
+        ],
+        "quotes": [{"text": "another", "page_id": "p1", "start": 3, "end": 10}],
+        "blocked_by": None,
+        "claim": "A advised B",
+        "instruction": "spelling may differ",
+        "evidence": ["ab12"],
+        "prompt": "verify@3",
+        "model": "m",
+        "usage": {"calls": 2, "cached_calls": 1, "input_tokens": 30, "output_tokens": 4, "usd": None},
+        "grounded": False,
+    }
+
+
+def test_inner_nodes_carry_the_compatible_score_and_status(rubric: Rubric) -> None:
+    tree = tree_json(rubric)
+    assert (tree["score"], tree["status"]) == (0.25, "partial")
+    assert (tree["children"][2]["score"], tree["children"][2]["status"]) == (0.0, "skipped")
+    assert "outcome" not in tree["children"][2]
+
+
+def test_a_leaf_nobody_settled_says_undecided(rubric: Rubric) -> None:
+    open_leaf = tree_json(rubric)["children"][2]["children"][0]
+    assert (open_leaf["outcome"], open_leaf["status"], open_leaf["sources"]) == ("undecided", "initialized", None)
+
+
+@QUICK
+@given(judged())
+def test_a_rubric_survives_the_way_through_json(rubric: Rubric) -> None:
+    document = rubric_json(rubric)
+    read = rubric_from_json(json.loads(json.dumps(document)))
+    assert rubric_json(read) == document
+    assert [leaf.verdict for leaf in read.leaves()] == [leaf.verdict for leaf in rubric.leaves()]
+    assert (score(read), score_strict(read)) == (score(rubric), score_strict(rubric))
+
+
+def test_requirements_survive_also_when_they_point_forward(rubric: Rubric) -> None:
+    rubric.require(rubric.find("given"), "open")
+    read = rubric_from_json(rubric_json(rubric))
+    assert {node.id: node.requires for node in read.walk() if node.requires} == {"given": ("open",), "rest": ("given",)}
+
+
+def test_scores_in_a_document_are_not_believed(rubric: Rubric) -> None:
+    document = rubric_json(rubric)
+    document["tree"]["score"] = document["tree"]["children"][1]["score"] = 1.0
+    assert rubric_json(rubric_from_json(document)) == rubric_json(rubric)
+
+
+def changed(document: dict[str, Any], path: str, value: object) -> dict[str, Any]:
+    """A copy of ``document`` with the value at a dotted path replaced."""
+    copy = deepcopy(document)
+    *way, last = path.split(".")
+    here: Any = copy
+    for part in way:
+        here = here[int(part) if isinstance(here, list) else part]
+    here[last] = value
+    return copy
+
+
+@pytest.mark.parametrize(
+    ("path", "value", "where"),
+    [
+        ("schema_version", 2, "schema_version"),
+        ("tree.children", None, "tree.children"),
+        ("tree.children.1.critcal", True, "tree.children.1.critcal"),
+        ("tree.children.1.weight", "heavy", "tree.children.1.weight"),
+        ("tree.children.1.weight", float("nan"), "tree.children.1.weight"),
+        ("tree.children.1.outcome", "maybe", "tree.children.1.outcome"),
+        ("tree.children.1.votes", [{"model": "m"}], "tree.children.1.votes.0.result"),
+        ("tree.children.1.weight", 0.0, "tree"),
+        ("tree.children.1.id", "given", "tree"),
+        ("tree.children.1.check", True, "tree"),
+        ("tree.children.2.requires", ["nowhere"], "tree"),
+        ("tree.id", "top", "tree"),
+        ("tree.critical", True, "tree"),
+    ],
+)
+def test_a_document_of_another_shape_is_refused_with_its_place(
+    rubric: Rubric, path: str, value: object, where: str
+) -> None:
+    with pytest.raises(SchemaError) as caught:
+        rubric_from_json(changed(rubric_json(rubric), path, value))
+    assert caught.value.path == where
+    assert caught.value.message
+
+
+@pytest.mark.parametrize("document", [None, [], "rubric", {}])
+def test_what_is_no_document_at_all_is_refused(document: object) -> None:
+    with pytest.raises(SchemaError):
+        rubric_from_json(document)
+
+
+def test_a_tree_of_hostile_depth_is_refused(rubric: Rubric) -> None:
+    document = rubric_json(rubric)
+    node = document["tree"]
+    for level in range(5_000):
+        node["children"] = [{**node, "id": f"n{level}", "children": []}]
+        node = node["children"][0]
+    with pytest.raises(SchemaError):
+        rubric_from_json(document)
