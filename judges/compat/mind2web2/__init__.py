@@ -1,1 +1,75 @@
-"""The public Mind2Web 2 module paths, kept for judge scripts written for them."""
+"""Runs judge scripts that were written for the public Mind2Web 2 toolkit, under that toolkit's names.
+
+The same gating, voting and scoring as native judges have; ``docs`` of the differences are in the contract the
+tests follow. Importing needs no key, no browser and no network.
+"""
+
+from __future__ import annotations
+
+from mind2web2.api_tools import ArxivTool, GoogleMapsTool, PDFParser
+from mind2web2.eval_toolkit import EvaluatorConfig
+from mind2web2.evaluator import (
+    AggregationStrategy,
+    Evaluator,
+    Extractor,
+    VerificationNode,
+    Verifier,
+    create_evaluator,
+)
+from mind2web2.llm_client import (
+    AsyncAzureOpenAIClient,
+    AsyncOpenAIClient,
+    AzureOpenAIClient,
+    LLMClient,
+    OpenAIClient,
+    calculate_api_cost,
+)
+from mind2web2.utils import (
+    CacheFileSys,
+    PageManager,
+    PathConfig,
+    cleanup_logger,
+    create_logger,
+    create_sub_logger,
+    encode_image,
+    encode_image_buffer,
+    extract_doc_description,
+    extract_doc_description_from_frame,
+    load_eval_script,
+    normalize_url_markdown,
+    strip_extension,
+    text_dedent,
+)
+
+__all__ = [
+    "AggregationStrategy",
+    "ArxivTool",
+    "AsyncAzureOpenAIClient",
+    "AsyncOpenAIClient",
+    "AzureOpenAIClient",
+    "CacheFileSys",
+    "Evaluator",
+    "EvaluatorConfig",
+    "Extractor",
+    "GoogleMapsTool",
+    "LLMClient",
+    "OpenAIClient",
+    "PDFParser",
+    "PageManager",
+    "PathConfig",
+    "VerificationNode",
+    "Verifier",
+    "calculate_api_cost",
+    "cleanup_logger",
+    "create_evaluator",
+    "create_logger",
+    "create_sub_logger",
+    "encode_image",
+    "encode_image_buffer",
+    "extract_doc_description",
+    "extract_doc_description_from_frame",
+    "load_eval_script",
+    "normalize_url_markdown",
+    "strip_extension",
+    "text_dedent",
+]

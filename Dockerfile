@@ -1,0 +1,31 @@
+# The image of `assay serve` and `assay worker`: Python, Chromium, no compiler, no root.
+# Chromium's sandbox needs user namespaces, which Docker's default seccomp profile denies. docker-compose.yml
+# therefore names scripts/container/chromium-seccomp.json; the reasons are in docs/operations.md.
+
+ARG PYTHON=python:3.11.14-slim-bookworm@sha256:65a93d69fa75478d554f4ad27c85c1e69fa184956261b4301ebaf6dbb0a3543d
+
+FROM ${PYTHON} AS build
+WORKDIR /opt/assay
+RUN python -m venv .venv
+COPY requirements-bootstrap.lock requirements.lock ./
+RUN .venv/bin/pip install --no-cache-dir --require-hashes --no-build-isolation -r requirements-bootstrap.lock \
+ && .venv/bin/pip install --no-cache-dir --require-hashes --no-build-isolation -r requirements.lock
+COPY . .
+RUN .venv/bin/pip install --no-cache-dir --no-deps --no-build-isolation --editable .
+
+FROM ${PYTHON}
+RUN apt-get update \
+ && apt-get install -y --no-install-recommends chromium chromium-headless-shell fonts-liberation fonts-noto-core \
+ && rm -rf /var/lib/apt/lists/* \
+ && useradd --create-home --uid 10001 assay \
+ && install -d -o assay -g assay /data
+COPY --from=build /opt/assay /opt/assay
+ENV PATH=/opt/assay/.venv/bin:$PATH \
+    PYTHONUNBUFFERED=1 \
+    PYTHONDONTWRITEBYTECODE=1 \
+    ASSAY_DATA_DIR=/data
+WORKDIR /opt/assay
+USER assay
+VOLUME /data
+EXPOSE 8000
+CMD ["assay", "serve", "--host", "0.0.0.0"]

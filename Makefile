@@ -1,0 +1,59 @@
+# Every command of this project. They run from .venv in the checkout, which set-up fills and keeps up to date.
+
+PYTHON ?= python3
+BIN    := .venv/bin
+
+.DEFAULT_GOAL := help
+.PHONY: help setup setup-test setup-check demo serve test unit acceptance browser check format docs snapshots lock clean
+
+help: ## List the targets
+	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## (.*)/  make \1\t\2/' | expand -t 20
+
+setup: ## Environment, packages and browser: all that `demo` and `serve` need
+	@$(PYTHON) scripts/setup.py demo
+
+setup-test:
+	@$(PYTHON) scripts/setup.py test
+
+setup-check:
+	@$(PYTHON) scripts/setup.py test --no-browser
+
+demo: setup ## Judge the shipped example end to end: server, browser, scorecard (no key, no internet)
+	@$(BIN)/assay demo
+
+serve: setup ## Start the service on 127.0.0.1:8000
+	@$(BIN)/assay serve
+
+test: setup-test ## Every test, with a real browser, PostgreSQL and S3 protocol
+	@$(BIN)/python -m pytest -q
+
+unit: setup-check ## The tests without browser, server or database: seconds
+	@$(BIN)/python -m pytest -q tests/unit tests/architecture
+
+acceptance: setup-test ## The tests that start the real server and talk to it from outside
+	@$(BIN)/python -m pytest -q tests/acceptance
+
+browser: setup-test ## The tests that drive a real Chromium
+	@$(BIN)/python -m pytest -q -m browser
+
+check: setup-check ## Format, lint, types and layers
+	@$(BIN)/ruff format --check .
+	@$(BIN)/ruff check .
+	@$(BIN)/mypy
+	@$(BIN)/lint-imports
+
+format: setup-check ## Put the code into the one format
+	@$(BIN)/ruff format .
+	@$(BIN)/ruff check --fix .
+
+docs: setup-check ## Check the documents against the code: links, settings, commands, calls
+	@$(BIN)/python -m pytest -q tests/architecture/test_documents.py
+
+LOCK := $(BIN)/uv pip compile --quiet --generate-hashes --no-emit-index-url --no-header --universal --python-version 3.11
+lock: setup-check ## Resolve the locks anew (UPGRADE=--upgrade for newer versions); review the diff
+	@$(LOCK) $(UPGRADE) pyproject.toml --group dev -o requirements-dev.lock
+	@$(LOCK) pyproject.toml -c requirements-dev.lock -o requirements.lock
+	@$(LOCK) --group pyproject.toml:bootstrap -c requirements-dev.lock -o requirements-bootstrap.lock
+
+clean: ## Remove the environment and every cache; ./data stays
+	rm -rf .venv .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache

@@ -1,0 +1,1 @@
+"""The HTTP interface: thin translations between requests and the packages below, and nothing else."""

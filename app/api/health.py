@@ -1,0 +1,47 @@
+"""Whether the service lives, whether it can take work, and its figures."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from fastapi import APIRouter, Response
+from fastapi.responses import JSONResponse
+
+from app.api.access import OwnerDep, ServiceDep
+from app.metrics import CONTENT_TYPE
+from app.storage.errors import DatabaseUnavailable
+from app.storage.jobs import count_by_status
+
+router = APIRouter(tags=["operations"])
+
+
+@router.get("/healthz")
+async def healthz() -> dict[str, str]:
+    """The process answers."""
+    return {"status": "alive"}
+
+
+@router.get("/readyz", responses={503: {"description": "not ready; the checks say why"}})
+async def readyz(service: ServiceDep) -> Response:
+    """Whether work can be taken, and what stands in the way."""
+    checks = [await _database(service), *service.checks()]
+    ready = all(check["ok"] for check in checks)
+    headers = {} if ready else {"Retry-After": "2"}
+    return JSONResponse({"ready": ready, "checks": checks}, 200 if ready else 503, headers)
+
+
+@router.get("/metrics", response_class=Response, responses={200: {"content": {"text/plain": {}}}})
+async def metrics(service: ServiceDep, _owner: OwnerDep) -> Response:
+    """Figures for Prometheus."""
+    async with service.database.begin() as connection:
+        for status, count in (await count_by_status(connection)).items():
+            service.metrics.jobs.labels(status).set(count)
+    return Response(service.metrics.expose(), media_type=CONTENT_TYPE)
+
+
+async def _database(service: ServiceDep) -> dict[str, Any]:
+    try:
+        await service.database.ping()
+    except DatabaseUnavailable as error:
+        return {"name": "database", "ok": False, "detail": str(error)}
+    return {"name": "database", "ok": True, "detail": ""}

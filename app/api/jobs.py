@@ -1,0 +1,114 @@
+"""Looking after jobs: read, listed, followed, stopped and done again."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import AsyncIterator
+from typing import Annotated
+
+from fastapi import APIRouter, Header, Request, Response
+from fastapi.responses import StreamingResponse
+from fastapi.sse import KEEPALIVE_COMMENT, format_sse_event
+
+from app.api.access import OwnerDep, ServiceDep
+from app.api.models import JobOut, ListOut
+from app.api.paging import IdPath, NameFilter, SliceDep
+from app.api.problems import not_found
+from app.service import Service
+from app.storage import jobs as rows
+from app.storage.records import Job, JobStatus
+
+router = APIRouter(prefix="/v1/jobs", tags=["jobs"])
+
+_QUIET_S = 15.0
+
+
+@router.get("")
+async def list_jobs(
+    service: ServiceDep,
+    _owner: OwnerDep,
+    part: SliceDep,
+    status: JobStatus | None = None,
+    agent: NameFilter = None,
+    task_id: NameFilter = None,
+) -> ListOut[JobOut]:
+    """Jobs, newest first."""
+    async with service.database.begin() as connection:
+        found = await rows.list_jobs(
+            connection, limit=part.limit + 1, before=part.cursor, status=status, agent=agent, task_id=task_id
+        )
+    page, following = part.cut(found, lambda job: job.id)
+    return ListOut(items=[JobOut.of(job) for job in page], next_cursor=following)
+
+
+@router.get("/{job_id}")
+async def job(job_id: IdPath, service: ServiceDep, _owner: OwnerDep) -> JobOut:
+    """One job: where it stands, and why it failed if it did."""
+    return JobOut.of(await _job(service, job_id))
+
+
+@router.post("/{job_id}/cancel")
+async def cancel(job_id: IdPath, service: ServiceDep, _owner: OwnerDep) -> JobOut:
+    """Stop a job: what it is capturing and asking is given up at once."""
+    return JobOut.of(await service.control.cancel(job_id))
+
+
+@router.post("/{job_id}/retry", status_code=202)
+async def retry(job_id: IdPath, service: ServiceDep, _owner: OwnerDep) -> JobOut:
+    """Queue a job that has ended once more."""
+    return JobOut.of(await service.control.retry(job_id))
+
+
+@router.get(
+    "/{job_id}/events",
+    response_class=StreamingResponse,
+    responses={
+        200: {"content": {"text/event-stream": {}}, "description": "status, stage and progress until the job ends"},
+        204: {"description": "the job has ended and its last event was seen"},
+    },
+)
+async def events(
+    job_id: IdPath,
+    request: Request,
+    service: ServiceDep,
+    _owner: OwnerDep,
+    last_event_id: Annotated[str | None, Header(alias="Last-Event-ID")] = None,
+) -> Response:
+    """Follow a job. Each event carries the whole job; the stream ends with the terminal one."""
+    seen = int(last_event_id) if last_event_id and last_event_id.isdecimal() and len(last_event_id) < 19 else 0
+    present = await _job(service, job_id)
+    if present.ended and present.revision <= seen:
+        return Response(status_code=204)
+    return StreamingResponse(
+        _stream(service, job_id, seen), media_type="text/event-stream", headers={"Cache-Control": "no-store"}
+    )
+
+
+async def _stream(service: Service, job_id: str, seen: int) -> AsyncIterator[bytes]:
+    """Events named ``status``, ``stage`` or ``progress`` by what has changed since the one before."""
+    with service.events.follow(job_id) as follower:
+        before: Job | None = None
+        while before is None or not before.ended:
+            present = await follower.next(timeout_s=_QUIET_S)
+            if present is None:
+                yield KEEPALIVE_COMMENT
+                continue
+            if present.revision > seen:
+                seen = present.revision
+                data = json.dumps(JobOut.of(present).model_dump(mode="json"))
+                yield format_sse_event(data_str=data, event=_what_changed(before, present), id=str(seen))
+            before = present
+
+
+def _what_changed(before: Job | None, present: Job) -> str:
+    if before is None or before.status is not present.status:
+        return "status"
+    return "progress" if before.stage == present.stage else "stage"
+
+
+async def _job(service: Service, job_id: str) -> Job:
+    async with service.database.begin() as connection:
+        found = await rows.get_job(connection, job_id)
+    if found is None:
+        raise not_found("job")
+    return found

@@ -1,0 +1,254 @@
+"""The shapes that go in and out over HTTP."""
+
+from __future__ import annotations
+
+import dataclasses
+from datetime import datetime
+from typing import Any, Generic, TypeVar
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from app.storage.records import Job, JobStatus, SubmissionRecord
+from cache.capture import Capture
+
+Item = TypeVar("Item")
+MAX_ANSWERS = 100
+
+
+class AnswerIn(BaseModel):
+    """One answer as an owner sends it."""
+
+    model_config = ConfigDict(extra="forbid", strict=True)
+
+    name: str = Field(description="1..100 letters, digits and . _ -; with or without .md")
+    text: str = Field(description="Markdown, at most 1 MiB of UTF-8")
+
+
+class SubmissionIn(BaseModel):
+    """One agent's answers to one task."""
+
+    model_config = ConfigDict(
+        extra="forbid",
+        strict=True,
+        json_schema_extra={
+            "example": {
+                "agent": "my-agent",
+                "task_id": "yu_lineage",
+                "answers": [{"name": "answer_1", "text": "Her advisor was ... [source](https://example.org/page)."}],
+            }
+        },
+    )
+
+    agent: str
+    task_id: str
+    answers: list[AnswerIn] = Field(min_length=1, max_length=MAX_ANSWERS)
+    model: str | None = Field(None, description="provider/model; the service's own when left out")
+    run: str | None = Field(None, description="A label of the owner's")
+    metadata: dict[str, Any] | None = Field(None, description="Kept and given back as it is")
+
+
+class JobRefOut(BaseModel):
+    """A job as named by its submission."""
+
+    id: str
+    answer: str
+    status: JobStatus
+    url: str
+
+    @classmethod
+    def of(cls, job: Job) -> JobRefOut:
+        return cls(id=job.id, answer=job.answer_name, status=job.status, url=f"/v1/jobs/{job.id}")
+
+
+class AcceptedOut(BaseModel):
+    """A submission that was taken in."""
+
+    id: str
+    agent: str
+    task_id: str
+    jobs: list[JobRefOut]
+
+
+class AcceptedArchiveOut(BaseModel):
+    """The submissions of an archive, one per agent and task."""
+
+    submissions: list[AcceptedOut]
+
+
+class SubmissionOut(AcceptedOut):
+    """A submission with the present state of its jobs."""
+
+    model: str | None
+    run: str | None
+    metadata: dict[str, Any]
+    created_at: datetime
+
+    @classmethod
+    def of(cls, record: SubmissionRecord, jobs: list[Job]) -> SubmissionOut:
+        return cls(
+            id=record.id,
+            agent=record.agent,
+            task_id=record.task_id,
+            model=record.model,
+            run=record.run,
+            metadata=record.metadata,
+            created_at=record.created_at,
+            jobs=[JobRefOut.of(job) for job in jobs],
+        )
+
+
+class ProgressOut(BaseModel):
+    """How far a job is."""
+
+    pages_done: int
+    pages_total: int
+    leaves_done: int
+    leaves_total: int
+
+
+class JobErrorOut(BaseModel):
+    """Why a job has no result."""
+
+    code: str
+    detail: str
+    traceback: str | None = None
+
+
+class JobOut(BaseModel):
+    """A job at one moment."""
+
+    id: str
+    submission_id: str
+    agent: str
+    task_id: str
+    answer: str
+    model: str | None
+    status: JobStatus
+    stage: str | None
+    progress: ProgressOut
+    attempts: int
+    error: JobErrorOut | None
+    result_id: str | None
+    created_at: datetime
+    started_at: datetime | None
+    finished_at: datetime | None
+
+    @classmethod
+    def of(cls, job: Job) -> JobOut:
+        error = job.error
+        return cls(
+            id=job.id,
+            submission_id=job.submission_id,
+            agent=job.agent,
+            task_id=job.task_id,
+            answer=job.answer_name,
+            model=job.model,
+            status=job.status,
+            stage=job.stage,
+            progress=ProgressOut(
+                pages_done=job.pages_done,
+                pages_total=job.pages_total,
+                leaves_done=job.leaves_done,
+                leaves_total=job.leaves_total,
+            ),
+            attempts=job.attempts,
+            error=None if error is None else JobErrorOut(**dataclasses.asdict(error)),
+            result_id=job.result_id,
+            created_at=job.created_at,
+            started_at=job.started_at,
+            finished_at=job.finished_at,
+        )
+
+
+class BlobOut(BaseModel):
+    """A stored body of a page."""
+
+    sha256: str
+    size: int
+    media_type: str
+
+
+class PageOut(BaseModel):
+    """One attempt to observe a URL."""
+
+    id: str
+    url: str
+    final_url: str | None
+    outcome: str
+    problem: bool
+    detail: str
+    http_status: int | None
+    kind: str
+    title: str
+    captured_at: datetime
+    duration_s: float
+    backend: str
+    chain: list[str]
+    headers: dict[str, str]
+    versions: dict[str, str]
+    gone: bool
+    blobs: dict[str, BlobOut]
+
+    @classmethod
+    def of(cls, capture: Capture) -> PageOut:
+        blobs = {
+            role: BlobOut(sha256=blob.sha256, size=blob.size, media_type=blob.media_type)
+            for role, blob in capture.blobs.items()
+        }
+        return cls(
+            id=capture.id,
+            url=capture.url,
+            final_url=capture.final_url,
+            outcome=capture.outcome,
+            problem=not capture.is_evidence,
+            detail=capture.detail,
+            http_status=capture.http_status,
+            kind=capture.kind,
+            title=capture.title,
+            captured_at=capture.captured_at,
+            duration_s=capture.duration_s,
+            backend=capture.backend,
+            chain=list(capture.chain),
+            headers=dict(capture.headers),
+            versions=dict(capture.versions),
+            gone=capture.gone,
+            blobs=blobs,
+        )
+
+
+class TaskOut(BaseModel):
+    """A task with a judge. ``error`` says why a broken judge file cannot be run."""
+
+    task_id: str
+    status: str = Field(description="ready or broken")
+    kind: str | None
+    name: str | None
+    version: str | None
+    sha256: str | None
+    description: str
+    error: str | None = None
+
+
+class ListOut(BaseModel, Generic[Item]):
+    """One page of a list, newest first; ``next_cursor`` asks for the following one."""
+
+    items: list[Item]
+    next_cursor: str | None = None
+
+
+class ProblemErrorOut(BaseModel):
+    """One field of bad input."""
+
+    path: str
+    message: str
+
+
+class ProblemOut(BaseModel):
+    """Every error has this shape."""
+
+    type: str
+    title: str
+    status: int
+    detail: str
+    code: str
+    errors: list[ProblemErrorOut] | None = None

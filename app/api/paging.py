@@ -1,0 +1,41 @@
+"""Lists: newest first, a page at a time. The cursor is the id of the last item given."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Annotated, TypeVar
+
+from fastapi import Depends, Path, Query
+
+T = TypeVar("T")
+MAX_LIMIT = 200
+ID_PATTERN = r"^[A-Za-z0-9_-]{1,64}$"
+NAME = r"^[A-Za-z0-9][A-Za-z0-9._-]{0,99}$"
+
+IdPath = Annotated[str, Path(pattern=ID_PATTERN)]
+NamePath = Annotated[str, Path(pattern=NAME)]
+NameFilter = Annotated[str | None, Query(pattern=NAME)]
+
+
+@dataclass(frozen=True, slots=True)
+class Slice:
+    """Which part of a list is asked for."""
+
+    cursor: str | None
+    limit: int
+
+    def cut(self, found: Sequence[T], name: Callable[[T], str]) -> tuple[Sequence[T], str | None]:
+        """The page and the next cursor, out of up to ``limit + 1`` found items."""
+        page = found[: self.limit]
+        return page, name(page[-1]) if len(found) > self.limit else None
+
+
+def _slice(
+    cursor: Annotated[str | None, Query(pattern=ID_PATTERN)] = None,
+    limit: Annotated[int, Query(ge=1, le=MAX_LIMIT)] = 50,
+) -> Slice:
+    return Slice(cursor, limit)
+
+
+SliceDep = Annotated[Slice, Depends(_slice)]

@@ -1,0 +1,147 @@
+"""Every error leaves as ``application/problem+json`` (RFC 9457), with a code for programs."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from http import HTTPStatus
+from typing import Any
+
+import structlog
+from fastapi import FastAPI, Request
+from fastapi.exceptions import RequestValidationError
+from fastapi.responses import JSONResponse
+from starlette.exceptions import HTTPException
+
+from answers.errors import InvalidSubmission, ProblemCode
+from app.jobs.errors import JobNotFound, JobStateConflict
+from app.storage.errors import DatabaseUnavailable, KeyInProgress, KeyReused
+from cache.errors import CacheError
+from judges.errors import ModelNotConfigured
+
+MEDIA_TYPE = "application/problem+json"
+RETRY_AFTER_S = 2
+_log = structlog.get_logger(__name__)
+
+
+class Problem(Exception):
+    """An answer that is an error. ``errors`` are (path, message) pairs of bad input."""
+
+    def __init__(
+        self,
+        status: int,
+        code: str,
+        detail: str,
+        *,
+        errors: Sequence[tuple[str, str]] = (),
+        headers: Mapping[str, str] | None = None,
+    ) -> None:
+        super().__init__(detail)
+        self.status = status
+        self.code = code
+        self.detail = detail
+        self.errors = tuple(errors)
+        self.headers = dict(headers or {})
+
+    def body(self) -> dict[str, Any]:
+        body: dict[str, Any] = {
+            "type": "about:blank",
+            "title": HTTPStatus(self.status).phrase,
+            "status": self.status,
+            "detail": self.detail,
+            "code": self.code,
+        }
+        if self.errors:
+            body["errors"] = [{"path": path, "message": message} for path, message in self.errors]
+        return body
+
+    def response(self) -> JSONResponse:
+        return JSONResponse(self.body(), self.status, self.headers, media_type=MEDIA_TYPE)
+
+
+class ProblemWhileReading(HTTPException):
+    """A problem met while the body is read, where the framework lets only its own kind of exception through."""
+
+    def __init__(self, problem: Problem) -> None:
+        super().__init__(problem.status, problem.detail, problem.headers)
+        self.problem = problem
+
+
+def not_found(what: str) -> Problem:
+    return Problem(404, "NOT_FOUND", f"there is no such {what}")
+
+
+def unavailable(detail: str) -> Problem:
+    return Problem(503, "UNAVAILABLE", detail, headers={"Retry-After": str(RETRY_AFTER_S)})
+
+
+def install_problems(app: FastAPI) -> None:
+    """Have every exception answered as a problem."""
+    app.add_exception_handler(Problem, _answer)
+    app.add_exception_handler(HTTPException, _answer)
+    app.add_exception_handler(RequestValidationError, _answer)
+    for known in (InvalidSubmission, ModelNotConfigured, JobNotFound, JobStateConflict, KeyInProgress, KeyReused):
+        app.add_exception_handler(known, _answer)
+    app.add_exception_handler(DatabaseUnavailable, _answer)
+    app.add_exception_handler(CacheError, _answer)
+    app.add_exception_handler(Exception, _answer)
+
+
+async def _answer(_request: Request, error: Exception) -> JSONResponse:
+    return as_problem(error).response()
+
+
+def as_problem(error: Exception) -> Problem:
+    """What a client is told about an exception."""
+    match error:
+        case Problem():
+            return error
+        case ProblemWhileReading():
+            return error.problem
+        case RequestValidationError():
+            return _invalid_request(error)
+        case InvalidSubmission():
+            return _invalid_submission(error)
+        case HTTPException():
+            code = HTTPStatus(error.status_code).name
+            return Problem(error.status_code, code, str(error.detail), headers=error.headers)
+        case ModelNotConfigured():
+            return Problem(422, "INVALID", str(error), errors=[("model", str(error))])
+        case JobNotFound():
+            return not_found("job")
+        case JobStateConflict():
+            return Problem(409, "CONFLICT", str(error))
+        case KeyReused():
+            return Problem(422, "IDEMPOTENCY_KEY_REUSED", str(error))
+        case KeyInProgress():
+            return Problem(409, "IDEMPOTENCY_KEY_IN_PROGRESS", str(error), headers={"Retry-After": "1"})
+        case DatabaseUnavailable():
+            _log.warning("database unavailable", detail=str(error))
+            return unavailable("the database does not answer")
+        case CacheError():
+            _log.warning("evidence unavailable", detail=str(error))
+            return unavailable("the evidence store does not answer")
+        case _:
+            return Problem(500, "INTERNAL", "something went wrong on our side")
+
+
+def _invalid_request(error: RequestValidationError) -> Problem:
+    if all(part["loc"][0] == "path" for part in error.errors()):
+        return not_found("thing")  # no id of ours looks like that
+    errors = []
+    for part in error.errors():
+        place, *path = part["loc"]
+        if part["type"] == "json_invalid":
+            errors.append(("", f"not JSON: {part['ctx']['error']}"))
+        elif place == "body":
+            errors.append((".".join(map(str, path)), str(part["msg"])))
+        else:
+            errors.append((".".join(map(str, path)) or str(place), str(part["msg"])))
+    return Problem(422, "INVALID", "the request cannot be understood as it is", errors=errors)
+
+
+def _invalid_submission(error: InvalidSubmission) -> Problem:
+    too_large = all(problem.code is ProblemCode.TOO_LARGE for problem in error.problems)
+    errors = [(problem.path, problem.message) for problem in error.problems]
+    if too_large:
+        return Problem(413, "TOO_LARGE", "part of the request is too large", errors=errors)
+    return Problem(422, "INVALID", "the request was understood, but breaks a rule", errors=errors)

@@ -1,0 +1,53 @@
+"""The tasks that answers can be handed in for."""
+
+from __future__ import annotations
+
+from fastapi import APIRouter
+
+from app.api.access import OwnerDep, ServiceDep
+from app.api.models import ListOut, TaskOut
+from app.api.paging import NamePath
+from app.api.problems import not_found
+from judges.loader import JudgeCatalogue
+
+router = APIRouter(prefix="/v1/tasks", tags=["tasks"])
+
+
+@router.get("")
+async def tasks(service: ServiceDep, _owner: OwnerDep) -> ListOut[TaskOut]:
+    """Every task with a judge file, also those whose file is broken, by name."""
+    catalogue = service.runtime.catalogue
+    names = sorted(catalogue.judges.keys() | catalogue.broken.keys())
+    return ListOut(items=[_task(catalogue, name) for name in names])
+
+
+@router.get("/{task_id}")
+async def task(task_id: NamePath, service: ServiceDep, _owner: OwnerDep) -> TaskOut:
+    """One task and its judge."""
+    if not service.runtime.knows_task(task_id):
+        raise not_found("task")
+    return _task(service.runtime.catalogue, task_id)
+
+
+def _task(catalogue: JudgeCatalogue, task_id: str) -> TaskOut:
+    judge = catalogue.judges.get(task_id)
+    if judge is None:
+        return TaskOut(
+            task_id=task_id,
+            status="broken",
+            kind=None,
+            name=None,
+            version=None,
+            sha256=None,
+            description="",
+            error=catalogue.broken[task_id],
+        )
+    return TaskOut(
+        task_id=task_id,
+        status="ready",
+        kind=judge.kind,
+        name=judge.name,
+        version=judge.version,
+        sha256=judge.sha256,
+        description=judge.description,
+    )

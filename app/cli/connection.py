@@ -1,0 +1,66 @@
+"""A connection to a running server for the commands that need one, its errors put into words for a user."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Annotated, TypeAlias
+
+import typer
+
+from app.cli.errors import CliError, ToolFailed, WrongUsage
+
+if TYPE_CHECKING:
+    from app.client import Client
+
+URL = "http://127.0.0.1:8000"
+
+UrlOption: TypeAlias = Annotated[str, typer.Option("--url", help="Address of the server.")]
+JsonOption: TypeAlias = Annotated[bool, typer.Option("--json", help="Print one JSON document on stdout.")]
+
+
+@contextmanager
+def connected(url: str) -> Iterator[Client]:
+    """A client of the server at ``url``; the first of ASSAY_API_KEYS is sent, if there is one.
+
+    Raises:
+        ToolFailed: no server answers there, or it has a fault.
+        WrongUsage: the server refused what was asked for.
+    """
+    from app.client import ApiError, Client, ServerUnreachable, UnexpectedReply, WaitTimeout
+    from app.settings import load_settings
+
+    keys = load_settings().api_keys
+    try:
+        with Client(_checked(url), api_key=keys[0].get_secret_value() if keys else None) as client:
+            yield client
+    except ServerUnreachable as error:
+        raise ToolFailed(
+            f"no server answers at {error.url} ({error.detail})",
+            hint="Start one with: assay serve\nor name another with --url.",
+        ) from error
+    except UnexpectedReply as error:
+        raise ToolFailed(f"{url} does not answer like an assay server: {error}") from error
+    except WaitTimeout as error:
+        raise ToolFailed(str(error)) from error
+    except ApiError as error:
+        raise refusal(error) from error
+
+
+def refusal(error: Exception) -> CliError:
+    """What an ApiError means to the user of a command."""
+    from app.client import ApiError
+
+    if not isinstance(error, ApiError):
+        return ToolFailed(str(error))
+    if error.status in (401, 403):
+        return WrongUsage(str(error), hint="Set ASSAY_API_KEYS to a key of that server.")
+    if error.status >= 500 or error.status == 429:
+        return ToolFailed(str(error))
+    return WrongUsage(str(error))
+
+
+def _checked(url: str) -> str:
+    if not url.startswith(("http://", "https://")):
+        raise WrongUsage(f"--url {url}: an address starts with http:// or https://")
+    return url

@@ -1,0 +1,147 @@
+"""``assay demo``: the shipped example end to end, and what to look at afterwards."""
+
+from __future__ import annotations
+
+import asyncio
+import signal
+from collections.abc import Mapping, Sequence
+from contextlib import ExitStack
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import typer
+from rich.console import Console
+from rich.markup import escape
+
+from app.cli.connection import URL, JsonOption
+from app.cli.console import output, print_json, remarks
+from app.cli.errors import Exit, ToolFailed
+from app.cli.job_board import JobBoard
+from app.cli.progress import Board
+
+if TYPE_CHECKING:
+    from app.client import Job
+    from app.demo.run import DemoAnswer
+    from app.settings import Settings
+
+
+def demo(as_json: JsonOption = False) -> None:
+    """Judge the shipped example end to end: service, browser, scorecard. No key and no internet needed."""
+    from app.client import ClientError
+    from app.demo.run import MODEL, results_folder
+    from app.settings import load_settings
+
+    settings = load_settings()
+    console = remarks()
+    console.print(
+        "The shipped example: three agents answer three tasks, every page they cite is opened in a browser,\n"
+        f"and every claim is judged by {MODEL}, a small judge without a model (no key, no internet).",
+        soft_wrap=True,
+    )
+    try:
+        answers = asyncio.run(_watched(settings, console))
+    except ClientError as error:
+        raise ToolFailed(f"the service did not do its part: {error}") from error
+    if as_json:
+        print_json(_as_json(answers))
+    else:
+        _print_scores(output(), answers, results_folder(settings))
+    _end(console, answers)
+
+
+async def _watched(settings: Settings, console: Console) -> list[DemoAnswer]:
+    """The demo with its progress on the screen; SIGTERM ends it as Ctrl-C does, so that nothing is left running."""
+    from app.demo.run import run_demo
+
+    running = asyncio.current_task()
+    if running is not None:
+        asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, running.cancel)
+    with _Shown(console) as shown:
+        return await run_demo(settings, shown)
+
+
+class _Shown:
+    """The demo's steps as lines, its jobs on a progress board."""
+
+    def __init__(self, console: Console) -> None:
+        self._console = console
+        self._open = ExitStack()
+        self._jobs: JobBoard | None = None
+
+    def __enter__(self) -> _Shown:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._open.close()
+
+    def stage(self, text: str) -> None:
+        self._open.close()
+        self._console.print(f"[bold]>[/] {escape(text)}", soft_wrap=True)
+
+    def submitted(self, labels: Mapping[str, str]) -> None:
+        self._jobs = JobBoard(self._open.enter_context(Board(self._console, len(labels))), labels)
+
+    def polled(self, job: Job) -> None:
+        if self._jobs is not None:
+            self._jobs.show(job)
+
+
+def _print_scores(console: Console, answers: Sequence[DemoAnswer], out: Path) -> None:
+    from app.cli.scorecard import answer_table, scorecard
+    from app.summary import scorecard_row
+
+    agents = sorted({one.agent for one in answers})
+    console.print(answer_table((one.agent, one.outcome) for one in answers))
+    rows = [scorecard_row(agent, [one.outcome for one in answers if one.agent == agent]) for agent in agents]
+    console.print(scorecard(rows, title="scorecard"))
+    console.print("results, each with its tree, verdicts, quotes and pages:")
+    for one in answers:
+        if one.path is not None:
+            console.print(f"  {one.path}", markup=False, soft_wrap=True)
+    console.print(f"summaries: {out}/<agent>/summary.json", markup=False, soft_wrap=True)
+    first = next((one.outcome.result for one in answers if one.outcome.result is not None), None)
+    if first is not None:
+        console.print(
+            "\nwhere to look next:\n"
+            "  docs/demo.md                explains each of these scores by what the pages say\n"
+            f"  assay serve                 then {URL}/v1/results/{first['id']}\n"
+            f"                              and  {URL}/v1/leaderboard",
+            markup=False,
+            soft_wrap=True,
+        )
+
+
+def _as_json(answers: Sequence[DemoAnswer]) -> dict[str, object]:
+    from app.summary import agent_summary
+
+    agents = sorted({one.agent for one in answers})
+    return {
+        "answers": [
+            {
+                "agent_name": one.agent,
+                "task_id": one.outcome.task_id,
+                "answer_name": one.outcome.answer_name,
+                "score": None if one.outcome.result is None else one.outcome.result["score"],
+                "status": None if one.outcome.result is None else one.outcome.result["status"],
+                "error_code": None if one.outcome.result is not None else one.outcome.error_code,
+                "path": None if one.path is None else str(one.path),
+            }
+            for one in answers
+        ],
+        "agents": {
+            agent: agent_summary(agent, [one.outcome for one in answers if one.agent == agent]) for agent in agents
+        },
+    }
+
+
+def _end(console: Console, answers: Sequence[DemoAnswer]) -> None:
+    """Say how it went against what is expected, and end with the code for that."""
+    from app.demo.run import unexpected
+
+    if not all(one.outcome.complete for one in answers):
+        console.print("[yellow]Some answers could not be judged; the results say why.[/]")
+        raise typer.Exit(Exit.INCOMPLETE)
+    strange = unexpected(answers)
+    if strange:
+        raise ToolFailed("scores that are not the expected ones", hint="\n".join(strange))
+    console.print("All scores are the expected ones.")

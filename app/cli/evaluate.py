@@ -1,0 +1,195 @@
+"""``assay evaluate``: judge a folder of answers in the public layout, without a server."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+from rich.markup import escape
+
+from app.cli.connection import JsonOption
+from app.cli.console import output, print_json, remarks
+from app.cli.errors import Exit
+from app.cli.judging import (
+    AgentOption,
+    AnswersOption,
+    CacheOption,
+    JudgesOption,
+    MaxPagesOption,
+    TaskOption,
+    check_tasks,
+    find_answers,
+    judging_settings,
+    quiet_logging,
+    read_catalogue,
+)
+
+if TYPE_CHECKING:
+    from app.cli.progress import Board
+    from app.evaluation import Evaluated, PlannedAnswer
+    from app.progress import Progress
+    from app.public_cache import PublicCache
+    from app.settings import Settings
+
+
+def evaluate(
+    agent: AgentOption,
+    task: TaskOption = None,
+    answers: AnswersOption = Path("answers"),
+    judges: JudgesOption = None,
+    cache: CacheOption = None,
+    out: Annotated[Path, typer.Option(help="Where results are written.")] = Path("eval_results"),
+    model: Annotated[str | None, typer.Option(help="provider/model.  [default: ASSAY_MODEL]")] = None,
+    max_tasks: Annotated[int | None, typer.Option(min=1, help="Tasks at once.  [default: 2]")] = None,
+    max_answers: Annotated[int | None, typer.Option(min=1, help="Answers of a task at once.  [default: 3]")] = None,
+    max_pages: MaxPagesOption = None,
+    max_llm: Annotated[int | None, typer.Option(min=1, help="Model requests at once.  [default: 30]")] = None,
+    overwrite: Annotated[bool, typer.Option("--overwrite", help="Judge again what has a result that stands.")] = False,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only print what would be judged.")] = False,
+    as_json: JsonOption = False,
+) -> None:
+    """Judge answers in a folder, without a server."""
+    from app.evaluation import plan
+    from app.public_cache import PublicCache
+    from judges.llm.providers import parse_model
+
+    public = None if cache is None else PublicCache(cache)
+    settings = judging_settings(
+        judges=judges,
+        evidence=None if public is None else public.evidence_folder(agent),
+        model=model,
+        max_tasks=max_tasks,
+        max_answers=max_answers,
+        max_pages=max_pages,
+        max_llm=max_llm,
+    )
+    quiet_logging(settings)
+    catalogue = read_catalogue(settings)
+    check_tasks(task or (), catalogue)
+    submissions = find_answers(answers, agent, task or ())
+    planned = plan(submissions, catalogue, out=out, model=parse_model(settings.model).model, overwrite=overwrite)
+    if dry_run:
+        _print_plan(planned, settings, as_json=as_json)
+        return
+    evaluated = asyncio.run(_run(settings, planned, public))
+    _report(agent, out, evaluated, as_json=as_json)
+
+
+async def _run(settings: Settings, planned: Sequence[PlannedAnswer], public: PublicCache | None) -> list[Evaluated]:
+    from app.cli.progress import Board
+    from app.evaluation import evaluate_all
+    from app.runtime import open_runtime
+
+    console = remarks()
+    pages = len({url for one in planned if one.to_judge for url in one.urls})
+    console.print(
+        f"{sum(one.to_judge for one in planned)} of {len(planned)} answers to judge by {settings.model}, "
+        f"{pages} pages cited",
+        markup=False,
+    )
+    async with open_runtime(settings) as runtime:
+        with Board(console, len(planned)) as board:
+            return await evaluate_all(runtime, planned, _Shown(board), cache=public)
+
+
+class _Shown:
+    """An evaluation on the progress board."""
+
+    def __init__(self, board: Board) -> None:
+        self._board = board
+
+    def progress(self, planned: PlannedAnswer, progress: Progress) -> None:
+        from app.cli.progress import Step
+        from app.progress import Stage
+
+        if progress.stage is Stage.CAPTURING:
+            step = Step(stage="capturing", done=progress.pages_done, total=progress.pages_total, unit="pages")
+        else:
+            step = Step(
+                stage=progress.stage.value, done=progress.leaves_done, total=progress.leaves_total, unit="checks"
+            )
+        self._board.update(_label(planned), step)
+
+    def done(self, evaluated: Evaluated) -> None:
+        from app.cli.scorecard import finished_line
+
+        label = _label(evaluated.planned)
+        reused = "  (from an earlier run)" if evaluated.reused else ""
+        self._board.finish(label, finished_line(escape(label), evaluated.outcome) + reused)
+        if evaluated.error is not None:
+            self._board.remark(escape(evaluated.error))
+
+
+def _label(planned: PlannedAnswer) -> str:
+    return f"{planned.folder.task_id} {planned.answer.name}"
+
+
+def _print_plan(planned: Sequence[PlannedAnswer], settings: Settings, *, as_json: bool) -> None:
+    if as_json:
+        print_json(
+            {
+                "model": settings.model,
+                "answers": [
+                    {
+                        "agent_name": one.folder.agent,
+                        "task_id": one.folder.task_id,
+                        "answer_name": one.answer.name,
+                        "judge": one.to_judge,
+                        "why": one.why,
+                        "urls": list(one.urls),
+                    }
+                    for one in planned
+                ],
+            }
+        )
+        return
+    from rich import box
+    from rich.table import Table
+
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 1, 0, 0))
+    for heading in ("task", "answer"):
+        table.add_column(heading, overflow="fold")
+    table.add_column("pages", justify="right")
+    table.add_column("judged")
+    table.add_column("why", overflow="fold")
+    for one in planned:
+        judged = "yes" if one.to_judge else "no"
+        table.add_row(one.folder.task_id, one.answer.name, str(len(one.urls)), judged, escape(one.why))
+    output().print(table)
+    remarks().print(f"would be judged by {settings.model}; nothing was done", markup=False)
+
+
+def _report(agent: str, out: Path, evaluated: Sequence[Evaluated], *, as_json: bool) -> None:
+    """Write the summaries, print the scores, and end with the code they ask for."""
+    from app.cli.scorecard import answer_table, scorecard
+    from app.layout import write_summaries
+    from app.summary import scorecard_row
+
+    outcomes = [one.outcome for one in evaluated]
+    summary = write_summaries(out, agent, [outcome for outcome in outcomes if outcome.result is None])
+    if as_json:
+        print_json({"agent_name": agent, "answers": [_as_json(one) for one in evaluated], "summary": summary})
+    else:
+        console = output()
+        console.print(answer_table((agent, outcome) for outcome in outcomes))
+        console.print(scorecard([scorecard_row(agent, outcomes)]))
+        console.print(f"results: {out / agent}", markup=False, soft_wrap=True)
+    if not all(outcome.complete for outcome in outcomes):
+        raise typer.Exit(Exit.INCOMPLETE)
+
+
+def _as_json(one: Evaluated) -> dict[str, object]:
+    result = one.outcome.result
+    return {
+        "task_id": one.outcome.task_id,
+        "answer_name": one.outcome.answer_name,
+        "status": None if result is None else result.get("status", "complete"),
+        "score": None if result is None else result.get("score"),
+        "final_score": None if result is None else result["final_score"],
+        "path": None if one.path is None else str(one.path),
+        "reused": one.reused,
+        "error": None if one.error is None else {"code": one.outcome.error_code, "detail": one.error},
+    }

@@ -1,0 +1,98 @@
+"""Live progress of many answers on stderr: a bar for each that is under way, one line for each that is done.
+
+On a terminal the bars move in place; elsewhere (a log, a pipe) each change of stage is one plain line.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from types import TracebackType
+
+from rich.console import Console
+from rich.markup import escape
+from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeElapsedColumn
+
+LABEL_WIDTH = 34
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Step:
+    """How far one answer is: a ``stage`` in one word, and ``done`` of ``total`` in it (0: not known)."""
+
+    stage: str
+    done: int = 0
+    total: int = 0
+    unit: str = ""
+
+
+class Board:
+    """The display of ``total`` answers, as a context manager. Answers are named by their ``label``."""
+
+    def __init__(self, console: Console, total: int, *, unit: str = "answers") -> None:
+        self._console = console
+        self._live = console.is_terminal
+        self._stages: dict[str, str] = {}
+        self._bars: dict[str, TaskID] = {}
+        self._finished: set[str] = set()
+        self._total = total
+        self._unit = unit
+        self._progress = Progress(
+            TextColumn("{task.description}"),
+            TextColumn("{task.fields[stage]}", style="cyan"),
+            BarColumn(bar_width=16),
+            TextColumn("{task.fields[count]}"),
+            TimeElapsedColumn(),
+            console=console,
+            disable=not self._live,
+            transient=True,
+        )
+        self._overall = self._progress.add_task("all", total=total, stage="", count=f"0/{total} {unit}")
+
+    def __enter__(self) -> Board:
+        self._progress.start()
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, exc: BaseException | None, tb: TracebackType | None) -> None:
+        self._progress.stop()
+
+    def update(self, label: str, step: Step) -> None:
+        """``label`` is at ``step`` now."""
+        if label in self._finished:
+            return
+        if not self._live:
+            if self._stages.get(label) != step.stage:
+                self._console.print(f"{escape(label)}  {step.stage}", soft_wrap=True)
+            self._stages[label] = step.stage
+            return
+        if label not in self._bars:
+            self._bars[label] = self._progress.add_task(_short(label), total=None, stage="", count="")
+        self._progress.update(
+            self._bars[label],
+            stage=step.stage,
+            completed=step.done,
+            total=step.total or None,
+            count=f"{step.done}/{step.total} {step.unit}" if step.total else "",
+        )
+
+    def finish(self, label: str, line: str) -> None:
+        """``label`` is done; ``line`` (markup allowed) stays on the screen."""
+        if label in self._finished:
+            return
+        self._finished.add(label)
+        if label in self._bars:
+            self._progress.remove_task(self._bars.pop(label))
+        self._console.print(line, soft_wrap=True)
+        done = len(self._finished)
+        self._progress.update(self._overall, completed=done, count=f"{done}/{self._total} {self._unit}")
+
+    def remark(self, line: str) -> None:
+        """A line (markup allowed) above the bars."""
+        self._console.print(line, soft_wrap=True)
+
+
+def _short(label: str) -> str:
+    """At most LABEL_WIDTH characters, cut in the middle, so that bars line up and the end can still be read."""
+    if len(label) <= LABEL_WIDTH:
+        return escape(label.ljust(LABEL_WIDTH))
+    head = (LABEL_WIDTH - 3) // 2
+    return escape(f"{label[:head]}...{label[-(LABEL_WIDTH - 3 - head) :]}")

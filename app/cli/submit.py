@@ -1,0 +1,134 @@
+"""``assay submit``: hand answers to a running server, and wait for their scores if asked to."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from app.cli.connection import URL, JsonOption, UrlOption, connected
+from app.cli.console import near, output, print_json, remarks
+from app.cli.errors import Exit, WrongUsage
+
+if TYPE_CHECKING:
+    from app.client import Client, Job, Receipt
+
+
+def submit(
+    path: Annotated[Path, typer.Argument(help="An answer (.md), or a folder of them.")],
+    agent: Annotated[str, typer.Option(help="The agent that gave the answers.")],
+    task: Annotated[str, typer.Option(help="The task they answer.")],
+    url: UrlOption = URL,
+    model: Annotated[str | None, typer.Option(help="provider/model; default: the server's.")] = None,
+    run: Annotated[str | None, typer.Option(help="A name for this run of the agent.")] = None,
+    wait: Annotated[bool, typer.Option("--wait", help="Wait until they are judged and print the scores.")] = False,
+    timeout: Annotated[float | None, typer.Option(help="Give up waiting after so many seconds.")] = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Submit answers to a running server."""
+    answers = read_answers(path)
+    with connected(url) as client:
+        receipt = _accepted(client, agent, task, answers, model, run)
+        if not wait:
+            _print_receipt(receipt, client.url, as_json=as_json)
+            return
+        jobs = watch(client, {job.id: f"{agent} {task} {job.answer}" for job in receipt.jobs}, timeout_s=timeout)
+        results = {job.id: client.result(job.result_id) for job in jobs if job.result_id is not None}
+        text = dict(answers)
+    names = {job.id: job.answer for job in receipt.jobs}
+    _print_results(agent, task, jobs, results, names, text, base=client.url, as_json=as_json)
+    if len(results) < len(jobs) or any(result.get("status") != "complete" for result in results.values()):
+        raise typer.Exit(Exit.INCOMPLETE)
+
+
+def read_answers(path: Path) -> list[tuple[str, str]]:
+    """The (name, text) of an answer file, or of every ``*.md`` in a folder.
+
+    Raises:
+        WrongUsage: there is none, or one cannot be read as UTF-8.
+    """
+    if path.is_dir():
+        files = sorted(path.glob("*.md"))
+        if not files:
+            raise WrongUsage(f"no *.md in {path}")
+    elif path.is_file():
+        files = [path]
+    else:
+        raise WrongUsage(f"there is no file or folder {path}")
+    try:
+        return [(file.name, file.read_text(encoding="utf-8")) for file in files]
+    except UnicodeDecodeError as error:
+        raise WrongUsage(f"an answer in {path} is not UTF-8: {error}") from error
+    except OSError as error:
+        raise WrongUsage(f"{error.filename} cannot be read: {error.strerror}") from error
+
+
+def watch(client: Client, labels: dict[str, str], *, timeout_s: float | None = None) -> list[Job]:
+    """Wait for jobs with live progress on stderr; ``labels`` names each job id for the reader."""
+    from app.cli.job_board import JobBoard
+    from app.cli.progress import Board
+
+    with Board(remarks(), len(labels)) as board:
+        return client.wait(labels, timeout_s=timeout_s, on_update=JobBoard(board, labels).show)
+
+
+def _accepted(
+    client: Client, agent: str, task: str, answers: list[tuple[str, str]], model: str | None, run: str | None
+) -> Receipt:
+    from app.client import ApiError
+
+    try:
+        return client.submit(agent, task, answers, model=model, run=run)
+    except ApiError as error:
+        known = [str(one["task_id"]) for one in client.tasks()] if error.status in (404, 422) else []
+        if known and task not in known:
+            raise WrongUsage(f"the server has no judge for task {task!r}", hint=near(task, known)) from error
+        raise
+
+
+def _print_receipt(receipt: Receipt, base: str, *, as_json: bool) -> None:
+    if as_json:
+        jobs = [{"id": job.id, "answer": job.answer, "status": job.status, "url": job.url} for job in receipt.jobs]
+        print_json({"id": receipt.id, "agent": receipt.agent, "task_id": receipt.task_id, "jobs": jobs})
+        return
+    console = output()
+    console.print(f"submission {receipt.id}: {len(receipt.jobs)} job(s)", soft_wrap=True)
+    for job in receipt.jobs:
+        console.print(f"{job.answer}  {job.status}  {base}/v1/jobs/{job.id}", soft_wrap=True, markup=False)
+
+
+def _print_results(
+    agent: str,
+    task: str,
+    jobs: list[Job],
+    results: dict[str, dict[str, Any]],
+    names: dict[str, str],
+    texts: dict[str, str],
+    *,
+    base: str,
+    as_json: bool,
+) -> None:
+    from app.cli.scorecard import answer_table
+    from app.summary import AnswerOutcome
+    from judges.summary import word_count
+
+    if as_json:
+        print_json(
+            {"jobs": [dict(job.raw) for job in jobs], "results": [results[j.id] for j in jobs if j.id in results]}
+        )
+        return
+    outcomes = [
+        AnswerOutcome(
+            task_id=task,
+            answer_name=names[job.id],
+            words=word_count(texts.get(names[job.id], "")),
+            result=results.get(job.id),
+            error_code=job.error.code if job.error else job.status,
+        )
+        for job in jobs
+    ]
+    console = output()
+    console.print(answer_table((agent, one) for one in outcomes))
+    for result in results.values():
+        console.print(f"{base}/v1/results/{result['id']}", soft_wrap=True, markup=False)

@@ -1,0 +1,126 @@
+"""``assay tasks``: which tasks can be judged, what is wrong with those that cannot, and a start for a new one."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from string import Template
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+from rich.markup import escape
+
+from app.cli.connection import JsonOption
+from app.cli.console import near, output, print_json, remarks
+from app.cli.errors import Exit, WrongUsage
+from app.cli.judging import JudgesOption, judging_settings, read_catalogue
+
+if TYPE_CHECKING:
+    from judges.loader import JudgeCatalogue
+    from judges.registry import Judge
+
+
+def program() -> typer.Typer:
+    """The ``tasks`` command with its two below it."""
+    group = typer.Typer(help="List tasks that have a judge; write a new one.", no_args_is_help=False)
+    group.callback(invoke_without_command=True)(tasks)
+    group.command("show")(show)
+    group.command("new")(new)
+    return group
+
+
+def tasks(context: typer.Context, judges: JudgesOption = None, as_json: JsonOption = False) -> None:
+    """List the tasks that have a judge, and judge files that do not load."""
+    if context.invoked_subcommand is not None:
+        return
+    catalogue = read_catalogue(judging_settings(judges=judges))
+    if as_json:
+        found = [_judge_json(catalogue.judges[task_id]) for task_id in sorted(catalogue.judges)]
+        print_json({"tasks": found, "broken": dict(sorted(catalogue.broken.items()))})
+    else:
+        _print(catalogue)
+    if catalogue.broken:
+        raise typer.Exit(Exit.FAILED)
+
+
+def show(
+    task_id: Annotated[str, typer.Argument(help="The task.")],
+    judges: JudgesOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Show one task: its description, where its judge is, and the judge's version."""
+    catalogue = read_catalogue(judging_settings(judges=judges))
+    console = output()
+    if task_id in catalogue.broken:
+        console.print(catalogue.broken[task_id], markup=False, soft_wrap=True)
+        raise typer.Exit(Exit.FAILED)
+    if task_id not in catalogue.judges:
+        raise WrongUsage(f"there is no judge for task {task_id!r}", hint=near(task_id, catalogue.judges))
+    if as_json:
+        print_json(_judge_json(catalogue.judges[task_id]))
+        return
+    judge = catalogue.judges[task_id]
+    console.print(f"[bold]{judge.task}[/]  {judge.kind.value}, version {judge.version}")
+    console.print(f"{judge.path}  sha256 {(judge.sha256 or '')[:12]}", markup=False, soft_wrap=True)
+    console.print(f"\n{judge.description.strip()}", markup=False)
+
+
+def new(
+    task_id: Annotated[str, typer.Argument(help="The new task's id, which names its file.")],
+    folder: Annotated[Path, typer.Option("--to", help="Where to write the judge and its test.")] = Path("judges.d"),
+) -> None:
+    """Write a judge file and its test, both of which run as they are, for you to change."""
+    from importlib.resources import files
+
+    from judges.registry import TASK_PATTERN
+
+    if not TASK_PATTERN.fullmatch(task_id):
+        raise WrongUsage(f"task id {task_id!r}: letters, digits and . _ - only, at most 100, a letter or digit first")
+    function = re.sub(r"\W", "_", task_id).lower()
+    names = {
+        folder / f"{task_id}.py": "judge.py.txt",
+        folder / "tests" / f"test_{function}.py": "judge_test.py.txt",
+    }
+    for path in names:
+        if path.exists():
+            raise WrongUsage(f"{path} is there already", hint="Choose another id, or another folder with --to.")
+    values = {"task_id": task_id, "function": f"judge_{function}" if function[0].isdigit() else function}
+    for path, template in names.items():
+        text = (files("app.cli") / "templates" / template).read_text(encoding="utf-8")
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(Template(text).substitute(values), encoding="utf-8")
+    judge_file, test_file = names
+    remarks().print(
+        f"written: {judge_file}\n         {test_file}\n"
+        f"try it:  python -m pytest {test_file}\n"
+        f"use it:  ASSAY_JUDGES={folder} assay tasks show {task_id}",
+        markup=False,
+        soft_wrap=True,
+    )
+
+
+def _judge_json(judge: Judge) -> dict[str, str | None]:
+    return {
+        "id": judge.task,
+        "kind": judge.kind.value,
+        "version": judge.version,
+        "sha256": judge.sha256,
+        "path": None if judge.path is None else str(judge.path),
+        "description": judge.description,
+    }
+
+
+def _print(catalogue: JudgeCatalogue) -> None:
+    from rich import box
+    from rich.table import Table
+
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 1, 0, 0))
+    for heading in ("task", "kind", "version"):
+        table.add_column(heading, overflow="fold")
+    table.add_column("description", no_wrap=True, overflow="ellipsis")
+    for task_id, judge in sorted(catalogue.judges.items()):
+        first_line = (judge.description.strip() or "-").splitlines()[0]
+        table.add_row(task_id, judge.kind.value, judge.version, first_line)
+    output().print(table if catalogue.judges else "no tasks")
+    for task_id, problem in sorted(catalogue.broken.items()):
+        remarks().print(f"[bold red]broken:[/] {task_id}: {escape(problem.splitlines()[0])}", soft_wrap=True)

@@ -1,0 +1,32 @@
+"""A small typed client of a running assay server, sync and async, for programs and for the command line.
+
+    with Client("http://127.0.0.1:8000") as server:
+        receipt = server.submit("my-agent", "yu_lineage", [("answer_1.md", text)])
+        for job in server.wait(receipt.job_ids):
+            print(server.result(job.result_id)["final_score"])
+
+It needs nothing of the rest of the program and reads no environment: address and key are arguments.
+"""
+
+from app.client.asynchronous import AsyncClient
+from app.client.errors import ApiError, ClientError, ServerUnreachable, UnexpectedReply, WaitTimeout
+from app.client.synchronous import Client
+from app.client.values import Event, Job, JobError, JobRef, Progress, Receipt
+from app.client.wire import DEFAULT_URL
+
+__all__ = [
+    "DEFAULT_URL",
+    "ApiError",
+    "AsyncClient",
+    "Client",
+    "ClientError",
+    "Event",
+    "Job",
+    "JobError",
+    "JobRef",
+    "Progress",
+    "Receipt",
+    "ServerUnreachable",
+    "UnexpectedReply",
+    "WaitTimeout",
+]

@@ -1,0 +1,142 @@
+"""The asyncio client: the same calls as the blocking one."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping
+from types import TracebackType
+from typing import Any
+
+import httpx
+
+from app.client import wire
+from app.client.values import Event, Job, Receipt
+from app.client.waiting import Waiting
+
+
+class AsyncClient:
+    """Talks to one server. Raises only ``app.client.errors``. Close it, or use it with ``async with``."""
+
+    def __init__(
+        self,
+        url: str = wire.DEFAULT_URL,
+        *,
+        api_key: str | None = None,
+        timeout_s: float = wire.TIMEOUT_S,
+        transport: httpx.AsyncBaseTransport | None = None,
+    ) -> None:
+        self.url = url.rstrip("/")
+        self._http = httpx.AsyncClient(
+            base_url=self.url, headers=wire.headers(api_key), timeout=timeout_s, transport=transport, trust_env=False
+        )
+
+    async def __aenter__(self) -> AsyncClient:
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, exc: BaseException | None, tb: TracebackType | None
+    ) -> None:
+        await self.aclose()
+
+    async def aclose(self) -> None:
+        await self._http.aclose()
+
+    async def submit(
+        self,
+        agent: str,
+        task_id: str,
+        answers: Iterable[tuple[str, str]],
+        *,
+        model: str | None = None,
+        run: str | None = None,
+        metadata: Mapping[str, Any] | None = None,
+        idempotency_key: str | None = None,
+    ) -> Receipt:
+        """Hand in (name, text) answers of one agent to one task; returns at once, one job per answer."""
+        body = wire.submission(agent, task_id, answers, model=model, run=run, metadata=metadata)
+        extra = {} if idempotency_key is None else {"Idempotency-Key": idempotency_key}
+        return wire.as_value(Receipt.read, await self._call("POST", "/v1/submissions", json=body, headers=extra))
+
+    async def job(self, job_id: str) -> Job:
+        return wire.as_value(Job.read, await self._call("GET", f"/v1/jobs/{job_id}"))
+
+    async def jobs(
+        self, *, status: str | None = None, agent: str | None = None, task_id: str | None = None
+    ) -> AsyncIterator[Job]:
+        """All jobs that match, newest first."""
+        async for item in self._items("/v1/jobs", wire.query(status=status, agent=agent, task_id=task_id)):
+            yield wire.as_value(Job.read, item)
+
+    async def cancel(self, job_id: str) -> None:
+        await self._call("POST", f"/v1/jobs/{job_id}/cancel")
+
+    async def retry(self, job_id: str) -> None:
+        await self._call("POST", f"/v1/jobs/{job_id}/retry")
+
+    async def wait(
+        self,
+        job_ids: Iterable[str],
+        *,
+        timeout_s: float | None = None,
+        poll_s: float = wire.POLL_S,
+        on_update: Callable[[Job], None] | None = None,
+    ) -> list[Job]:
+        """Poll until every job is done, and give them in the order asked for.
+
+        Raises:
+            WaitTimeout: ``timeout_s`` is over first.
+        """
+        waiting = Waiting(job_ids, timeout_s=timeout_s, on_update=on_update)
+        while pending := waiting.pending():
+            for job_id in pending:
+                waiting.seen(await self.job(job_id))
+            if waiting.pending():
+                waiting.check_deadline()
+                await asyncio.sleep(poll_s)
+        return waiting.jobs()
+
+    async def events(self, job_id: str, *, after: str | None = None) -> AsyncIterator[Event]:
+        """A job's events as they come, the terminal one last; ``after`` resumes behind an event's id."""
+        extra = {"Accept": "text/event-stream"} | ({} if after is None else {"Last-Event-ID": after})
+        reader = wire.EventReader()
+        path = f"/v1/jobs/{job_id}/events"
+        with wire.translated(self.url):
+            async with self._http.stream("GET", path, headers=extra, timeout=None) as response:
+                if response.is_error:
+                    await response.aread()
+                    wire.read(response)
+                async for line in response.aiter_lines():
+                    event = reader.feed(line)
+                    if event is not None:
+                        yield event
+
+    async def result(self, result_id: str) -> dict[str, Any]:
+        return wire.as_value(dict, await self._call("GET", f"/v1/results/{result_id}"))
+
+    def results(self, *, agent: str | None = None, task_id: str | None = None) -> AsyncIterator[dict[str, Any]]:
+        """All results that match, newest first."""
+        return self._items("/v1/results", wire.query(agent=agent, task_id=task_id))
+
+    async def summary(self, agent: str) -> dict[str, Any]:
+        return wire.as_value(dict, await self._call("GET", f"/v1/agents/{agent}/summary"))
+
+    async def tasks(self) -> list[dict[str, Any]]:
+        return [item async for item in self._items("/v1/tasks", {})]
+
+    async def healthy(self) -> bool:
+        """Whether a server answers and can take work."""
+        with wire.translated(self.url):
+            return (await self._http.get("/readyz")).is_success
+
+    async def _call(self, method: str, path: str, **kw: Any) -> Any:
+        with wire.translated(self.url):
+            return wire.read(await self._http.request(method, path, **kw))
+
+    async def _items(self, path: str, params: Mapping[str, str | int]) -> AsyncIterator[dict[str, Any]]:
+        cursor: str | None = None
+        while True:
+            items, cursor = wire.page(await self._call("GET", path, params={**params, **wire.query(cursor=cursor)}))
+            for item in items:
+                yield item
+            if cursor is None:
+                return

@@ -1,0 +1,154 @@
+"""The pure half of both clients: what is sent, and how a reply is read. No IO here."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from typing import Any, TypeVar
+
+import httpx
+
+from app.client.errors import ApiError, ServerUnreachable, UnexpectedReply
+from app.client.values import Event
+
+DEFAULT_URL = "http://127.0.0.1:8000"
+TIMEOUT_S = 30.0
+POLL_S = 0.5
+
+T = TypeVar("T")
+
+
+def headers(api_key: str | None) -> dict[str, str]:
+    accept = {"Accept": "application/json"}
+    return accept if api_key is None else accept | {"Authorization": f"Bearer {api_key}"}
+
+
+def submission(
+    agent: str,
+    task_id: str,
+    answers: Iterable[tuple[str, str]],
+    *,
+    model: str | None = None,
+    run: str | None = None,
+    metadata: Mapping[str, Any] | None = None,
+) -> dict[str, Any]:
+    """The body of ``POST /v1/submissions``; ``answers`` are (name, text) pairs."""
+    body: dict[str, Any] = {
+        "agent": agent,
+        "task_id": task_id,
+        "answers": [{"name": name, "text": text} for name, text in answers],
+    }
+    optional = {"model": model, "run": run, "metadata": dict(metadata) if metadata else None}
+    return body | {key: value for key, value in optional.items() if value is not None}
+
+
+def query(**values: str | int | None) -> dict[str, str | int]:
+    """Only the parameters that were given."""
+    return {key: value for key, value in values.items() if value is not None}
+
+
+def read(response: httpx.Response) -> Any:
+    """The JSON of a good reply.
+
+    Raises:
+        ApiError: the server answered with a problem.
+        UnexpectedReply: it is no JSON.
+    """
+    if response.is_error:
+        raise _problem(response)
+    try:
+        return response.json()
+    except ValueError as exc:
+        raise UnexpectedReply(
+            f"{response.url} answered {response.status_code} with something that is not JSON", body=response.text
+        ) from exc
+
+
+def as_value(reader: Callable[[Mapping[str, Any]], T], data: Any) -> T:
+    """``reader(data)``, where a missing or misshapen field is an UnexpectedReply and not a KeyError."""
+    try:
+        return reader(data)
+    except (KeyError, TypeError, ValueError, AttributeError) as exc:
+        raise UnexpectedReply(f"the server's reply lacks what the API promises: {exc!r}", body=str(data)) from exc
+
+
+def page(data: Any) -> tuple[list[dict[str, Any]], str | None]:
+    """One page of a list: its items and the cursor of the next one."""
+
+    def items(body: Mapping[str, Any]) -> tuple[list[dict[str, Any]], str | None]:
+        return list(body["items"]), body.get("next_cursor")
+
+    return as_value(items, data)
+
+
+@contextmanager
+def translated(url: str) -> Iterator[None]:
+    """What httpx raises about the connection becomes ServerUnreachable."""
+    try:
+        yield
+    except httpx.TransportError as exc:
+        raise ServerUnreachable(url, str(exc) or type(exc).__name__) from exc
+
+
+class EventReader:
+    """Lines of a ``text/event-stream`` in, events out, one ``feed`` per line (without its end)."""
+
+    def __init__(self) -> None:
+        self._id: str | None = None
+        self._name = "message"
+        self._data: list[str] = []
+
+    def feed(self, line: str) -> Event | None:
+        """The event that this line ends, if it ends one."""
+        if not line:
+            return self._end()
+        name, _, value = line.partition(":")
+        value = value.removeprefix(" ")
+        if name == "data":
+            self._data.append(value)
+        elif name == "event":
+            self._name = value
+        elif name == "id":
+            self._id = value
+        return None
+
+    def _end(self) -> Event | None:
+        name, data = self._name, self._data
+        self._name, self._data = "message", []
+        if not data:
+            return None
+        text = "\n".join(data)
+        try:
+            return Event(id=self._id, name=name, data=json.loads(text))
+        except ValueError as exc:
+            raise UnexpectedReply(f"event {name!r} carries no JSON", body=text) from exc
+
+
+def _problem(response: httpx.Response) -> ApiError | UnexpectedReply:
+    try:
+        body = response.json()
+    except ValueError:
+        body = None
+    if not isinstance(body, dict):
+        return UnexpectedReply(f"{response.url} answered HTTP {response.status_code}", body=response.text)
+    listed = body.get("errors")
+    errors = [
+        (str(one.get("path", "")), str(one.get("message", "")))
+        for one in (listed if isinstance(listed, list) else [])
+        if isinstance(one, dict)
+    ]
+    return ApiError(
+        status=response.status_code,
+        code=str(body.get("code", "")),
+        detail=str(body.get("detail") or body.get("title") or response.reason_phrase),
+        errors=errors,
+        retry_after_s=_seconds(response.headers.get("Retry-After")),
+    )
+
+
+def _seconds(value: str | None) -> float | None:
+    try:
+        return None if value is None else float(value)
+    except ValueError:
+        return None

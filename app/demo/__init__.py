@@ -1,0 +1,10 @@
+"""The demo's world: a small invented web site, three agents' answers about it, and the scores they must get."""
+
+from __future__ import annotations
+
+from app.demo.errors import DemoPortTaken
+from app.demo.expected import EXPECTED, Expected
+from app.demo.shipped import examples_dir
+from app.demo.site import DemoSite
+
+__all__ = ["EXPECTED", "DemoPortTaken", "DemoSite", "Expected", "examples_dir"]

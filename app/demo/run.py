@@ -1,0 +1,130 @@
+"""The demo's way: the demo site and the real service are started, the shipped answers handed in over HTTP, and
+everything is stopped again. What it looks like is ``app.cli.demo``'s business.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Protocol
+
+from answers.bundle import read_folder
+from answers.submission import Submission
+from app.client import AsyncClient, Job
+from app.clock import SystemClock
+from app.demo.service_process import running_service
+from app.demo.shipped import examples_dir
+from app.demo.site import DemoSite
+from app.layout import write_result, write_summaries
+from app.settings import Settings
+from app.summary import AnswerOutcome
+from judges.result_files import AnswerFolder
+from judges.summary import word_count
+
+MODEL = "lexical"
+WAIT_S = 600.0
+POLL_S = 0.2
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DemoAnswer:
+    """One answer of the demo and what became of it; ``path`` is where its result was written, None without one."""
+
+    agent: str
+    outcome: AnswerOutcome
+    path: Path | None
+
+
+class Watcher(Protocol):
+    """Told how the demo goes on."""
+
+    def stage(self, text: str) -> None:
+        """A new part begins."""
+
+    def submitted(self, labels: Mapping[str, str]) -> None:
+        """All answers are handed in: a label for the reader by job id."""
+
+    def polled(self, job: Job) -> None: ...
+
+
+def shipped_submissions() -> list[Submission]:
+    """Every agent's answers to every task of the demo."""
+    agents = sorted(path.name for path in examples_dir().iterdir() if path.is_dir())
+    return [submission for agent in agents for submission in read_folder(examples_dir(), agent)]
+
+
+def results_folder(settings: Settings) -> Path:
+    """Where the demo writes its result files, in the public layout."""
+    return settings.data_dir / "demo" / "eval_results"
+
+
+async def run_demo(settings: Settings, watcher: Watcher) -> list[DemoAnswer]:
+    """Judge the shipped answers by a service started for it; nothing of it runs any more when this returns.
+
+    Raises:
+        DemoPortTaken, ServiceDidNotStart: the demo's world cannot be had.
+        ClientError: the service does not do as the API says.
+    """
+    submissions = shipped_submissions()
+    key = settings.api_keys[0].get_secret_value() if settings.api_keys else None
+    watcher.stage("starting the demo's web site")
+    async with DemoSite() as site:
+        watcher.stage("starting the service: PostgreSQL, browser, workers")
+        environment = _service_environment(settings, site)
+        log = settings.data_dir / "demo" / "serve.log"
+        async with running_service(environment, log, api_key=key) as url, AsyncClient(url, api_key=key) as client:
+            watcher.stage(f"submitting {sum(len(one.answers) for one in submissions)} answers to {url}")
+            judged = await _judge(client, submissions, watcher)
+            watcher.stage("stopping everything")
+    return await asyncio.to_thread(_written, results_folder(settings), judged)
+
+
+def _service_environment(settings: Settings, site: DemoSite) -> dict[str, str]:
+    return {
+        "ASSAY_DATA_DIR": str(settings.data_dir.expanduser().absolute()),
+        "ASSAY_MODEL": MODEL,
+        "ASSAY_EGRESS_ALLOW": ",".join(sorted({*settings.egress_allow, site.egress_allow})),
+    }
+
+
+async def _judge(
+    client: AsyncClient, submissions: Sequence[Submission], watcher: Watcher
+) -> list[tuple[Submission, Job, dict[str, Any] | None]]:
+    """Submit, wait, and fetch the results, in the order of ``submissions``."""
+    by_job: dict[str, Submission] = {}
+    labels: dict[str, str] = {}
+    for submission in submissions:
+        answers = [(answer.name, answer.text) for answer in submission.answers]
+        receipt = await client.submit(submission.agent, submission.task_id, answers, model=MODEL)
+        for job in receipt.jobs:
+            by_job[job.id] = submission
+            labels[job.id] = f"{submission.agent} {submission.task_id} {job.answer}"
+    watcher.submitted(labels)
+    jobs = await client.wait(by_job, timeout_s=WAIT_S, poll_s=POLL_S, on_update=watcher.polled)
+    return [
+        (by_job[job.id], job, None if job.result_id is None else await client.result(job.result_id)) for job in jobs
+    ]
+
+
+def _written(out: Path, judged: Sequence[tuple[Submission, Job, dict[str, Any] | None]]) -> list[DemoAnswer]:
+    """Write results and summaries in the public layout. Blocks."""
+    found: list[DemoAnswer] = []
+    for submission, job, result in judged:
+        (answer,) = [one for one in submission.answers if one.name == job.raw["answer"]]
+        folder = AnswerFolder(
+            out=out, agent=submission.agent, task_id=submission.task_id, answer_name=answer.name
+        )
+        path = None if result is None else write_result(folder, answer, result, finished_at=SystemClock().now())
+        outcome = AnswerOutcome(
+            task_id=submission.task_id,
+            answer_name=answer.name,
+            words=word_count(answer.text),
+            result=result,
+            error_code=job.error.code if job.error else job.status,
+        )
+        found.append(DemoAnswer(agent=submission.agent, outcome=outcome, path=path))
+    for agent in sorted({one.agent for one in found}):
+        write_summaries(out, agent, [one.outcome for one in found if one.agent == agent and one.path is None])
+    return found

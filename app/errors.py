@@ -1,0 +1,26 @@
+"""What can go wrong in the application itself.
+
+AppError
+├── WrongSettings            the environment or .env asks for something impossible
+├── UnknownTask              no judge for this task
+└── StorageError             (app/storage/errors.py)
+    ├── DatabaseUnavailable
+    ├── DatabaseTooNew
+    └── DataFolderRefused
+
+``JobError`` and its kin live in app/jobs/errors.py.
+"""
+
+from __future__ import annotations
+
+
+class AppError(Exception):
+    """Base of every error the application raises on purpose."""
+
+
+class WrongSettings(AppError):
+    """A setting, or a pair of settings, that cannot be obeyed. The message names the remedy."""
+
+
+class UnknownTask(AppError):
+    """No judge file, sound or broken, has this task id."""

@@ -1,0 +1,1 @@
+"""The work: taken in, queued, carried out by workers, followed and stopped."""

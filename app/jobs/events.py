@@ -1,0 +1,127 @@
+"""Followers of jobs: one listener per process hears of every change and tells those who wait for it.
+
+However many streams are open, each round of changes costs one query. A follower that is slow misses
+steps in between, never the last state.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import defaultdict
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import psycopg
+import structlog
+
+from app.storage.database import Database
+from app.storage.errors import DatabaseUnavailable
+from app.storage.jobs import CHANNEL, get_jobs
+from app.storage.records import Job
+
+_RECONNECT_S = 1.0
+_RECHECK_S = 5.0
+_log = structlog.get_logger(__name__)
+
+
+class Follower:
+    """One reader's view of one job."""
+
+    def __init__(self, job_id: str) -> None:
+        self.job_id = job_id
+        self._latest: Job | None = None
+        self._news = asyncio.Event()
+
+    async def next(self, *, timeout_s: float) -> Job | None:
+        """The newest state once there is one that was not given yet; None when there was none in time."""
+        try:
+            async with asyncio.timeout(timeout_s):
+                await self._news.wait()
+        except TimeoutError:
+            return None
+        self._news.clear()
+        return self._latest
+
+    def tell(self, job: Job) -> None:
+        """Offer a state; older ones than the last are passed over."""
+        if self._latest is None or job.revision > self._latest.revision:
+            self._latest = job
+            self._news.set()
+
+
+class JobEvents:
+    """Where followers sign up. ``run`` must be running somewhere."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+        self._followers: dict[str, set[Follower]] = defaultdict(set)
+        self._changed: set[str] = set()
+        self._wake = asyncio.Event()
+
+    @property
+    def followers(self) -> int:
+        """How many followers there are."""
+        return sum(map(len, self._followers.values()))
+
+    @contextmanager
+    def follow(self, job_id: str) -> Iterator[Follower]:
+        """A follower for as long as the block lasts; it is told the present state first."""
+        follower = Follower(job_id)
+        self._followers[job_id].add(follower)
+        self._mark(job_id)
+        try:
+            yield follower
+        finally:
+            self._followers[job_id].discard(follower)
+            if not self._followers[job_id]:
+                del self._followers[job_id]
+
+    async def run(self) -> None:
+        """Listen and tell until cancelled."""
+        async with asyncio.TaskGroup() as both:
+            both.create_task(self._listen(), name="job events: listen")
+            both.create_task(self._tell(), name="job events: tell")
+
+    def _mark(self, job_id: str) -> None:
+        if job_id in self._followers:
+            self._changed.add(job_id)
+            self._wake.set()
+
+    async def _listen(self) -> None:
+        while True:
+            try:
+                async with await psycopg.AsyncConnection.connect(
+                    self._database.url, autocommit=True, connect_timeout=5
+                ) as connection:
+                    await connection.execute(f"LISTEN {CHANNEL}")
+                    # What changed while nobody listened is not announced again.
+                    for job_id in list(self._followers):
+                        self._mark(job_id)
+                    async for notification in connection.notifies():
+                        self._mark(notification.payload)
+            except psycopg.OperationalError as error:
+                _log.warning("job events interrupted", detail=str(error))
+            await asyncio.sleep(_RECONNECT_S)
+
+    async def _tell(self) -> None:
+        while True:
+            try:
+                async with asyncio.timeout(_RECHECK_S):
+                    await self._wake.wait()
+            except TimeoutError:
+                self._changed.update(self._followers)
+            self._wake.clear()
+            changed, self._changed = self._changed & self._followers.keys(), set()
+            if changed:
+                await self._tell_of(changed)
+
+    async def _tell_of(self, job_ids: set[str]) -> None:
+        try:
+            async with self._database.begin() as connection:
+                found = await get_jobs(connection, job_ids)
+        except DatabaseUnavailable as error:
+            _log.warning("job states not read", detail=str(error))
+            return
+        for job in found:
+            for follower in self._followers.get(job.id, ()):
+                follower.tell(job)

@@ -1,0 +1,79 @@
+"""Writes a running job's progress down, now and then, and notices when the job is no longer ours."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Coroutine
+from typing import Any, TypeVar
+
+import structlog
+
+from app.jobs.errors import JobSuperseded
+from app.progress import NOTHING_YET, Progress
+from app.storage.database import Database
+from app.storage.errors import DatabaseUnavailable
+from app.storage.jobs import write_progress
+from app.storage.records import Fence
+
+T = TypeVar("T")
+_INTERVAL_S = 0.25
+_CHECK_S = 5.0
+_log = structlog.get_logger(__name__)
+
+
+class ProgressWriter:
+    """``report`` may be called for every leaf; the database hears of it a few times a second."""
+
+    def __init__(self, database: Database, fence: Fence, *, interval_s: float = _INTERVAL_S) -> None:
+        self._database = database
+        self._fence = fence
+        self._interval_s = interval_s
+        self.latest = NOTHING_YET
+        """The last progress reported."""
+        self._news = asyncio.Event()
+
+    def report(self, progress: Progress) -> None:
+        self.latest = progress
+        self._news.set()
+
+    async def run_beside(self, work: Coroutine[Any, Any, T]) -> T:
+        """Run ``work`` to its end, writing progress meanwhile.
+
+        Raises:
+            JobSuperseded: the job was taken from us; ``work`` has been cancelled.
+        """
+        working = asyncio.ensure_future(work)
+        writing = asyncio.ensure_future(self._write())
+        both: set[asyncio.Future[Any]] = {working, writing}
+        try:
+            done, _ = await asyncio.wait(both, return_when=asyncio.FIRST_COMPLETED)
+            if working not in done:
+                writing.result()
+            return working.result()
+        finally:
+            for task in both:
+                task.cancel()
+            await asyncio.wait(both)
+
+    async def _write(self) -> None:
+        """Until cancelled. Without news it still looks from time to time whether the fence holds."""
+        while True:
+            try:
+                async with asyncio.timeout(_CHECK_S):
+                    await self._news.wait()
+            except TimeoutError:
+                pass
+            self._news.clear()
+            await self._write_once(self.latest)
+            await asyncio.sleep(self._interval_s)
+
+    async def _write_once(self, progress: Progress) -> None:
+        try:
+            async with self._database.begin() as connection:
+                held = await write_progress(connection, self._fence, progress)
+        except DatabaseUnavailable as error:
+            # Progress is a courtesy; the result will be written with more patience.
+            _log.warning("progress not written", job_id=self._fence.job_id, detail=str(error))
+            return
+        if not held:
+            raise JobSuperseded(self._fence.job_id)

@@ -1,0 +1,89 @@
+"""Work whose worker is gone is given to another one.
+
+A worker that was killed leaves its queue entries behind, marked as being worked on. Every live worker
+sweeps for those; one at a time does it. The job gets a new entry, and with it a new fence: should the
+old worker only have been asleep, nothing it writes afterwards counts.
+"""
+
+from __future__ import annotations
+
+import asyncio
+
+import structlog
+from sqlalchemy import text
+
+from app.clock import Clock
+from app.jobs.queue import JobQueue
+from app.storage import jobs as rows
+from app.storage.database import Database
+from app.storage.errors import DatabaseUnavailable
+from app.storage.records import Fence, Job, JobError, JobStatus
+
+ATTEMPTS_EXHAUSTED = "ATTEMPTS_EXHAUSTED"
+_LOCK = 0x73776565  # "swee"
+_log = structlog.get_logger(__name__)
+
+
+class Takeover:
+    """Finds abandoned jobs and queues them again, or gives them up after too many attempts."""
+
+    def __init__(self, database: Database, queue: JobQueue, *, clock: Clock, stalled_s: float) -> None:
+        self._database = database
+        self._queue = queue
+        self._clock = clock
+        self._stalled_s = stalled_s
+
+    async def run(self) -> None:
+        """Sweep until cancelled."""
+        while True:
+            try:
+                await self.sweep()
+            except DatabaseUnavailable as error:
+                _log.warning("sweep failed", detail=str(error))
+            await asyncio.sleep(min(1.0, self._stalled_s / 4))
+
+    async def sweep(self) -> int:
+        """One round; returns how many jobs were queued again or given up.
+
+        Raises:
+            DatabaseUnavailable
+        """
+        async with self._database.begin() as guard:
+            taken = await guard.execute(text("SELECT pg_try_advisory_xact_lock(:key)"), {"key": _LOCK})
+            if not taken.scalar_one():
+                return 0
+            count = 0
+            for queue_id in await self._queue.stalled(self._stalled_s):
+                async with self._database.begin() as connection:
+                    abandoned = await rows.jobs_of_entries(connection, [queue_id])
+                for job in abandoned:
+                    count += await self._take(job)
+                await self._queue.close(queue_id)
+            async with self._database.begin() as connection:
+                orphans = await rows.jobs_without_entry(connection)
+            for job in orphans:
+                count += await self._take(job)
+            return count
+
+    async def hand_back(self, fence: Fence) -> bool:
+        """Give up the hold on a running job in good order: another worker takes it, and no attempt is counted."""
+        async with self._database.begin() as connection:
+            job = await rows.get_job(connection, fence.job_id, lock=True)
+            if job is None or job.fence != fence or job.ended:
+                return False
+            [queue_id] = await self._queue.enqueue(connection, [job.id])
+            return await rows.requeue(connection, fence, queue_id=queue_id, extra_attempts=1)
+
+    async def _take(self, abandoned: Job) -> bool:
+        async with self._database.begin() as connection:
+            job = await rows.get_job(connection, abandoned.id, lock=True)
+            if job is None or job.fence != abandoned.fence or job.ended:
+                return False
+            if job.status is JobStatus.RUNNING and job.attempts >= job.attempts_allowed:
+                detail = f"the worker was lost in each of {job.attempts} attempts"
+                error = JobError(code=ATTEMPTS_EXHAUSTED, detail=detail)
+                _log.warning("job given up", job_id=job.id, attempts=job.attempts)
+                return await rows.fail(connection, job.fence, error, now=self._clock.now())
+            [queue_id] = await self._queue.enqueue(connection, [job.id])
+            _log.warning("job taken over", job_id=job.id, attempt=job.attempts)
+            return await rows.requeue(connection, job.fence, queue_id=queue_id)

@@ -1,0 +1,75 @@
+"""The pages one answer was judged by: cited ones, captured before anything is judged, and those looked at later."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Sequence
+
+import structlog
+
+from cache.capture import Capture
+from cache.errors import BrowserUnavailable, CacheError, NoEvidence
+from cache.evidence import Evidence
+from cache.pages import PageCache
+
+_log = structlog.get_logger(__name__)
+
+
+class PagesSeen:
+    """The page cache as one answer sees it; keeps the captures it was given, in the order of first use."""
+
+    def __init__(self, pages: PageCache) -> None:
+        self._pages = pages
+        self._seen: dict[str, Capture] = {}
+
+    @property
+    def seen(self) -> tuple[Capture, ...]:
+        """One capture for each page, the last one where a page was captured again."""
+        return tuple(self._seen.values())
+
+    async def capture_all(self, urls: Sequence[str], done: Callable[[int], None]) -> None:
+        """Capture pages side by side; how many at once is the page cache's business. ``done`` is told how many are.
+
+        What cannot be captured is left for whoever needs the page to find out and to name.
+
+        Raises:
+            BrowserUnavailable: nothing can be captured on this machine.
+        """
+        count = 0
+        found: dict[str, Capture] = {}
+
+        async def one(url: str) -> None:
+            nonlocal count
+            try:
+                found[url] = await self._pages.get(url)
+            except BrowserUnavailable:
+                raise
+            except CacheError as error:
+                _log.warning("page not captured", url=url, detail=str(error))
+            count += 1
+            done(count)
+
+        done(0)
+        try:
+            async with asyncio.TaskGroup() as captures:
+                for url in urls:
+                    captures.create_task(one(url))
+        except* BrowserUnavailable as errors:
+            raise errors.exceptions[0] from errors
+        for url in urls:
+            if url in found:
+                self._keep(found[url])
+
+    async def evidence_for(self, url: str) -> Evidence:
+        """As ``PageCache.evidence_for``."""
+        try:
+            evidence = await self._pages.evidence_for(url)
+        except NoEvidence as error:
+            if error.capture is not None:
+                self._keep(error.capture)
+            raise
+        self._keep(evidence.capture)
+        return evidence
+
+    def _keep(self, capture: Capture) -> None:
+        self._seen[capture.key] = capture

@@ -1,0 +1,29 @@
+"""Keeps secrets out of whatever is written down: logs, stored errors, tracebacks."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+
+MASK = "[redacted]"
+_SHORTEST = 4
+_CREDENTIALS = re.compile(
+    r"(?i)(\b(?:authorization|proxy-authorization|cookie|set-cookie|x-api-key|api[_-]?key)\b['\"]?\s*[:=]\s*['\"]?)"
+    r"((?:bearer|basic)\s+)?[^\s'\",;]+"
+)
+_KEY_SHAPES = re.compile(r"\bsk-[A-Za-z0-9_-]{16,}|\bAKIA[A-Z0-9]{16}\b|(?<=://)[^/\s:@]+:[^/\s@]+(?=@)")
+
+
+class Redactor:
+    """Replaces known secrets, and what looks like one, by a mask."""
+
+    def __init__(self, secrets: Iterable[str] = ()) -> None:
+        # The longest first, so that a secret inside a longer one does not leave the rest of it readable.
+        known = sorted({item for item in secrets if len(item) >= _SHORTEST}, key=len, reverse=True)
+        self._known = re.compile("|".join(map(re.escape, known))) if known else None
+
+    def redact(self, text: str) -> str:
+        if self._known is not None:
+            text = self._known.sub(MASK, text)
+        text = _CREDENTIALS.sub(lambda found: f"{found[1]}{MASK}", text)
+        return _KEY_SHAPES.sub(MASK, text)

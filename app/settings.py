@@ -1,0 +1,169 @@
+"""Every setting of the program, read from the environment and ``.env`` in one place.
+
+No other module reads the environment: whoever needs a value is handed it.
+"""
+
+from __future__ import annotations
+
+import ipaddress
+import re
+from pathlib import Path
+from typing import Annotated, Any
+from urllib.parse import urlsplit
+
+from pydantic import Field, SecretStr, ValidationError, field_validator
+from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
+
+from app.errors import WrongSettings
+
+_HOST_PORT = re.compile(r"(\[[0-9A-Fa-f:.]+\]|[A-Za-z0-9.-]+):[0-9]{1,5}")
+
+
+class Settings(BaseSettings):
+    """The settings of ``docs/operations.md``. Times are seconds, sizes bytes, counts are per process."""
+
+    model_config = SettingsConfigDict(
+        env_prefix="ASSAY_",
+        env_file=".env",
+        extra="ignore",
+        frozen=True,
+        populate_by_name=True,
+        hide_input_in_errors=True,
+    )
+
+    data_dir: Path = Path("data")
+    """Where the private PostgreSQL and the captured pages live."""
+    database_url: SecretStr | None = None
+    """``postgresql://...``; None: a private PostgreSQL inside ``data_dir``."""
+    blobs: str = ""
+    """``file:///path``, ``s3://bucket/prefix`` or ``memory://``; empty: a folder inside ``data_dir``."""
+    model: str = "openai/o4-mini"
+    """``provider/model``, the judge of submissions that name none."""
+    judges: Annotated[tuple[Path, ...], NoDecode] = ()
+    """Folders of judge scripts, beside those that are shipped."""
+
+    max_tasks: int = Field(2, ge=1, le=1000)
+    max_answers: int = Field(3, ge=1, le=1000)
+    """Answers of one task that are judged side by side."""
+    max_pages: int = Field(5, ge=1, le=1000)
+    max_pages_per_host: int = Field(2, ge=1, le=1000)
+    max_llm: int = Field(30, ge=1, le=10_000)
+
+    browser: Path | None = None
+    egress_allow: Annotated[frozenset[str], NoDecode] = frozenset()
+    """``host:port`` of private addresses that captures may reach."""
+    api_keys: Annotated[tuple[SecretStr, ...], NoDecode] = ()
+    """Keys that clients must send; without any the service is bound to loopback."""
+
+    max_attempts: int = Field(3, ge=1, le=100)
+    """How often a job may be started before it is given up."""
+    heartbeat_s: float = Field(2.0, gt=0, le=600)
+    stalled_s: float = Field(6.0, gt=0, le=3600)
+    """A worker silent for so long has lost its jobs."""
+    drain_s: float = Field(25.0, ge=0, le=3600)
+    """How long a stopping worker waits for its running jobs before it hands them back."""
+    job_deadline_s: float = Field(1800.0, gt=0)
+    """How long judging one answer may take, all in all."""
+    max_body_bytes: int = Field(32 * 1024 * 1024, ge=1024)
+    log_level: str = "info"
+
+    openai_api_key: SecretStr | None = Field(None, validation_alias="OPENAI_API_KEY")
+    openai_base_url: str | None = Field(None, validation_alias="OPENAI_BASE_URL")
+    azure_api_key: SecretStr | None = Field(None, validation_alias="AZURE_OPENAI_API_KEY")
+    azure_endpoint: str | None = Field(None, validation_alias="AZURE_OPENAI_ENDPOINT_URL")
+    azure_api_version: str | None = Field(None, validation_alias="AZURE_OPENAI_API_VERSION")
+    aws_access_key: SecretStr | None = Field(None, validation_alias="AWS_ACCESS_KEY")
+    aws_secret_key: SecretStr | None = Field(None, validation_alias="AWS_SECRET_KEY")
+    aws_access_key_id: SecretStr | None = Field(None, validation_alias="AWS_ACCESS_KEY_ID")
+    aws_secret_access_key: SecretStr | None = Field(None, validation_alias="AWS_SECRET_ACCESS_KEY")
+    aws_session_token: SecretStr | None = Field(None, validation_alias="AWS_SESSION_TOKEN")
+    aws_region: str | None = Field(None, validation_alias="AWS_REGION")
+    aws_endpoint_url: str | None = Field(None, validation_alias="AWS_ENDPOINT_URL")
+    google_maps_api_key: SecretStr | None = Field(None, validation_alias="GOOGLE_MAPS_API_KEY")
+
+    @field_validator("*", mode="before")
+    @classmethod
+    def _empty_means_unset(cls, value: object, info: Any) -> object:
+        """``ASSAY_BROWSER=`` in a .env file means the default, as it does in a shell script."""
+        if isinstance(value, str) and not value.strip():
+            return cls.model_fields[info.field_name].get_default(call_default_factory=True, validated_data={})
+        return value
+
+    @field_validator("judges", mode="before")
+    @classmethod
+    def _split_folders(cls, value: object) -> object:
+        if isinstance(value, str):
+            return tuple(Path(part).expanduser() for part in value.split(":") if part.strip())
+        return value
+
+    @field_validator("egress_allow", mode="before")
+    @classmethod
+    def _split_hosts(cls, value: object) -> object:
+        if not isinstance(value, str):
+            return value
+        hosts = frozenset(part.strip().lower() for part in value.split(",") if part.strip())
+        for host in sorted(hosts):
+            if not _HOST_PORT.fullmatch(host):
+                raise ValueError(f"{host!r} is not host:port")
+        return hosts
+
+    @field_validator("api_keys", mode="before")
+    @classmethod
+    def _split_keys(cls, value: object) -> object:
+        if not isinstance(value, str):
+            return value
+        return tuple(part.strip() for part in value.split(",") if part.strip())
+
+    @property
+    def secrets(self) -> tuple[str, ...]:
+        """Every secret value, for the redaction of logs and error texts."""
+        found: list[str] = []
+        for name in type(self).model_fields:
+            value = getattr(self, name)
+            for item in value if isinstance(value, tuple) else (value,):
+                if isinstance(item, SecretStr) and item.get_secret_value():
+                    found.append(item.get_secret_value())
+        if self.database_url is not None:
+            password = urlsplit(self.database_url.get_secret_value()).password
+            found += [password] if password else []
+        return tuple(found)
+
+
+def load_settings(**overrides: Any) -> Settings:
+    """Read the settings; ``overrides`` (field names) win over the environment.
+
+    Raises:
+        WrongSettings: naming each setting that cannot be used, never its value.
+    """
+    try:
+        return Settings(**overrides)
+    except ValidationError as error:
+        lines = [f"{_variable(part['loc'])}: {part['msg'].removeprefix('Value error, ')}" for part in error.errors()]
+        raise WrongSettings("; ".join(lines)) from None
+
+
+def _variable(location: tuple[int | str, ...]) -> str:
+    name = str(location[0]) if location else "settings"
+    return name if name.isupper() else f"ASSAY_{name.upper()}"
+
+
+def check_bind(settings: Settings, host: str) -> None:
+    """Refuse to open a service without keys to anyone but this machine.
+
+    Raises:
+        WrongSettings: ``host`` is not a loopback address and no ASSAY_API_KEYS are set.
+    """
+    if settings.api_keys or is_loopback(host):
+        return
+    raise WrongSettings(f"{host} can be reached from outside: set ASSAY_API_KEYS, or bind to 127.0.0.1")
+
+
+def is_loopback(host: str) -> bool:
+    """Whether a host name or address means this machine only."""
+    bare = host.strip("[]").lower()
+    if bare == "localhost":
+        return True
+    try:
+        return ipaddress.ip_address(bare).is_loopback
+    except ValueError:
+        return False

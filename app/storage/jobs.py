@@ -1,0 +1,235 @@
+"""The rows of jobs: read, listed, and changed under a fence.
+
+Every function takes an open transaction. Every change counts the row's revision up and announces the
+job on a channel, in the same transaction, so that whoever follows it never misses the last state.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+from collections.abc import Iterable, Sequence
+from datetime import datetime
+from typing import Any
+
+from sqlalchemy import ColumnElement, RowMapping, and_, func, select, text, update
+from sqlalchemy.dialects.postgresql import insert
+from sqlalchemy.ext.asyncio import AsyncConnection
+
+from app.progress import NOTHING_YET, Progress
+from app.storage.records import TERMINAL, Fence, Job, JobError, JobStatus, NewJob, SubmissionRecord
+from app.storage.tables import answers, jobs
+
+CHANNEL = "assay_jobs"
+_FIELDS = tuple(field.name for field in dataclasses.fields(Job))
+
+
+async def insert_jobs(
+    connection: AsyncConnection, submission: SubmissionRecord, new: Sequence[NewJob], *, attempts_allowed: int
+) -> None:
+    """Store the jobs of a submission, queued."""
+    rows = [
+        {
+            "id": job.id,
+            "submission_id": submission.id,
+            "position": position,
+            "agent": submission.agent,
+            "task_id": submission.task_id,
+            "answer_name": job.answer_name,
+            "answer_sha256": job.answer_sha256,
+            "model": submission.model,
+            "status": JobStatus.QUEUED,
+            "queue_id": job.queue_id,
+            "attempts_allowed": attempts_allowed,
+            "created_at": submission.created_at,
+        }
+        for position, job in enumerate(new)
+    ]
+    await connection.execute(insert(jobs), rows)
+
+
+async def get_job(connection: AsyncConnection, job_id: str, *, lock: bool = False) -> Job | None:
+    """One job; with ``lock`` nobody else changes it before this transaction ends."""
+    query = select(jobs).where(jobs.c.id == job_id)
+    row = (await connection.execute(query.with_for_update() if lock else query)).mappings().first()
+    return None if row is None else _job(row)
+
+
+async def get_jobs(connection: AsyncConnection, job_ids: Iterable[str]) -> list[Job]:
+    query = select(jobs).where(jobs.c.id.in_(list(job_ids)))
+    return [_job(row) for row in (await connection.execute(query)).mappings()]
+
+
+async def jobs_of_submission(connection: AsyncConnection, submission_id: str) -> list[Job]:
+    query = select(jobs).where(jobs.c.submission_id == submission_id).order_by(jobs.c.position)
+    return [_job(row) for row in (await connection.execute(query)).mappings()]
+
+
+async def list_jobs(
+    connection: AsyncConnection,
+    *,
+    limit: int,
+    before: str | None = None,
+    status: JobStatus | None = None,
+    agent: str | None = None,
+    task_id: str | None = None,
+) -> list[Job]:
+    """Newest first; ``before`` is the id of the last job already seen."""
+    filters: list[ColumnElement[bool]] = []
+    if before is not None:
+        filters.append(jobs.c.id < before)
+    if status is not None:
+        filters.append(jobs.c.status == status)
+    if agent is not None:
+        filters.append(jobs.c.agent == agent)
+    if task_id is not None:
+        filters.append(jobs.c.task_id == task_id)
+    query = select(jobs).where(and_(True, *filters)).order_by(jobs.c.id.desc()).limit(limit)
+    return [_job(row) for row in (await connection.execute(query)).mappings()]
+
+
+async def count_by_status(connection: AsyncConnection) -> dict[JobStatus, int]:
+    query = select(jobs.c.status, func.count()).group_by(jobs.c.status)
+    counted = {JobStatus(row[0]): int(row[1]) for row in await connection.execute(query)}
+    return {status: counted.get(status, 0) for status in JobStatus}
+
+
+async def answer_text(connection: AsyncConnection, sha256: str) -> str:
+    return str((await connection.execute(select(answers.c.text).where(answers.c.sha256 == sha256))).scalar_one())
+
+
+async def claim(connection: AsyncConnection, job_id: str, queue_id: int, *, now: datetime) -> Job | None:
+    """Start the next attempt; None when this queue entry no longer stands for the job."""
+    return await _change(
+        connection,
+        and_(
+            jobs.c.id == job_id,
+            jobs.c.queue_id == queue_id,
+            jobs.c.status.in_([JobStatus.QUEUED, JobStatus.RUNNING]),
+        ),
+        status=JobStatus.RUNNING,
+        attempts=jobs.c.attempts + 1,
+        started_at=func.coalesce(jobs.c.started_at, now),
+        stage=None,
+        **_counts(NOTHING_YET),
+    )
+
+
+async def write_progress(connection: AsyncConnection, fence: Fence, progress: Progress) -> bool:
+    """Whether the fence still held."""
+    return await _change(connection, _held(fence), stage=progress.stage, **_counts(progress)) is not None
+
+
+async def succeed(
+    connection: AsyncConnection, fence: Fence, *, result_id: str, progress: Progress, now: datetime
+) -> Job | None:
+    """End the job with a result; None when the fence no longer held, and then nothing may be stored."""
+    return await _change(
+        connection,
+        _held(fence),
+        status=JobStatus.SUCCEEDED,
+        stage=None,
+        result_id=result_id,
+        error=None,
+        finished_at=now,
+        **_counts(progress),
+    )
+
+
+async def fail(connection: AsyncConnection, fence: Fence, error: JobError, *, now: datetime) -> bool:
+    """End the job without a result. Whether the fence still held."""
+    written = json.dumps(dataclasses.asdict(error))
+    changed = await _change(
+        connection, _held(fence), status=JobStatus.FAILED, stage=None, error=written, finished_at=now
+    )
+    return changed is not None
+
+
+async def requeue(connection: AsyncConnection, fence: Fence, *, queue_id: int, extra_attempts: int = 0) -> bool:
+    """Give a queued or running job a new queue entry; whoever held the old one is fenced off."""
+    changed = await _change(
+        connection,
+        and_(jobs.c.id == fence.job_id, jobs.c.queue_id == fence.queue_id, jobs.c.status.not_in(list(TERMINAL))),
+        status=JobStatus.QUEUED,
+        stage=None,
+        queue_id=queue_id,
+        attempts_allowed=jobs.c.attempts_allowed + extra_attempts,
+    )
+    return changed is not None
+
+
+async def cancel(connection: AsyncConnection, job_id: str, *, now: datetime) -> Job | None:
+    """End a job that has not ended; None when it had."""
+    return await _change(
+        connection,
+        and_(jobs.c.id == job_id, jobs.c.status.not_in(list(TERMINAL))),
+        status=JobStatus.CANCELLED,
+        stage=None,
+        finished_at=now,
+    )
+
+
+async def restart(connection: AsyncConnection, job_id: str, *, queue_id: int, attempts: int) -> Job | None:
+    """Queue a job that has ended once more, with so many new attempts; None when it had not ended."""
+    return await _change(
+        connection,
+        and_(jobs.c.id == job_id, jobs.c.status.in_(list(TERMINAL))),
+        status=JobStatus.QUEUED,
+        stage=None,
+        queue_id=queue_id,
+        attempts_allowed=jobs.c.attempts + attempts,
+        error=None,
+        result_id=None,
+        started_at=None,
+        finished_at=None,
+        **_counts(NOTHING_YET),
+    )
+
+
+async def jobs_of_entries(connection: AsyncConnection, queue_ids: Iterable[int]) -> list[Job]:
+    """The unfinished jobs that these queue entries stand for."""
+    query = select(jobs).where(jobs.c.queue_id.in_(list(queue_ids)), jobs.c.status.not_in(list(TERMINAL)))
+    return [_job(row) for row in (await connection.execute(query)).mappings()]
+
+
+async def jobs_without_entry(connection: AsyncConnection) -> list[Job]:
+    """Unfinished jobs whose queue entry has ended: nobody will come for them."""
+    query = text(
+        "SELECT jobs.* FROM jobs LEFT JOIN procrastinate_jobs entry ON entry.id = jobs.queue_id"
+        " WHERE jobs.status IN ('queued', 'running') AND (entry.id IS NULL OR entry.status NOT IN ('todo', 'doing'))"
+    )
+    return [_job(row) for row in (await connection.execute(query)).mappings()]
+
+
+def _counts(progress: Progress) -> dict[str, int]:
+    return {
+        "pages_done": progress.pages_done,
+        "pages_total": progress.pages_total,
+        "leaves_done": progress.leaves_done,
+        "leaves_total": progress.leaves_total,
+    }
+
+
+def _held(fence: Fence) -> ColumnElement[bool]:
+    return and_(
+        jobs.c.id == fence.job_id,
+        jobs.c.queue_id == fence.queue_id,
+        jobs.c.attempts == fence.attempt,
+        jobs.c.status == JobStatus.RUNNING,
+    )
+
+
+async def _change(connection: AsyncConnection, where: ColumnElement[bool], **values: Any) -> Job | None:
+    query = update(jobs).where(where).values(revision=jobs.c.revision + 1, **values).returning(*jobs.c)
+    row = (await connection.execute(query)).mappings().first()
+    if row is None:
+        return None
+    await connection.execute(select(func.pg_notify(CHANNEL, row["id"])))
+    return _job(row)
+
+
+def _job(row: RowMapping) -> Job:
+    values = {name: row[name] for name in _FIELDS}
+    values["status"] = JobStatus(row["status"])
+    values["error"] = None if row["error"] is None else JobError(**json.loads(row["error"]))
+    return Job(**values)

@@ -1,0 +1,87 @@
+"""Brings a database to the present schema: our tables by alembic, the job queue's by its own scripts.
+
+Everything happens in one transaction under one lock, so starting many processes at once is safe and an
+interrupted migration leaves nothing behind.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+from typing import Any
+
+import structlog
+from alembic.config import Config
+from alembic.runtime.environment import EnvironmentContext
+from alembic.script import ScriptDirectory
+from alembic.util import CommandError
+from procrastinate.schema import SchemaManager
+from sqlalchemy import Connection, insert, select, text
+from sqlalchemy.ext.asyncio import AsyncConnection
+
+from app.storage.errors import DatabaseTooNew
+from app.storage.tables import queue_migrations
+
+_LOCK = 0x61737361  # "assa"
+_log = structlog.get_logger(__name__)
+
+
+async def migrate(connection: AsyncConnection) -> None:
+    """Apply what is missing. Must run in a transaction of its own.
+
+    Raises:
+        DatabaseTooNew: the database was written by a newer release.
+    """
+    await connection.execute(text("SELECT pg_advisory_xact_lock(:key)"), {"key": _LOCK})
+    await connection.run_sync(_migrate_tables)
+    await _migrate_queue(connection)
+
+
+def _migrate_tables(connection: Connection) -> None:
+    script = ScriptDirectory(str(Path(__file__).with_name("migrations")))
+
+    def steps(revision: Any, _context: Any) -> Any:
+        try:
+            found = script._upgrade_revs("head", revision)
+        except CommandError as error:
+            raise DatabaseTooNew(
+                f"the database has schema revision {', '.join(revision)}, "
+                f"this release knows up to {script.get_current_head()}: "
+                "start the newer release, or restore an older backup"
+            ) from error
+        for step in found:
+            _log.info("migrating database", step=str(step))
+        return found
+
+    with EnvironmentContext(Config(), script, fn=steps) as environment:
+        environment.configure(connection=connection)
+        environment.run_migrations()
+
+
+async def _migrate_queue(connection: AsyncConnection) -> None:
+    """The queue's own schema: the whole of it first, later only the scripts a newer release of it adds."""
+    scripts = await asyncio.to_thread(_queue_scripts)
+    known = set((await connection.execute(select(queue_migrations.c.name))).scalars())
+    if not known:
+        await _run_script(connection, SchemaManager.get_schema())
+        missing = scripts
+    else:
+        missing = {name: script for name, script in scripts.items() if name not in known}
+        for name, script in missing.items():
+            _log.info("migrating queue", step=name)
+            await _run_script(connection, script)
+    if missing:
+        await connection.execute(insert(queue_migrations), [{"name": name} for name in missing])
+
+
+def _queue_scripts() -> dict[str, str]:
+    """The queue's migrations by name, in the order in which they apply."""
+    folder = Path(SchemaManager.get_migrations_path())
+    return {path.name: path.read_text(encoding="utf-8") for path in sorted(folder.glob("*.sql"))}
+
+
+async def _run_script(connection: AsyncConnection, script: str) -> None:
+    # Straight through the driver: several statements at once, and no bind markers to be found in them.
+    raw = (await connection.get_raw_connection()).driver_connection
+    assert raw is not None  # noqa: S101 - a checked-out connection has a driver connection
+    await raw.execute(script)

@@ -1,0 +1,133 @@
+"""What the tables hold, as values."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime
+from enum import StrEnum
+from typing import Any
+
+
+class JobStatus(StrEnum):
+    """Where a job stands. The words are those of the HTTP contract."""
+
+    QUEUED = "queued"
+    RUNNING = "running"
+    SUCCEEDED = "succeeded"
+    """A result exists, perhaps an incomplete one."""
+    FAILED = "failed"
+    """No result exists; the error says why."""
+    CANCELLED = "cancelled"
+
+
+TERMINAL = frozenset({JobStatus.SUCCEEDED, JobStatus.FAILED, JobStatus.CANCELLED})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JobError:
+    """Why a job has no result. ``traceback`` only where it helps the author of a judge."""
+
+    code: str
+    detail: str
+    traceback: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Job:
+    """One unit of scheduled work: one answer to be judged once."""
+
+    id: str
+    submission_id: str
+    agent: str
+    task_id: str
+    answer_name: str
+    answer_sha256: str
+    model: str | None
+    status: JobStatus
+    stage: str | None
+    pages_done: int
+    pages_total: int
+    leaves_done: int
+    leaves_total: int
+    queue_id: int | None
+    attempts: int
+    attempts_allowed: int
+    error: JobError | None
+    result_id: str | None
+    created_at: datetime
+    started_at: datetime | None
+    finished_at: datetime | None
+    revision: int
+
+    @property
+    def ended(self) -> bool:
+        return self.status in TERMINAL
+
+    @property
+    def fence(self) -> Fence:
+        return Fence(job_id=self.id, queue_id=self.queue_id, attempt=self.attempts)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Fence:
+    """What a worker must still hold to write: the job's present queue entry and attempt."""
+
+    job_id: str
+    queue_id: int | None
+    attempt: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NewJob:
+    """A job about to be stored, its queue entry already made."""
+
+    id: str
+    queue_id: int
+    answer_name: str
+    answer_sha256: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SubmissionRecord:
+    """A stored submission. ``owner`` is who sent it: a fingerprint of the key, never the key."""
+
+    id: str
+    owner: str
+    agent: str
+    task_id: str
+    model: str | None
+    run: str | None
+    metadata: dict[str, Any]
+    created_at: datetime
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NewResult:
+    """A result about to be stored. ``body`` is its JSON text as it will be served."""
+
+    id: str
+    status: str
+    final_score: float
+    body: str
+    page_ids: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ResultRecord:
+    """A stored result; ``body`` is its JSON text."""
+
+    id: str
+    job_id: str
+    body: str
+    created_at: datetime
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JudgedAnswer:
+    """What one answer came to: the JSON text of its result, or None and the code of what went wrong."""
+
+    task_id: str
+    answer_name: str
+    words: int
+    body: str | None
+    error_code: str | None

@@ -1,0 +1,195 @@
+"""From an agent's judged answers to the summary that is published and the scorecard that is printed.
+
+Pure. The public arithmetic is in ``judges.summary``; added here is what the public toolkit leaves out: answers
+without a result, scores that are not certain, cost and time.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import reduce
+from operator import add
+from typing import Any
+
+from judges import summary as public
+from judges.summary import ScoredAnswer, Summary
+from rubrics.scoring import Score
+from rubrics.verdict import Outcome, Usage
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AnswerOutcome:
+    """What became of one answer: a ``result`` (JSON of the contract), or None and why there is none.
+
+    ``answer_name`` ends in ``.md``; ``words`` counts the answer's text.
+    """
+
+    task_id: str
+    answer_name: str
+    words: int = 0
+    result: Mapping[str, Any] | None = None
+    error_code: str | None = None
+
+    @property
+    def complete(self) -> bool:
+        return self.result is not None and self.result.get("status", "complete") == "complete"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ScorecardRow:
+    """One agent on the scorecard. ``partial``, ``success`` and ``pass_at_k`` in [0, 1], None without an answer.
+
+    ``k`` is the number of runs. ``incomplete`` counts answers with unknown leaves, ``without_result``
+    those that ended in an error, ``leaves_not_judged`` leaves. ``usd`` is None when a price is unknown.
+    """
+
+    agent: str
+    tasks: int
+    answers: int
+    k: int
+    partial: Score | None
+    success: Score | None
+    pass_at_k: Score | None
+    incomplete: int
+    without_result: int
+    leaves_not_judged: int
+    seconds: float
+    usage: Usage
+
+    @property
+    def answers_not_judged(self) -> int:
+        return self.incomplete + self.without_result
+
+
+def score_of(result: Mapping[str, Any] | None) -> Score:
+    """The score of a result with its bounds; nothing is known of an answer without one.
+
+    A result written by the public toolkit has one number, which it is sure of.
+    """
+    if result is None:
+        return Score(value=None, low=0.0, high=1.0)
+    score = result.get("score")
+    if isinstance(score, Mapping):
+        return Score(value=score["value"], low=score["low"], high=score["high"])
+    final = float(result["final_score"])
+    return Score(value=final, low=final, high=final)
+
+
+def leaves(result: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
+    """The leaves of a result's tree, in order."""
+    for part in result.get("eval_breakdown") or []:
+        yield from _leaves_below(part["verification_tree"])
+
+
+def leaves_not_judged(result: Mapping[str, Any]) -> int:
+    return sum(leaf.get("outcome") == Outcome.NOT_JUDGED for leaf in leaves(result))
+
+
+def seconds_of(result: Mapping[str, Any] | None) -> float:
+    """How long judging an answer took, capture included; 0.0 where nobody measured."""
+    timing = {} if result is None else result.get("timing") or {}
+    return float(timing.get("total_s") or 0.0)
+
+
+def usage_of(result: Mapping[str, Any] | None) -> Usage:
+    usage = {} if result is None else result.get("usage") or {}
+    return Usage(
+        calls=usage.get("calls", 0),
+        cached_calls=usage.get("cached_calls", 0),
+        input_tokens=usage.get("input_tokens", 0),
+        output_tokens=usage.get("output_tokens", 0),
+        usd=usage.get("usd", 0.0),
+    )
+
+
+def scorecard_row(agent: str, outcomes: Iterable[AnswerOutcome]) -> ScorecardRow:
+    """One agent's row over all its answers, an answer without a result counting as wholly unknown."""
+    known = tuple(outcomes)
+    return ScorecardRow(
+        agent=agent,
+        tasks=len({one.task_id for one in known}),
+        answers=len(known),
+        k=len({one.answer_name for one in known}),
+        partial=_bounded(known, lambda scored: public.over_runs(scored, lambda one: one.score).mean),
+        success=_bounded(known, lambda scored: public.over_runs(scored, lambda one: one.success).mean),
+        pass_at_k=_bounded(known, public.pass_at_k),
+        incomplete=sum(one.result is not None and not one.complete for one in known),
+        without_result=sum(one.result is None for one in known),
+        leaves_not_judged=sum(leaves_not_judged(one.result) for one in known if one.result is not None),
+        seconds=sum(seconds_of(one.result) for one in known),
+        usage=reduce(add, (usage_of(one.result) for one in known), Usage()),
+    )
+
+
+def agent_summary(agent: str, outcomes: Iterable[AnswerOutcome]) -> Summary:
+    """The public summary of an agent plus ours; its averages are None when no answer has a result."""
+    known = sorted(outcomes, key=lambda one: (one.task_id, one.answer_name))
+    row = scorecard_row(agent, known)
+    return (public.agent_summary(agent, scored_answers(known)) or _nothing_scored(agent)) | {
+        "num_answers": row.answers,
+        "not_judged": {
+            "answers": row.answers_not_judged,
+            "incomplete": row.incomplete,
+            "without_result": row.without_result,
+            "leaves": row.leaves_not_judged,
+        },
+        "without_result": [
+            {"task_id": one.task_id, "answer_name": one.answer_name, "error_code": one.error_code}
+            for one in known
+            if one.result is None
+        ],
+        "bounds": {
+            "score": _as_json(row.partial),
+            "success": _as_json(row.success),
+            "pass_at_k": _as_json(row.pass_at_k),
+        },
+        "usage": {
+            "calls": row.usage.calls,
+            "cached_calls": row.usage.cached_calls,
+            "input_tokens": row.usage.input_tokens,
+            "output_tokens": row.usage.output_tokens,
+            "usd": row.usage.usd,
+        },
+        "seconds": round(row.seconds, 3),
+    }
+
+
+def scored_answers(outcomes: Iterable[AnswerOutcome]) -> list[ScoredAnswer]:
+    """The answers the public arithmetic knows: those with a result, by their compatible score."""
+    return [_scored(one, float(one.result["final_score"])) for one in outcomes if one.result is not None]
+
+
+def _bounded(known: Sequence[AnswerOutcome], average: Callable[[list[ScoredAnswer]], float]) -> Score | None:
+    """The same average over the lowest and over the highest score each answer can still have."""
+    if not known:
+        return None
+    low = average([_scored(one, score_of(one.result).low) for one in known])
+    high = average([_scored(one, score_of(one.result).high) for one in known])
+    return Score(value=low if low == high else None, low=low, high=high)
+
+
+def _scored(outcome: AnswerOutcome, score: float) -> ScoredAnswer:
+    return ScoredAnswer(task_id=outcome.task_id, answer_name=outcome.answer_name, score=score, words=outcome.words)
+
+
+def _leaves_below(node: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
+    children = node.get("children") or []
+    if not children:
+        yield node
+    for child in children:
+        yield from _leaves_below(child)
+
+
+def _as_json(score: Score | None) -> Summary | None:
+    if score is None:
+        return None
+    places = public.SHARE_DECIMALS
+    value = None if score.value is None else round(score.value, places)
+    return {"value": value, "low": round(score.low, places), "high": round(score.high, places)}
+
+
+def _nothing_scored(agent: str) -> Summary:
+    averages = ("avg_score", "success_rate", "avg_answer_word_count")
+    unknown = {name: None for average in averages for name in (average, f"{average}_std")}
+    return {"agent_name": agent, "num_tasks": 0, "num_runs": 0, **unknown, "per_run": {}, "tasks": {}}

@@ -1,0 +1,68 @@
+"""Unpacking response bodies with a bound on what comes out, however little went in."""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Callable
+
+from cache.backends.documents import SNIFFED_BYTES
+from cache.capture import CaptureOutcome
+from cache.errors import DocumentRejected
+
+ACCEPTED = "gzip, deflate"
+_STEP_BYTES = 64 * 1024
+# zlib's window argument per encoding; with 32 it tells a gzip from a zlib header by itself.
+_GZIP = zlib.MAX_WBITS | 16
+_WINDOWS = {"identity": None, "gzip": _GZIP, "x-gzip": _GZIP, "deflate": zlib.MAX_WBITS | 32}
+
+
+class BoundedInflater:
+    """Takes wire bytes piece by piece, keeps content bytes, and stops at the limit for this content.
+
+    At no time is more than one step (64 KiB) inflated beyond what is kept.
+    """
+
+    def __init__(self, encoding: str, limit_of: Callable[[bytes], int]) -> None:
+        """``encoding`` is the Content-Encoding; ``limit_of`` says how many bytes are taken, given the first ones.
+
+        Raises:
+            DocumentRejected: an encoding other than identity, gzip and deflate.
+        """
+        names = [name.strip().lower() for name in encoding.split(",") if name.strip()] or ["identity"]
+        if len(names) > 1 or names[0] not in _WINDOWS:
+            raise DocumentRejected(CaptureOutcome.UNSUPPORTED, f"content encoding {encoding}")
+        self._window = _WINDOWS[names[0]]
+        self._engine = None if self._window is None else zlib.decompressobj(self._window)
+        self._limit_of = limit_of
+        self._limit: int | None = None
+        self._kept = bytearray()
+
+    @property
+    def content(self) -> bytes:
+        return bytes(self._kept)
+
+    def feed(self, wire: bytes) -> None:
+        """Take the next piece.
+
+        Raises:
+            DocumentRejected: the content is over its limit, or damaged.
+        """
+        if self._engine is None or self._window is None:
+            self._keep(wire)
+            return
+        while wire:
+            if self._engine.eof:
+                # A member has ended and another follows; it counts against the same limit.
+                self._engine = zlib.decompressobj(self._window)
+            try:
+                self._keep(self._engine.decompress(wire, _STEP_BYTES))
+            except zlib.error as damage:
+                raise DocumentRejected(CaptureOutcome.DAMAGED, f"damaged compression: {damage}") from damage
+            wire = self._engine.unused_data if self._engine.eof else self._engine.unconsumed_tail
+
+    def _keep(self, content: bytes) -> None:
+        self._kept += content
+        if self._limit is None and len(self._kept) >= SNIFFED_BYTES:
+            self._limit = self._limit_of(bytes(self._kept[:SNIFFED_BYTES]))
+        if self._limit is not None and len(self._kept) > self._limit:
+            raise DocumentRejected(CaptureOutcome.TOO_LARGE, f"more than {self._limit} bytes of content")

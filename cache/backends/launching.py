@@ -1,0 +1,136 @@
+"""How the browser process is started: with its sandbox, as nobody in particular, and never outliving its owner.
+
+The program that is launched is a small script of ours. It hands the profile to an unprivileged account when
+the service runs as root, drops every privilege, and leaves a watcher behind that kills the whole process group
+when the pipe that only the owner holds is closed, by whatever death.
+"""
+
+from __future__ import annotations
+
+import os
+import pwd
+import shlex
+import shutil
+import tempfile
+from dataclasses import dataclass
+from pathlib import Path
+
+from cache.errors import BrowserUnavailable, SandboxUnavailable
+
+FLAGS: tuple[str, ...] = (
+    # Nothing but what the proxy passes: no UDP, no prefetching, no services of the vendor.
+    "--disable-quic",
+    "--webrtc-ip-handling-policy=disable_non_proxied_udp",
+    "--force-webrtc-ip-handling-policy=disable_non_proxied_udp",
+    "--dns-prefetch-disable",
+    "--no-pings",
+    "--disable-component-update",
+    "--disable-domain-reliability",
+    "--disable-client-side-phishing-detection",
+    "--disable-default-apps",
+    "--disable-extensions",
+    "--disable-speech-api",
+    "--disable-print-preview",
+    "--deny-permission-prompts",
+    # One page must not eat the machine.
+    "--js-flags=--max-old-space-size=768",
+    "--disk-cache-size=1",
+    "--media-cache-size=1",
+)
+SANDBOX_COMPLAINTS = (
+    "No usable sandbox",
+    "Running as root without --no-sandbox",
+    "Failed to move to new namespace",
+    "namespace sandbox",
+    "setuid sandbox",
+)
+_ACCOUNT = "nobody"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Launch:
+    """A prepared start: the script to run as if it were the browser, its environment, and the folder of both.
+
+    ``lifeline`` is the descriptor of the pipe's writing end; closing it kills what was started.
+    """
+
+    script: Path
+    folder: Path
+    environment: dict[str, str]
+    lifeline: int
+
+    def cut(self) -> None:
+        """End what still runs and remove the folder. Call once."""
+        os.close(self.lifeline)
+        shutil.rmtree(self.folder, ignore_errors=True)
+
+
+def prepare_launch(executable: Path, *, allow_unsandboxed: bool) -> Launch:
+    """Write the start script for this machine and account.
+
+    Raises:
+        BrowserUnavailable: the executable or a tool the script needs is missing.
+        SandboxUnavailable: root, and no way to become somebody else, unless ``allow_unsandboxed``.
+    """
+    if not executable.is_file():
+        raise BrowserUnavailable(f"there is no browser at {executable}")
+    drop = _privilege_drop(allow_unsandboxed=allow_unsandboxed)
+    folder = Path(tempfile.mkdtemp(prefix="assay-browser-"))
+    pipe = folder / "owner"
+    os.mkfifo(pipe, 0o600)
+    home = folder / "home"
+    home.mkdir(mode=0o700)
+    if drop.account is not None:
+        folder.chmod(0o711)
+        os.chown(home, drop.account.pw_uid, drop.account.pw_gid)
+    script = folder / "browser"
+    script.write_text(_script(executable, pipe, drop), encoding="utf-8")
+    script.chmod(0o755)
+    # Opened for both, so that it opens at once and the watcher's reading end never waits for a writer.
+    lifeline = os.open(pipe, os.O_RDWR | os.O_CLOEXEC)
+    environment = {"PATH": "/usr/bin:/bin", "HOME": str(home), "LANG": "C.UTF-8", "TMPDIR": tempfile.gettempdir()}
+    return Launch(script=script, folder=folder, environment=environment, lifeline=lifeline)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Drop:
+    """How privileges are dropped: the command before the browser's, and the account it changes to, if it does."""
+
+    command: tuple[str, ...]
+    account: pwd.struct_passwd | None
+
+
+def _privilege_drop(*, allow_unsandboxed: bool) -> _Drop:
+    setpriv = shutil.which("setpriv", path="/usr/bin:/bin:/usr/sbin:/sbin")
+    always = ("--no-new-privs", "--pdeathsig", "KILL")
+    if os.geteuid() != 0:
+        return _Drop(command=(setpriv, *always) if setpriv else (), account=None)
+    try:
+        account = pwd.getpwnam(_ACCOUNT)
+    except KeyError:
+        account = None
+    if setpriv is None or account is None:
+        if allow_unsandboxed:
+            return _Drop(command=(), account=None)
+        missing = "the program setpriv (package util-linux)" if setpriv is None else f"the account {_ACCOUNT}"
+        raise SandboxUnavailable(
+            f"the service runs as root and the browser must not: {missing} is missing; "
+            "install it, run the service as another user, or allow an unsandboxed browser"
+        )
+    become = (f"--reuid={account.pw_uid}", f"--regid={account.pw_gid}", "--clear-groups")
+    return _Drop(command=(setpriv, *become, "--inh-caps=-all", "--bounding-set=-all", *always), account=account)
+
+
+def _script(executable: Path, pipe: Path, drop: _Drop) -> str:
+    """The start script. Descriptors 3 and 4 are the browser's control pipe: the watcher must not hold them open."""
+    hand_over = ":"
+    if drop.account is not None:
+        hand_over = f'chown -R {drop.account.pw_uid}:{drop.account.pw_gid} "$profile"'
+    folder, owner = shlex.quote(str(pipe.parent)), shlex.quote(str(pipe))
+    return f"""#!/bin/sh
+profile=
+for argument in "$@"; do case "$argument" in --user-data-dir=*) profile=${{argument#*=}} ;; esac; done
+{hand_over}
+(read -r _ <{owner}; rm -rf "$profile" {folder}; kill -KILL "-$$") </dev/null >/dev/null 2>&1 3<&- 4>&- &
+exec {shlex.join([*drop.command, str(executable)])} "$@"
+"""

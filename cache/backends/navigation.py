@@ -1,0 +1,193 @@
+"""Keeps hold of a page's main document: every hop and answer is seen, documents that are no page are taken as
+bytes from the same single request, and once the cited page is there nothing may replace it."""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from cache.backends.devtools import DevTools, PageLost
+from cache.backends.documents import ByteKind, byte_limit, is_html_type, sniff
+from cache.backends.endings import KEPT_HEADERS, MAX_HOP_CHARS, MAX_REDIRECTS, Ending
+from cache.capture import CaptureOutcome
+from cache.urls import why_unfetchable
+
+_PIECE_BYTES = 512 * 1024
+# The browser shows these itself: HTML, and what it would sniff to be HTML or lay out as a page.
+_SHOWN_TYPES = frozenset({"image/svg+xml"})
+_OF_THE_BODY = frozenset(
+    {"content-type", "content-length", "content-encoding", "content-disposition", "transfer-encoding"}
+)
+_DOCUMENTS = [{"resourceType": "Document", "requestStage": stage} for stage in ("Request", "Response")]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Answer:
+    """The last answer to the main document's request. ``body`` is set when it was taken as bytes."""
+
+    url: str
+    status: int
+    headers: Mapping[str, str]
+    body: bytes | None = None
+
+    @property
+    def content_type(self) -> str:
+        return self.headers.get("content-type", "")
+
+    @property
+    def kept_headers(self) -> dict[str, str]:
+        return {name: value for name, value in self.headers.items() if name in KEPT_HEADERS}
+
+
+@dataclass
+class Navigation:
+    """What happened to the main frame. Make it with ``watch`` before the first navigation.
+
+    ``take_all``: any answer is taken as bytes, also what calls itself HTML. ``taken`` is set when one was.
+    ``restarted`` is set when the page moves on by itself. After ``hold`` it no longer can; ``moved_to`` then
+    names where it wanted to go.
+    """
+
+    devtools: DevTools
+    main_frame: str
+    take_all: bool = False
+    chain: list[str] = field(default_factory=list)
+    answer: Answer | None = None
+    ending: Ending | None = None
+    moved_to: str = ""
+    taken: asyncio.Event = field(default_factory=asyncio.Event)
+    restarted: asyncio.Event = field(default_factory=asyncio.Event)
+    _held: bool = False
+    _tasks: set[asyncio.Task[None]] = field(default_factory=set)
+
+    @classmethod
+    async def watch(cls, devtools: DevTools) -> Navigation:
+        tree = await devtools.send("Page.getFrameTree")
+        navigation = cls(devtools=devtools, main_frame=tree["frameTree"]["frame"]["id"])
+        devtools.on("Fetch.requestPaused", navigation._on_paused)
+        await devtools.send("Fetch.enable", {"patterns": _DOCUMENTS})
+        return navigation
+
+    def hold(self) -> None:
+        """From now on the main document stays what it is."""
+        self._held = True
+
+    def again_for_bytes(self) -> None:
+        """Start over with the next navigation, and take whatever is answered as bytes."""
+        self.take_all, self._held = True, False
+        self.chain.clear()
+        self.answer = self.ending = None
+
+    async def aclose(self) -> None:
+        for task in self._tasks:
+            task.cancel()
+        if self._tasks:
+            await asyncio.wait(self._tasks)
+
+    def _on_paused(self, event: dict[str, Any]) -> None:
+        task = asyncio.create_task(self._decide(event))
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+    async def _decide(self, event: dict[str, Any]) -> None:
+        try:
+            if event["frameId"] != self.main_frame:
+                await self._inner(event)
+            elif "responseStatusCode" in event:
+                await self._answered(event)
+            elif "responseErrorReason" in event:
+                await self._go_on(event)
+            else:
+                await self._asked(event)
+        except PageLost:
+            return  # the page was closed while we thought about it
+
+    async def _asked(self, event: dict[str, Any]) -> None:
+        url = str(event["request"]["url"])
+        if self._held:
+            self.moved_to = url
+            await self._stop(event)
+            return
+        self.chain.append(url)
+        refusal = why_unfetchable(url, max_chars=MAX_HOP_CHARS)
+        if refusal is not None:
+            self.ending = Ending(outcome=CaptureOutcome.EGRESS_DENIED, detail=f"{url[:100]}: {refusal}")
+        elif len(self.chain) > MAX_REDIRECTS + 1:
+            self.ending = Ending(outcome=CaptureOutcome.REDIRECT_LOOP, detail=f"more than {MAX_REDIRECTS} redirects")
+        if self.ending is not None:
+            await self._stop(event)
+            return
+        if self.answer is not None and not event.get("redirectedRequestId"):
+            self.restarted.set()
+        await self._go_on(event)
+
+    async def _answered(self, event: dict[str, Any]) -> None:
+        headers = {str(entry["name"]).lower(): str(entry["value"]) for entry in event.get("responseHeaders", ())}
+        status = int(event["responseStatusCode"])
+        answer = Answer(url=str(event["request"]["url"]), status=status, headers=headers)
+        if 300 <= status < 400 and "location" in headers:
+            await self._go_on(event)
+            return
+        self.answer = answer
+        if status < 400 and status != 204 and self._is_taken(answer):
+            body = await self._take(event, answer)
+            if body is not None and not self.take_all and sniff(body, answer.content_type) is ByteKind.HTML:
+                await self._show_as_html(event, answer, body)
+                return
+            self.answer = replace(answer, body=body)
+            await self._stop(event)
+            self.taken.set()
+            return
+        await self._go_on(event)
+
+    def _is_taken(self, answer: Answer) -> bool:
+        media_type = answer.content_type.partition(";")[0].strip().lower()
+        shown = is_html_type(media_type) or media_type in _SHOWN_TYPES
+        attached = answer.headers.get("content-disposition", "").strip().lower().startswith("attachment")
+        return self.take_all or attached or not shown
+
+    async def _take(self, event: dict[str, Any], answer: Answer) -> bytes | None:
+        """The body, or None when it is over its limit (then ``ending`` says so)."""
+        opened = await self.devtools.send("Fetch.takeResponseBodyAsStream", {"requestId": event["requestId"]})
+        body = bytearray()
+        while True:
+            piece = await self.devtools.send("IO.read", {"handle": opened["stream"], "size": _PIECE_BYTES})
+            data = piece["data"]
+            body += base64.b64decode(data) if piece.get("base64Encoded") else data.encode("latin-1", errors="replace")
+            limit = byte_limit(bytes(body[:1024]), answer.content_type)
+            if len(body) > limit:
+                self.ending = Ending(outcome=CaptureOutcome.TOO_LARGE, detail=f"more than {limit} bytes of content")
+                return None
+            if piece["eof"]:
+                return bytes(body)
+
+    async def _show_as_html(self, event: dict[str, Any], answer: Answer, body: bytes) -> None:
+        """HTML under another name: shown as what it is, from the bytes that came."""
+        kept = [(name, value) for name, value in answer.headers.items() if name not in _OF_THE_BODY]
+        charset = answer.content_type.partition(";")[2]
+        named = ("content-type", f"text/html;{charset}" if charset else "text/html")
+        await self.devtools.send(
+            "Fetch.fulfillRequest",
+            {
+                "requestId": event["requestId"],
+                "responseCode": answer.status,
+                "responseHeaders": [{"name": name, "value": value} for name, value in (*kept, named)],
+                "body": base64.b64encode(body).decode("ascii"),
+            },
+        )
+
+    async def _inner(self, event: dict[str, Any]) -> None:
+        """A frame inside: anything but the web is refused, all else is the guard's business."""
+        if "responseStatusCode" not in event and why_unfetchable(str(event["request"]["url"])) is not None:
+            await self._stop(event)
+        else:
+            await self._go_on(event)
+
+    async def _go_on(self, event: dict[str, Any]) -> None:
+        await self.devtools.send("Fetch.continueRequest", {"requestId": event["requestId"]})
+
+    async def _stop(self, event: dict[str, Any]) -> None:
+        await self.devtools.send("Fetch.failRequest", {"requestId": event["requestId"], "errorReason": "Aborted"})

@@ -1,0 +1,302 @@
+"""The browser: started when first needed, a fresh context and a proxy lane for every page, renewed every so often.
+
+The only file that knows patchright. What it hands on speaks the seams of ``devtools`` and ``visible_text``.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, replace
+from datetime import datetime
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+import structlog
+from patchright.async_api import Browser, BrowserContext, CDPSession, Error, Frame, Page, Playwright, async_playwright
+
+from cache.backends.devtools import PageLost
+from cache.backends.launching import FLAGS, SANDBOX_COMPLAINTS, Launch, prepare_launch
+from cache.backends.pool import BrowserPool, Lease
+from cache.backends.visit import Visit
+from cache.capture import CaptureOutcome, Observation
+from cache.egress import EgressGuard, Lane
+from cache.errors import BrowserUnavailable, SandboxUnavailable
+from cache.pages import utc_now
+from cache.readiness import HEIGHT_PX, WIDTH_PX
+from cache.visible_text import FrameLost, FrameView
+
+_log = structlog.get_logger(__name__)
+
+DEADLINE_S = 60.0
+PAGES_PER_BROWSER = 50
+_LAUNCH_MS = 30_000
+_CLOSE_S = 5.0
+_TRIES = 2
+_TRIES_ACROSS_NAVIGATIONS = 5
+_GRACE_S = 3.0
+_NOWHERE = "http://127.0.0.1:9"  # whatever has no lane of its own goes nowhere
+
+
+@dataclass(frozen=True, slots=True)
+class _Running:
+    """One running browser with the driver and the start that belong to it."""
+
+    playwright: Playwright
+    browser: Browser
+    launch: Launch
+    sandboxed: bool
+
+    def is_alive(self) -> bool:
+        return self.browser.is_connected()
+
+    async def close(self) -> None:
+        """End the browser and its driver; what does not go by itself is killed."""
+        try:
+            async with asyncio.timeout(_CLOSE_S):
+                await self.browser.close()
+        except (TimeoutError, Error) as stuck:
+            _log.warning("browser_killed", why=str(stuck) or "it did not close")
+        finally:
+            self.launch.cut()
+        try:
+            async with asyncio.timeout(_CLOSE_S):
+                await self.playwright.stop()
+        except (TimeoutError, Error) as stuck:
+            _log.warning("browser_driver_stuck", why=str(stuck))
+
+
+class BrowserCapturer:
+    """Implements Capturer with a Chromium. ``semaphore`` is taken around each capture."""
+
+    def __init__(
+        self,
+        executable: Path,
+        guard: EgressGuard,
+        *,
+        semaphore: asyncio.Semaphore,
+        deadline_s: float = DEADLINE_S,
+        pages_per_browser: int = PAGES_PER_BROWSER,
+        allow_unsandboxed: bool = False,
+        clock: Callable[[], datetime] = utc_now,
+    ) -> None:
+        """``allow_unsandboxed`` lets the browser run without its sandbox where there is none to be had."""
+        self._executable = executable
+        self._guard = guard
+        self._semaphore = semaphore
+        self._deadline_s = deadline_s
+        self._allow_unsandboxed = allow_unsandboxed
+        self._clock = clock
+        self._pool = BrowserPool(self._start, pages_per_browser=pages_per_browser)
+
+    @property
+    def sandboxed(self) -> bool | None:
+        """Whether the browser in use is sandboxed; None while none is running."""
+        return None if self._pool.current is None else self._pool.current.sandboxed
+
+    async def start(self) -> None:
+        """Start the browser now instead of with the first page.
+
+        Raises:
+            BrowserUnavailable, SandboxUnavailable: it does not start, or not as it must.
+        """
+        await self._pool.warm()
+
+    async def capture(self, url: str) -> Observation:
+        async with self._semaphore:
+            began = time.monotonic()
+            blank = Observation(
+                url=url,
+                outcome=CaptureOutcome.TIMEOUT,
+                captured_at=self._clock(),
+                duration_s=0.0,
+                backend=f"browser:{self._executable.name}",
+                detail=f"nothing in {self._deadline_s:g} s",
+                versions={"patchright": version("patchright")},
+            )
+            seen = await self._visit_with_retry(blank, began + self._deadline_s)
+            return replace(seen, duration_s=time.monotonic() - began)
+
+    async def aclose(self) -> None:
+        """End every browser; none is left when this returns."""
+        await self._pool.aclose()
+
+    async def _visit_with_retry(self, blank: Observation, deadline: float) -> Observation:
+        """Visit; once more in a fresh page if the browser or its page went away."""
+        seen = blank
+        for _ in range(_TRIES):
+            try:
+                async with asyncio.timeout(deadline + _GRACE_S - time.monotonic()):
+                    return await self._visit(blank, deadline)
+            except TimeoutError:
+                return blank
+            except PageLost as lost:
+                seen = replace(blank, outcome=CaptureOutcome.CRASH, detail=str(lost)[:300])
+        return seen
+
+    async def _visit(self, blank: Observation, deadline: float) -> Observation:
+        async with self._pool.lease() as lease, self._guard.lane() as lane, _fresh_page(lease, lane) as page:
+            versions = {**blank.versions, "browser": lease.browser.browser.version}
+            return await Visit(page, lane, replace(blank, versions=versions), deadline).run()
+
+    async def _start(self) -> _Running:
+        try:
+            return await self._launched(sandboxed=True)
+        except SandboxUnavailable as refused:
+            if not self._allow_unsandboxed:
+                raise
+            _log.warning("browser_unsandboxed", why=str(refused))
+            return await self._launched(sandboxed=False)
+
+    async def _launched(self, *, sandboxed: bool) -> _Running:
+        needs_no_sandbox = self._allow_unsandboxed and not sandboxed
+        launch = await asyncio.to_thread(prepare_launch, self._executable, allow_unsandboxed=needs_no_sandbox)
+        playwright = await async_playwright().start()
+        try:
+            browser = await playwright.chromium.launch(
+                executable_path=launch.script,
+                headless=True,
+                chromium_sandbox=sandboxed,
+                args=FLAGS,
+                env=dict(launch.environment),
+                proxy={"server": _NOWHERE, "bypass": "<-loopback>"},
+                timeout=_LAUNCH_MS,
+            )
+        except (Error, asyncio.CancelledError) as failed:
+            launch.cut()
+            await playwright.stop()
+            if isinstance(failed, Error):
+                raise _launch_error(self._executable, failed) from failed
+            raise
+        _log.info("browser_started", executable=str(self._executable), version=browser.version, sandboxed=sandboxed)
+        return _Running(playwright, browser, launch, sandboxed)
+
+
+def _launch_error(executable: Path, failed: Error) -> BrowserUnavailable:
+    said = failed.message
+    if any(complaint in said for complaint in SANDBOX_COMPLAINTS):
+        return SandboxUnavailable(
+            f"{executable} has no usable sandbox here (it needs unprivileged user namespaces); "
+            "enable them, or allow an unsandboxed browser"
+        )
+    return BrowserUnavailable(f"{executable} does not start: {said[:500]}")
+
+
+@asynccontextmanager
+async def _fresh_page(lease: Lease[_Running], lane: Lane) -> AsyncIterator[_OpenPage]:
+    """A page in a context of its own, whose only way out is the lane."""
+    context: BrowserContext | None = None
+    try:
+        context = await lease.browser.browser.new_context(
+            proxy={"server": lane.url, "bypass": "<-loopback>"},
+            viewport={"width": WIDTH_PX, "height": HEIGHT_PX},
+            locale="en-US",
+            accept_downloads=False,
+            service_workers="block",
+            reduced_motion="reduce",
+        )
+        page = await context.new_page()
+        popups = _PopupsClosed(context)
+        session = await context.new_cdp_session(page)
+    except Error as lost:
+        lease.retire()
+        raise PageLost(lost.message) from lost
+    try:
+        yield _OpenPage(page, session)
+    finally:
+        popups.forget()
+        try:
+            async with asyncio.timeout(_CLOSE_S):
+                await context.close()
+        except (TimeoutError, Error):
+            lease.retire()  # it no longer answers: nothing new is opened in it
+
+
+class _PopupsClosed:
+    """Closes whatever a page opens. The cited page is the one that was asked for."""
+
+    def __init__(self, context: BrowserContext) -> None:
+        self._closing: set[asyncio.Task[None]] = set()
+        context.on("page", self._opened)
+
+    def _opened(self, popup: Page) -> None:
+        task = asyncio.create_task(self._close(popup))
+        self._closing.add(task)
+        task.add_done_callback(self._closing.discard)
+
+    async def _close(self, popup: Page) -> None:
+        try:
+            await popup.close()
+        except Error:
+            return  # it went by itself
+
+    def forget(self) -> None:
+        for task in self._closing:
+            task.cancel()
+
+
+class _FrameInPage:
+    """Implements FrameView."""
+
+    def __init__(self, frame: Frame) -> None:
+        self._frame = frame
+
+    async def run(self, script: str, argument: object) -> Any:
+        try:
+            return await self._frame.evaluate(script, argument)
+        except Error as lost:
+            raise FrameLost(lost.message) from lost
+
+    async def children(self) -> Sequence[tuple[int, FrameView]]:
+        found: list[tuple[int, FrameView]] = []
+        for child in self._frame.child_frames:
+            try:
+                element = await child.frame_element()
+                place = await element.evaluate("(el) => (globalThis.__assayFrames || []).indexOf(el)")
+            except Error:
+                continue
+            if not child.url.startswith("chrome-error:"):
+                found.append((int(place), _FrameInPage(child)))
+        return found
+
+
+class _OpenPage:
+    """Implements ``visit.Page``: the page and a DevTools session with it."""
+
+    def __init__(self, page: Page, session: CDPSession) -> None:
+        self._page = page
+        self._session = session
+
+    async def send(self, method: str, parameters: dict[str, Any] | None = None) -> dict[str, Any]:
+        try:
+            answer: dict[str, Any] = await self._session.send(method, parameters)
+        except Error as lost:
+            raise PageLost(f"{method}: {lost.message}") from lost
+        return answer
+
+    def on(self, event: str, listener: Callable[[dict[str, Any]], None]) -> None:
+        self._session.on(event, listener)
+
+    async def run(self, script: str, argument: object = None) -> Any:
+        for _ in range(_TRIES_ACROSS_NAVIGATIONS):
+            try:
+                return await self._page.evaluate(script, argument)
+            except Error as lost:
+                if "context was destroyed" not in lost.message:
+                    raise PageLost(lost.message) from lost
+        raise PageLost("the page keeps replacing itself")
+
+    async def open(self, url: str, *, timeout_s: float) -> str:
+        try:
+            await self._page.goto(url, wait_until="commit", timeout=timeout_s * 1000)
+        except Error as failed:
+            if "crashed" in failed.message or "has been closed" in failed.message:
+                raise PageLost(failed.message) from failed
+            return failed.message
+        return ""
+
+    def view(self) -> FrameView:
+        return _FrameInPage(self._page.main_frame)

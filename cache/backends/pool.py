@@ -1,0 +1,99 @@
+"""Which browser the next page is opened in: one at a time, renewed after so many pages or when it stops answering."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from typing import Generic, Protocol, TypeVar
+
+
+class PooledBrowser(Protocol):
+    """A running browser as the pool sees it."""
+
+    def is_alive(self) -> bool: ...
+
+    async def close(self) -> None:
+        """End it and everything it started, whatever state it is in."""
+
+
+B = TypeVar("B", bound=PooledBrowser)
+
+
+@dataclass(eq=False)
+class Lease(Generic[B]):
+    """A browser in use. ``pages`` counts the leases given, ``active`` those not returned yet."""
+
+    browser: B
+    pages: int = 0
+    active: int = 0
+    retired: bool = False
+
+    def retire(self) -> None:
+        """Open nothing new in it; it is ended when its last page is."""
+        self.retired = True
+
+    @property
+    def is_done(self) -> bool:
+        return self.retired or not self.browser.is_alive()
+
+
+class BrowserPool(Generic[B]):
+    """Starts browsers with ``start`` when they are needed. ``aclose`` ends all of them."""
+
+    def __init__(self, start: Callable[[], Awaitable[B]], *, pages_per_browser: int) -> None:
+        self._start = start
+        self._pages_per_browser = pages_per_browser
+        self._current: Lease[B] | None = None
+        self._all: set[Lease[B]] = set()
+        self._changing = asyncio.Lock()
+
+    @property
+    def current(self) -> B | None:
+        return None if self._current is None else self._current.browser
+
+    async def warm(self) -> B:
+        """The browser the next page would get, started if need be. Raises what ``start`` raises."""
+        async with self._changing:
+            return (await self._usable()).browser
+
+    @asynccontextmanager
+    async def lease(self) -> AsyncIterator[Lease[B]]:
+        """A browser for one page. Raises what ``start`` raises."""
+        async with self._changing:
+            lease = await self._usable()
+            lease.pages += 1
+            lease.active += 1
+            if lease.pages >= self._pages_per_browser:
+                lease.retire()
+        try:
+            yield lease
+        finally:
+            lease.active -= 1
+            if lease.is_done:
+                async with self._changing:
+                    await self._dismiss(lease)
+
+    async def aclose(self) -> None:
+        async with self._changing:
+            for lease in list(self._all):
+                lease.active = 0
+                await self._dismiss(lease)
+
+    async def _usable(self) -> Lease[B]:
+        current = self._current
+        if current is None or current.is_done:
+            if current is not None:
+                await self._dismiss(current)
+            current = self._current = Lease(await self._start())
+            self._all.add(current)
+        return current
+
+    async def _dismiss(self, lease: Lease[B]) -> None:
+        """End a browser that nobody uses any more."""
+        if self._current is lease:
+            self._current = None
+        if lease.active == 0 and lease in self._all:
+            self._all.discard(lease)
+            await lease.browser.close()

@@ -1,0 +1,110 @@
+"""Which browser there is on this machine, and where it was looked for. Reads no environment: places are passed in."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+SYSTEM_FOLDERS: tuple[Path, ...] = tuple(
+    Path(folder)
+    for folder in (
+        "/usr/lib/chromium",
+        "/usr/lib/chromium-browser",
+        "/opt/google/chrome",
+        "/usr/bin",
+        "/usr/local/bin",
+        "/opt/chromium",
+        "/Applications/Google Chrome.app/Contents/MacOS",
+        "/Applications/Chromium.app/Contents/MacOS",
+    )
+)
+SHELL_NAMES = ("chromium-headless-shell", "chrome-headless-shell", "headless_shell")
+FULL_NAMES = (
+    "chromium",
+    "chrome",
+    "google-chrome-stable",
+    "google-chrome",
+    "chromium-browser",
+    "Google Chrome",
+    "Chromium",
+)
+_DOWNLOADED_SHELLS = ("chromium_headless_shell-*/*/headless_shell", "chromium_headless_shell-*/*/chrome-headless-shell")
+_DOWNLOADED_FULL = ("chromium-*/*/chrome", "chromium-*/*/Chromium.app/Contents/MacOS/Chromium")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FoundBrowser:
+    """``shell`` is the small headless build, ``full`` the whole browser; either may be missing.
+
+    ``looked_in`` names the places tried, ``problem`` what is wrong with an explicitly named one (else empty).
+    """
+
+    shell: Path | None
+    full: Path | None
+    looked_in: tuple[Path, ...]
+    problem: str = ""
+
+    @property
+    def usable(self) -> bool:
+        return self.shell is not None or self.full is not None
+
+
+def find_browser(
+    explicit: Path | None = None,
+    *,
+    folders: Sequence[Path] = SYSTEM_FOLDERS,
+    downloads: Sequence[Path] = (),
+) -> FoundBrowser:
+    """The browsers to use. One named explicitly is used alone, or is a problem; nothing else is taken in its place.
+
+    ``folders`` are searched for known names, ``downloads`` are folders that ``patchright install`` fills.
+    """
+    if explicit is not None:
+        return _named(explicit)
+    return FoundBrowser(
+        shell=next(_programs(folders, SHELL_NAMES, downloads, _DOWNLOADED_SHELLS), None),
+        full=next(_programs(folders, FULL_NAMES, downloads, _DOWNLOADED_FULL), None),
+        looked_in=(*folders, *downloads),
+    )
+
+
+def _named(explicit: Path) -> FoundBrowser:
+    if not _is_program(explicit):
+        problem = f"{explicit} is {'not a program that can be run' if explicit.exists() else 'not there'}"
+        return FoundBrowser(shell=None, full=None, looked_in=(explicit,), problem=problem)
+    program = _behind_script(explicit)
+    is_shell = "headless" in program.name
+    return FoundBrowser(shell=program if is_shell else None, full=None if is_shell else program, looked_in=(explicit,))
+
+
+def _programs(
+    folders: Sequence[Path], names: Sequence[str], downloads: Sequence[Path], patterns: Sequence[str]
+) -> Iterator[Path]:
+    for folder in folders:
+        for name in names:
+            if _is_program(folder / name):
+                yield _behind_script(folder / name)
+    for folder in downloads:
+        for pattern in patterns:
+            # The newest download first.
+            yield from (program for program in sorted(folder.glob(pattern), reverse=True) if _is_program(program))
+
+
+def _is_program(path: Path) -> bool:
+    try:
+        return path.is_file() and path.stat().st_mode & 0o111 != 0
+    except OSError:
+        return False
+
+
+def _behind_script(path: Path) -> Path:
+    """The program that a distribution's start script starts: those scripts add flags that we do not want."""
+    try:
+        with path.open("rb") as handle:
+            if handle.read(2) != b"#!":
+                return path
+    except OSError:
+        return path
+    behind = [folder / path.name for folder in SYSTEM_FOLDERS if (folder / path.name) != path]
+    return next((program for program in behind if _is_program(program)), path)

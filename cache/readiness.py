@@ -1,0 +1,173 @@
+"""When a page is ready: loaded, its late timers run, its lazy parts brought in. By events, not by fixed sleeps.
+
+What a page would do in the next seconds is not waited for but brought forward: its clock is run ahead, standing
+still whenever a request is open, so that text added five seconds late costs milliseconds. Lazy parts are brought
+in by growing the viewport to the page's height and telling the page it was scrolled.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from dataclasses import dataclass
+from typing import Any
+
+from cache.backends.devtools import DevTools
+from cache.backends.navigation import Navigation
+from cache.in_page import script
+
+WIDTH_PX = 1280
+HEIGHT_PX = 800
+MAX_GROWN_PX = 10_000
+MAX_SCROLLED_PX = 30_000
+LOAD_S = 15.0
+LATE_MS = 6000
+_REDIRECT_MS = 300
+_AHEAD_REAL_S = 6.0
+_STUCK_REAL_S = 2.0
+_MORE_MS = 1500
+_ROUNDS = 3
+_WAIT_REAL_S = 5.0
+_POLL_S = 0.25
+_MAX_RESTARTS = 5
+_THIN_CHARS = 300
+_EMPTY_CHARS = 50
+_GROWTH = 1.1
+
+_LOADED = """() => document.readyState === "complete" ||
+  new Promise((resolve) => addEventListener("load", () => resolve(true), { once: true }))"""
+_DRAWN = "() => new Promise((resolve) => requestAnimationFrame(() => requestAnimationFrame(() => resolve(true))))"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Readiness:
+    """How ready the page became. ``cut`` says what was still missing, empty when nothing was."""
+
+    height_px: int
+    cut: str = ""
+
+
+class Settling:
+    """Brings one page to rest. ``deadline`` is on the monotonic clock; what is not done by then is left."""
+
+    def __init__(self, devtools: DevTools, navigation: Navigation, *, deadline: float) -> None:
+        self._devtools = devtools
+        self._navigation = navigation
+        self._deadline = deadline
+        self._expired = asyncio.Event()
+        devtools.on("Emulation.virtualTimeBudgetExpired", lambda event: self._expired.set())
+
+    async def run(self) -> Readiness:
+        """Settle the page. Raises PageLost when it goes away."""
+        for _ in range(_MAX_RESTARTS):
+            self._navigation.restarted.clear()
+            parsed = await self._loaded()
+            await self._run_ahead(_REDIRECT_MS, real_s=1.0)
+            seen = await self._measure()
+            if not self._navigation.restarted.is_set() and seen["chars"] >= _THIN_CHARS:
+                break
+            # Little text: an announcement that one will be sent on, or a shell. It may still go where it wants.
+            if not self._navigation.restarted.is_set():
+                await self._run_ahead(LATE_MS, real_s=_AHEAD_REAL_S)
+            if not self._navigation.restarted.is_set():
+                break
+        self._navigation.hold()
+        height = await self._bring_in()
+        await self._wait_for_promises()
+        cut = "" if parsed else "the document was still arriving"
+        return Readiness(height_px=height, cut=cut if self._left_s() > 0 else cut or "the deadline came first")
+
+    async def _loaded(self) -> bool:
+        """Wait for the load event as long as it makes sense; whether the document came whole."""
+        try:
+            async with asyncio.timeout(min(LOAD_S, self._left_s())):
+                await self._devtools.run(_LOADED)
+            return True
+        except TimeoutError:
+            return bool(await self._devtools.run("() => document.readyState !== 'loading'"))
+
+    async def _bring_in(self) -> int:
+        """Late and lazy parts, round after round while the page grows. The page's height in the end."""
+        seen = await self._measure()
+        height, grown, inflates = int(seen["height"]), HEIGHT_PX, False
+        for round_number in range(_ROUNDS):
+            wanted = min(height + int(seen["inner"]), MAX_GROWN_PX)
+            if wanted > grown:
+                after = await self._grow(wanted)
+                # A page that is as tall as its window however tall that is must not be shown in a tall one.
+                inflates = inflates or (after > _GROWTH * height and not seen["inner"])
+                grown = wanted
+            await self._run_ahead(LATE_MS if round_number == 0 else _MORE_MS, real_s=_AHEAD_REAL_S)
+            seen = await self._measure()
+            if int(seen["height"]) <= _GROWTH * height or inflates or self._left_s() <= 0:
+                break
+            height = int(seen["height"])
+        height = int(seen["height"])
+        if height > grown and not inflates:
+            height = await self._scroll_on(grown, height)
+        if inflates:
+            await self._grow(HEIGHT_PX)
+            height = int((await self._measure())["height"])
+        return height
+
+    async def _scroll_on(self, step: int, height: int) -> int:
+        """Beyond what a viewport can grow to, real scrolling."""
+        top = step
+        while top < min(height, MAX_SCROLLED_PX) and self._left_s() > 0:
+            height = int(await self._devtools.run(script("scrolled"), top))
+            await self._drawn()
+            await self._run_ahead(_MORE_MS, real_s=_STUCK_REAL_S)
+            top += step
+        await self._devtools.run(script("scrolled"), 0)
+        return int((await self._measure())["height"])
+
+    async def _wait_for_promises(self) -> None:
+        """Where the page still says it is loading, or shows next to nothing, real time is given to it."""
+        last = -1
+        until = time.monotonic() + min(_WAIT_REAL_S, self._left_s())
+        while time.monotonic() < until:
+            seen = await self._measure()
+            if not seen["waiting"] and seen["chars"] >= _EMPTY_CHARS and seen["chars"] == last:
+                return
+            if last < 0 and not seen["waiting"] and seen["chars"] >= _EMPTY_CHARS:
+                return
+            last = int(seen["chars"])
+            await self._run_ahead(int(_POLL_S * 1000), real_s=_POLL_S)
+            await asyncio.sleep(_POLL_S)  # a socket or a worker may bring it, and those have no event to wait for
+
+    async def _run_ahead(self, budget_ms: int, *, real_s: float) -> None:
+        """Run the page's clock ahead; if an open request stops it for ``real_s``, go on without that request."""
+        for policy, limit_s in (("pauseIfNetworkFetchesPending", real_s), ("advance", _STUCK_REAL_S)):
+            self._expired.clear()
+            await self._devtools.send(
+                "Emulation.setVirtualTimePolicy",
+                {"policy": policy, "budget": budget_ms, "maxVirtualTimeTaskStarvationCount": 1000},
+            )
+            try:
+                async with asyncio.timeout(max(0.0, min(limit_s, self._left_s()))):
+                    await self._expired.wait()
+                return
+            except TimeoutError:
+                continue
+
+    async def _grow(self, height_px: int) -> int:
+        """Set the viewport's height and let the page react; its height right after."""
+        metrics = {"width": WIDTH_PX, "height": height_px, "deviceScaleFactor": 1, "mobile": False}
+        await self._devtools.send("Emulation.setDeviceMetricsOverride", metrics)
+        after = int(await self._devtools.run(script("scrolled"), 0))
+        await self._drawn()
+        return after
+
+    async def _drawn(self) -> None:
+        try:
+            async with asyncio.timeout(1.0):
+                await self._devtools.run(_DRAWN)
+        except TimeoutError:
+            return  # a page that is never drawn is read as it is
+
+    async def _measure(self) -> dict[str, Any]:
+        seen: dict[str, Any] = await self._devtools.run(script("measure"))
+        return seen
+
+    def _left_s(self) -> float:
+        return self._deadline - time.monotonic()

@@ -1,0 +1,65 @@
+"""One run for everybody who asks for the same thing at the same time."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Hashable
+from typing import Generic, TypeVar
+
+K = TypeVar("K", bound=Hashable)
+V = TypeVar("V")
+
+
+class SingleFlight(Generic[K, V]):
+    """Joins callers of the same key to one running task.
+
+    A caller that is cancelled leaves the others alone; when the last one leaves, the task is cancelled.
+    What the task raises, every caller gets.
+    """
+
+    def __init__(self) -> None:
+        self._running: dict[K, asyncio.Task[V]] = {}
+        self._waiting: dict[asyncio.Task[V], int] = {}
+        self._alive: set[asyncio.Task[V]] = set()
+
+    async def run(self, key: K, work: Callable[[], Awaitable[V]]) -> V:
+        """The result of ``work``, or of the same key's work that is already under way."""
+        task = self._running.get(key)
+        if task is None:
+            task = asyncio.create_task(_awaited(work), name=f"single-flight {key}")
+            self._running[key] = task
+            self._waiting[task] = 0
+            self._alive.add(task)
+            task.add_done_callback(self._ended)
+        self._waiting[task] += 1
+        try:
+            return await asyncio.shield(task)
+        finally:
+            self._leave(key, task)
+
+    async def aclose(self) -> None:
+        """Cancel what still runs and wait until it has ended."""
+        tasks = set(self._alive)
+        for task in tasks:
+            task.cancel()
+        if tasks:
+            await asyncio.wait(tasks)
+
+    def _leave(self, key: K, task: asyncio.Task[V]) -> None:
+        self._waiting[task] -= 1
+        if self._waiting[task] > 0 and not task.done():
+            return
+        if self._running.get(key) is task:
+            del self._running[key]
+        if self._waiting[task] == 0:
+            del self._waiting[task]
+            task.cancel()
+
+    def _ended(self, task: asyncio.Task[V]) -> None:
+        self._alive.discard(task)
+        if not task.cancelled():
+            task.exception()  # seen, also when everybody who waited has left
+
+
+async def _awaited(work: Callable[[], Awaitable[V]]) -> V:
+    return await work()

@@ -1,0 +1,185 @@
+"""The one place that decides when two spellings of a URL mean the same page, and which URLs may be fetched.
+
+A key is for looking up, never for fetching: it forgives what changes nothing (scheme, ``www.``, default
+port, tracking parameters, escapes that were not needed, one end slash) and keeps whatever might name
+another resource (reserved escapes such as %2F and %26, letter case in paths, ``#/route``, parameter values).
+"""
+
+from __future__ import annotations
+
+import re
+from urllib.parse import SplitResult, urlsplit
+
+from w3lib.url import safe_url_string
+
+MAX_URL_CHARS = 4096
+DEFAULT_PORTS = frozenset({80, 443})
+
+_TRACKERS = frozenset(
+    {"fbclid", "gclid", "gclsrc", "dclid", "gbraid", "wbraid", "msclkid", "yclid", "twclid", "ttclid", "igshid"}
+    | {"mc_cid", "mc_eid", "_ga", "_gl", "_hsenc", "_hsmi", "srsltid"}
+)
+_ESCAPE = re.compile(r"%([0-9A-Fa-f]{2})")
+_STRAY_PERCENT = re.compile(r"%(?![0-9A-Fa-f]{2})")
+_UNRESERVED = frozenset("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-._~")
+_CONTROL = re.compile(r"[\x00-\x20\x7f]")
+_HOST = re.compile(r"[a-z0-9_.-]+|\[[0-9a-f:.]+\]")
+
+
+def canonical_key(url: str) -> str:
+    """The look-up key of a URL; total and idempotent. What is no http(s) URL is its own key, trimmed.
+
+    >>> canonical_key("http://www.Example.com:80/a/../P%7eq/?utm_source=x&b=2#top")
+    'https://example.com/P~q/?b=2'
+    >>> canonical_key("http://a.com/") == canonical_key("https://a.com")
+    True
+    >>> canonical_key("https://a.com/p?q=a%20b") == canonical_key("https://a.com/p?q=a+b")
+    True
+    >>> canonical_key("https://a.com/p?a=1&b=2&a=3")
+    'https://a.com/p?a=1&a=3&b=2'
+    >>> canonical_key("https://a.com/a%2Fb") == canonical_key("https://a.com/a/b")
+    False
+    >>> canonical_key("https://a.com/?q=a%26b") == canonical_key("https://a.com/?q=a&b")
+    False
+    >>> canonical_key("https://app.com/#/r1") == canonical_key("https://app.com/#/r2")
+    False
+    >>> canonical_key("a.com/b")
+    'a.com/b'
+    """
+    trimmed = url.strip()
+    parts = _split(trimmed)
+    if parts is None:
+        return trimmed
+    path = _normal_path(parts.path)
+    query = _normal_query(parts.query)
+    fragment = _normal_fragment(parts.fragment)
+    if not query and not fragment:
+        path = path.rstrip("/")
+    elif not path:
+        path = "/"
+    return f"https://{_normal_host(parts)}{path}{f'?{query}' if query else ''}{f'#{fragment}' if fragment else ''}"
+
+
+def same_page(one: str, other: str) -> bool:
+    """Whether two URLs mean the same page.
+
+    >>> same_page("http://www.a.com/p/", "https://a.com/p#intro")
+    True
+    """
+    return canonical_key(one) == canonical_key(other)
+
+
+def why_unfetchable(url: str, *, max_chars: int = MAX_URL_CHARS) -> str | None:
+    """Why a URL may not be asked for at all, or None. Where it leads is the egress guard's question.
+
+    >>> why_unfetchable("file:///etc/passwd")
+    'only http and https addresses are fetched'
+    >>> why_unfetchable("https://example.com/")
+    """
+    if len(url) > max_chars:
+        return f"the address is longer than {max_chars} characters"
+    if _CONTROL.search(url.strip()):
+        return "the address contains white space or control characters"
+    if not re.match(r"https?://", url.strip(), re.IGNORECASE):
+        return "only http and https addresses are fetched"
+    # Browsers read a backslash as a slash, most libraries do not: two readers would see two hosts.
+    if "\\" in re.split(r"[?#]", url, maxsplit=1)[0]:
+        return "the address contains a backslash"
+    parts = _split(url.strip())
+    if parts is None:
+        return "the address has no valid host"
+    if "@" in parts.netloc:
+        return "the address carries credentials"
+    return None
+
+
+def is_fetchable(url: str) -> bool:
+    """Whether a URL may be asked for at all.
+
+    >>> is_fetchable("https://example.com/a"), is_fetchable("javascript:alert(1)"), is_fetchable("https://a@b/")
+    (True, False, False)
+    """
+    return why_unfetchable(url) is None
+
+
+def host_and_port(url: str) -> tuple[str, int]:
+    """The host (ASCII, lower case, no brackets) and port an http(s) URL is served from.
+
+    >>> host_and_port("https://Example.com/x")
+    ('example.com', 443)
+
+    Raises:
+        ValueError: it is not an http(s) URL with a host.
+    """
+    parts = _split(url.strip())
+    if parts is None:
+        raise ValueError(f"no host in {url[:100]!r}")
+    return _host(parts).strip("[]"), parts.port or (80 if parts.scheme == "http" else 443)
+
+
+def _split(url: str) -> SplitResult | None:
+    """The parts of an http(s) URL with a valid host, escaped as browsers do, IDN as punycode; else None."""
+    if not re.match(r"https?://", url, re.IGNORECASE):
+        return None
+    try:
+        parts = urlsplit(safe_url_string(url))
+        _ = parts.port  # property that raises for a port that is no number
+    except (ValueError, UnicodeError):
+        return None
+    return parts if _HOST.fullmatch(_host(parts)) else None
+
+
+def _host(parts: SplitResult) -> str:
+    host = (parts.hostname or "").rstrip(".")
+    return f"[{host}]" if ":" in host else host
+
+
+def _normal_host(parts: SplitResult) -> str:
+    host = _host(parts)
+    while host.startswith("www.") and "." in host[4:]:
+        host = host[4:]
+    return host if parts.port is None or parts.port in DEFAULT_PORTS else f"{host}:{parts.port}"
+
+
+def _normal_escapes(text: str) -> str:
+    """Escapes of unreserved characters undone, all others upper-cased, a stray % escaped."""
+
+    def one(match: re.Match[str]) -> str:
+        char = chr(int(match[1], 16))
+        return char if char in _UNRESERVED else match[0].upper()
+
+    return _ESCAPE.sub(one, _STRAY_PERCENT.sub("%25", text))
+
+
+def _normal_path(path: str) -> str:
+    """Escapes and dot segments resolved as RFC 3986 section 5.2.4 does; empty segments are kept."""
+    kept: list[str] = []
+    segments = _normal_escapes(path).split("/")
+    for place, segment in enumerate(segments):
+        if segment in {".", ".."}:
+            if segment == ".." and len(kept) > 1:
+                kept.pop()
+            if place == len(segments) - 1:
+                kept.append("")
+        else:
+            kept.append(segment)
+    return "/".join(kept)
+
+
+def _normal_query(query: str) -> str:
+    """Trackers dropped; same names brought together at their first place, otherwise in the order given."""
+    grouped: dict[str, list[str]] = {}
+    for pair in query.split("&"):
+        if not pair:
+            continue
+        name, _, value = _normal_escapes(pair).replace("%20", "+").partition("=")
+        if name.lower().startswith("utm_") or name.lower() in _TRACKERS:
+            continue
+        grouped.setdefault(name, []).append(value)
+    return "&".join(f"{name}={value}" for name, values in grouped.items() for value in values)
+
+
+def _normal_fragment(fragment: str) -> str:
+    """Only a fragment that routes (#/… or #!…) names another page; text directives never do."""
+    kept = _normal_escapes(fragment.partition(":~:")[0])
+    return kept if kept.startswith(("/", "!")) else ""

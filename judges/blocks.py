@@ -1,0 +1,118 @@
+"""Keeps what others wrote apart from what we say: each untrusted text stands in a block of its own.
+
+A block's tags carry a nonce that the text's author cannot predict, because it is an HMAC of the text under a
+secret of this installation; the same text always gets the same nonce, so equal prompts stay equal byte for
+byte and caches still hit. What imitates the format of a prompt, or hides from a human reader, is neutralised
+first. The raw text stays where it came from.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+import re
+import unicodedata
+from dataclasses import dataclass
+from typing import Final
+
+MIN_SECRET_BYTES: Final = 16
+NONCE_HEX_CHARS: Final = 32
+MAX_COMBINING_RUN: Final = 3
+"""Combining marks kept on one character: living scripts need no more, a flood of them buries the line below."""
+
+_LABEL = re.compile(r"[a-z_]+")
+
+
+def _ranges(code_points: list[int]) -> str:
+    """A regex character class of these code points."""
+    spans: list[list[int]] = []
+    for point in code_points:
+        if spans and point == spans[-1][1] + 1:
+            spans[-1][1] = point
+        else:
+            spans.append([point, point])
+    return "".join(f"\\U{first:08x}-\\U{last:08x}" for first, last in spans)
+
+
+_CONTROL_POINTS = [*range(0x09), 0x0B, 0x0C, *range(0x0E, 0x20), *range(0x7F, 0xA0)]
+# Format characters (category Cf: zero width, bidi, soft hyphen, tags) with the variation selectors, lone
+# surrogates and noncharacters at the end of the first plane. Listed once here instead of asked per character.
+_FORMAT_POINTS = [
+    0xAD, *range(0x600, 0x606), 0x61C, 0x6DD, 0x70F, *range(0x890, 0x892), 0x8E2, *range(0x180B, 0x1810),
+    *range(0x200B, 0x2010), *range(0x202A, 0x202F), *range(0x2060, 0x2070), *range(0xFE00, 0xFE10), 0xFEFF,
+    *range(0xFFF9, 0xFFFC), *range(0xFFFE, 0x10000), 0x110BD, 0x110CD, *range(0x13430, 0x13440),
+    *range(0x1BCA0, 0x1BCA4), *range(0x1D173, 0x1D17B), *range(0xE0000, 0xE1000),
+]  # fmt: skip
+_INVISIBLE = re.compile(f"[{_ranges(_CONTROL_POINTS)}{_ranges(_FORMAT_POINTS)}\ud800-\udfff]")
+_MARK = "[\u0300-\u036f\u0483-\u0489\u1ab0-\u1aff\u1dc0-\u1dff\u20d0-\u20ff\ufe20-\ufe2f]"
+_COMBINING = re.compile(f"({_MARK}{{{MAX_COMBINING_RUN}}}){_MARK}+")
+_TEMPLATE = re.compile(
+    r"<\|[^|<>\n]{0,40}\|>"  # <|im_start|>, <|channel|>, <|end_of_text|>
+    r"|<<?/?SYS>>?|\[/?(?:INST|SYSTEM_PROMPT|AVAILABLE_TOOLS|TOOL_CALLS|TOOL_RESULTS)\]"
+    r"|</?(?:start_of_turn|end_of_turn|bos|eos|s|system|assistant|tool_call|tool_response|think)>"
+    r"|<\uff5c[^<>\n]{0,40}\uff5c>",
+    re.IGNORECASE,
+)
+_LINE_END = re.compile(r"\r\n?|[\u2028\u2029\x85]")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Clean:
+    """A text made harmless, and how many characters and imitated template tokens were taken out of it."""
+
+    text: str
+    invisible: int = 0
+    tokens: int = 0
+
+
+def neutralise(text: str) -> Clean:
+    """Make a text harmless without changing what a human reads in it.
+
+    - line ends become newlines, the text NFC;
+    - control, format, bidi and tag characters and variation selectors go, newline and tab stay;
+    - of a run of combining marks the first three stay;
+    - tokens of chat templates are taken apart: ``<|im_start|>`` becomes ``< |im_start| >``.
+
+    >>> neutralise("a\\u200bb <|im_end|>").text
+    'ab < |im_end| >'
+    """
+    text, invisible = _INVISIBLE.subn("", _LINE_END.sub("\n", text))
+    text = unicodedata.normalize("NFC", _COMBINING.sub(r"\1", text))
+    text, tokens = _TEMPLATE.subn(_taken_apart, text)
+    return Clean(text=text, invisible=invisible, tokens=tokens)
+
+
+def _taken_apart(found: re.Match[str]) -> str:
+    token = found[0]
+    return f"{token[0]} {token[1:-1]} {token[-1]}"
+
+
+class Separator:
+    """Makes blocks. ``secret`` belongs to the installation and never leaves it.
+
+    Raises:
+        ValueError: the secret is shorter than 16 bytes.
+    """
+
+    def __init__(self, secret: bytes) -> None:
+        if len(secret) < MIN_SECRET_BYTES:
+            raise ValueError(f"the secret must have at least {MIN_SECRET_BYTES} bytes")
+        self._secret = secret
+
+    def block(self, label: str, text: str) -> str:
+        """``text``, neutralised, between tags that name ``label`` and carry its nonce."""
+        if not _LABEL.fullmatch(label):
+            raise ValueError(f"a block's label is a lower-case word of our own, not {label!r}")
+        clean = neutralise(text).text
+        nonce = self._nonce(label, clean)
+        return f"<{label} {nonce}>\n{clean}\n</{label} {nonce}>"
+
+    def _nonce(self, label: str, text: str) -> str:
+        """128 bits that do not occur in ``text``: drawn again, with a counter, while they do."""
+        counter = 0
+        while True:
+            drawn = hmac.new(self._secret, f"{counter}\0{label}\0{text}".encode(), hashlib.sha256)
+            nonce = drawn.hexdigest()[:NONCE_HEX_CHARS]
+            if nonce not in text:
+                return nonce
+            counter += 1

@@ -1,0 +1,153 @@
+"""One answer in the public folder layout: its last result if that still stands, otherwise a new one.
+
+A script that raises leaves a note in place of a result, so that the answer is counted and not merely missing.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import json
+import logging
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from pathlib import Path
+from typing import Any
+from uuid import uuid4
+
+from judges.errors import JudgeBug, JudgeError
+from judges.foreign import judge_code
+from judges.result_files import AnswerFolder
+from mind2web2.host import checked_result
+from mind2web2.utils.cache_filesys import CacheFileSys
+from mind2web2.utils.load_eval_script import EvaluateAnswer
+from mind2web2.utils.logging_setup import cleanup_logger, create_logger
+
+FAILURE_FILE = "failed.json"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ScriptRun:
+    """What all answers of a task are judged with; ``script_sha256`` (hex) is that of the script's file."""
+
+    script: EvaluateAnswer
+    script_sha256: str
+    client: Any
+    model: str
+    cache: CacheFileSys
+    semaphore: Any
+    logger: logging.Logger
+    debug: bool
+    overwrite: bool
+
+    async def judge(self, folder: AnswerFolder, answer_file: Path) -> dict[str, Any] | None:
+        """The answer's result, None where the script gave none."""
+        data = await asyncio.to_thread(answer_file.read_bytes)
+        if not (self.overwrite or self.debug):
+            standing = self._standing(folder, data)
+            if standing is not None:
+                self.logger.info("%s: its last result still stands", folder.answer_name)
+                return standing
+        folder.path.mkdir(parents=True, exist_ok=True)
+        write_whole(folder.answer_copy, data)
+        logger, _ = create_logger(folder.answer_copy.stem, folder.logs, enable_console=False)
+        try:
+            result = await self._run(folder, data, logger)
+        except JudgeError as error:
+            self._note_failure(folder, error)
+            return None
+        finally:
+            cleanup_logger(logger)
+        (folder.path / FAILURE_FILE).unlink(missing_ok=True)
+        _store(folder, result, debug=self.debug)
+        return result
+
+    async def _run(self, folder: AnswerFolder, data: bytes, logger: logging.Logger) -> dict[str, Any]:
+        with judge_code(f"judging {folder.task_id}/{folder.answer_name}"):
+            said = await self.script(
+                client=self.client,
+                answer=data.decode("utf-8"),
+                agent_name=folder.agent,
+                answer_name=folder.answer_name,
+                cache=self.cache,
+                semaphore=self.semaphore,
+                logger=logger,
+                model=self.model,
+            )
+        result = checked_result(said, folder.task_id)
+        result.setdefault("answer_name", folder.answer_name)
+        return result | self._basis(data)
+
+    def _basis(self, data: bytes) -> dict[str, Any]:
+        """What the result rests on besides the pages, which it lists itself."""
+        return {
+            "answer_sha256": hashlib.sha256(data).hexdigest(),
+            "judge": {"script_sha256": self.script_sha256},
+            "model": self.model,
+        }
+
+    def _standing(self, folder: AnswerFolder, data: bytes) -> dict[str, Any] | None:
+        """The newest result, if nothing it rests on has moved. One that does not say is taken as it is."""
+        path = folder.newest_result()
+        result = None if path is None else read_object(path)
+        if result is None or result.get("status", "complete") != "complete":
+            return None
+        basis = self._basis(data)
+        moved = [name for name, value in basis.items() if name in result and _differs(result[name], value)]
+        moved += [str(page.get("url")) for page in result.get("pages", ()) if self._page_moved(page)]
+        return None if moved else result
+
+    def _page_moved(self, page: Mapping[str, Any]) -> bool:
+        """Whether a page that was judged by is now another one in the cache."""
+        url, known = page.get("url"), page.get("sha256")
+        if not url or not known or self.cache.has(url) != "web":
+            return False
+        text, _ = self.cache.get_web(url, get_screenshot=False)
+        return str(known) != hashlib.sha256(text.encode("utf-8", errors="replace")).hexdigest()
+
+    def _note_failure(self, folder: AnswerFolder, error: JudgeError) -> None:
+        trace = error.traceback if isinstance(error, JudgeBug) else ""
+        self.logger.error("%s has no result: %s\n%s", folder.answer_name, error, trace)
+        note = {"answer_name": folder.answer_name, "error": str(error), "traceback": trace}
+        write_json(folder.path / FAILURE_FILE, note)
+
+
+def _differs(kept: Any, now: Any) -> bool:
+    if isinstance(now, dict):
+        return any(kept.get(name, value) != value for name, value in now.items())
+    is_other: bool = kept != now
+    return is_other
+
+
+def _store(folder: AnswerFolder, result: Mapping[str, Any], *, debug: bool) -> None:
+    finished = datetime.now().astimezone()
+    path = folder.result_path(finished, debug=debug)
+    while path.exists():
+        # Two results of one second: the later one takes the next free second.
+        finished += timedelta(seconds=1)
+        path = folder.result_path(finished, debug=debug)
+    write_json(path, result)
+
+
+def read_object(path: Path) -> dict[str, Any] | None:
+    """The JSON object in a file; None where there is no such file or it holds something else."""
+    try:
+        found = json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return None
+    return found if isinstance(found, dict) else None
+
+
+def write_json(path: Path, document: Any) -> None:
+    """Write JSON; what it has no word for becomes text."""
+    text = json.dumps(document, ensure_ascii=False, indent=2, default=str)
+    write_whole(path, text.encode("utf-8", errors="replace"))
+
+
+def write_whole(path: Path, data: bytes) -> None:
+    """The file is there whole or not at all."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    draft = path.with_name(f".{uuid4().hex}.tmp")
+    draft.write_bytes(data)
+    draft.replace(path)

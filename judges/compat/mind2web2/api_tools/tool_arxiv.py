@@ -1,0 +1,107 @@
+"""arXiv for judge scripts: a paper by its id or title."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from http import HTTPStatus
+from typing import Any
+from urllib.parse import urlsplit
+
+import arxiv  # type: ignore[import-untyped]
+import requests
+
+__all__ = ["ArxivTool"]
+
+_FIELDS = (
+    "entry_id",
+    "updated",
+    "published",
+    "title",
+    "authors",
+    "summary",
+    "comment",
+    "journal_ref",
+    "doi",
+    "primary_category",
+    "categories",
+    "links",
+    "pdf_url",
+)
+_QUERY_URL = "https://export.arxiv.org/api/query"
+
+
+class ArxivTool:
+    """Searches arXiv, one request at a time and at the pace it asks for."""
+
+    def __init__(
+        self,
+        page_size: int = 100,
+        *,
+        query_url: str = _QUERY_URL,
+        delay_s: float = 3.0,
+        retries: int = 2,
+        timeout_s: float = 20.0,
+    ) -> None:
+        """``delay_s`` lies between two requests, ``timeout_s`` is for one of them."""
+        self.client: Any = arxiv.Client(page_size=page_size, delay_seconds=delay_s, num_retries=retries)
+        self.client.query_url_format = query_url + "?{}"
+        # The library waits for a reply for ever and has no setting for that.
+        self.client._session = _ImpatientSession(timeout_s)
+        self._one_at_a_time = threading.Lock()
+
+    @staticmethod
+    def is_arxiv_pdf_link(link: str) -> bool:
+        """Whether a link leads to a PDF on arXiv."""
+        return "arxiv.org/pdf" in link
+
+    @staticmethod
+    def get_arxiv_id_from_pdf_link(link: str) -> str:
+        """The id in a link to a PDF, with its version if the link has one.
+
+        >>> ArxivTool.get_arxiv_id_from_pdf_link("https://arxiv.org/pdf/2301.00001v2.pdf")
+        '2301.00001v2'
+        """
+        return urlsplit(link).path.rstrip("/").rsplit("/", 1)[-1].removesuffix(".pdf")
+
+    async def search_arxiv_by_id(self, arxiv_id: str) -> dict[str, Any] | None:
+        """The paper with this id, or None.
+
+        Raises:
+            arxiv.ArxivError: arXiv did not answer.
+        """
+        try:
+            return await self._first(arxiv.Search(id_list=[arxiv_id], max_results=1))
+        except arxiv.HTTPError as error:
+            if error.status == HTTPStatus.BAD_REQUEST:  # what arXiv says of an id that cannot be one
+                return None
+            raise
+
+    async def search_arxiv_by_title(self, title: str) -> dict[str, Any] | None:
+        """The first paper arXiv finds for this title, or None.
+
+        Raises:
+            arxiv.ArxivError: arXiv did not answer.
+        """
+        quoted = title.replace('"', " ").strip()
+        return await self._first(arxiv.Search(query=f'ti:"{quoted}"', max_results=1))
+
+    async def _first(self, search: Any) -> dict[str, Any] | None:
+        return await asyncio.to_thread(self._ask, search)
+
+    def _ask(self, search: Any) -> dict[str, Any] | None:
+        with self._one_at_a_time:
+            found = next(iter(self.client.results(search)), None)
+        return None if found is None else {name: getattr(found, name) for name in _FIELDS}
+
+
+class _ImpatientSession(requests.Session):
+    """A session whose requests end after a time."""
+
+    def __init__(self, timeout_s: float) -> None:
+        super().__init__()
+        self._timeout_s = timeout_s
+
+    def request(self, *args: Any, **kwargs: Any) -> requests.Response:
+        kwargs.setdefault("timeout", self._timeout_s)
+        return super().request(*args, **kwargs)

@@ -1,0 +1,111 @@
+"""PDFs for judge scripts: their text and page images, and whether a URL leads to one.
+
+Decoding happens in a child process with limits, fetching through the egress guard.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import logging
+from io import BytesIO
+from pathlib import Path
+from typing import Final, TypeAlias
+from urllib.parse import parse_qsl, urlsplit
+
+from cache.backends.documents import ByteKind, read_document, sniff
+from cache.capture import PageKind
+from cache.errors import CacheError
+from cache.urls import is_fetchable
+from mind2web2.fetching import fetch
+
+__all__ = ["PDFParser", "is_pdf", "is_pdf_by_suffix", "make_blank_png_b64"]
+
+PdfSource: TypeAlias = "str | Path | bytes | BytesIO"
+
+DECODE_DEADLINE_S: Final = 60.0
+ASK_DEADLINE_S: Final = 20.0
+_BLANK_PNG_B64: Final = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAIAAACQd1PeAAAADElEQVR4nGP4//8/AAX+Av4N70a4AAAAAElFTkSuQmCC"
+_PDF_PATHS = ("/pdf/", "/pdfs/")
+_PDF_PARAMETERS = frozenset({"format", "type", "filetype", "output", "contenttype", "download", "ext"})
+_log = logging.getLogger(__name__)
+
+
+class _NoPdf(Exception):
+    """There is no PDF to read, and why. Never leaves this module."""
+
+
+class PDFParser:
+    """Reads PDFs of up to 100 pages."""
+
+    async def extract(self, source: PdfSource) -> tuple[list[str], str]:
+        """Page images (base64 JPEG) and text of the PDF at a URL or path, or of its bytes.
+
+        Never raises: without a PDF it is one blank image and a text that starts "PDF extraction failed". That pair
+        is for scripts of their own and is never shown to a judge.
+        """
+        try:
+            data = await _bytes_of(source)
+            if sniff(data, "") is not ByteKind.PDF:
+                raise _NoPdf("these bytes are no PDF")
+            document = await read_document(data, "application/pdf", deadline_s=DECODE_DEADLINE_S)
+        except (_NoPdf, CacheError, OSError, TypeError, ValueError) as error:
+            return [make_blank_png_b64()], f"PDF extraction failed: {error}"
+        return [base64.b64encode(shot).decode("ascii") for shot in document.screenshots], document.text
+
+
+async def is_pdf(url: str, logger: logging.Logger | None = None) -> bool:
+    """Whether a URL leads to a PDF: by its look, and where that does not say, by what the server sends.
+
+    Never raises; a page that cannot be had is no PDF.
+    """
+    if is_pdf_by_suffix(url):
+        return True
+    if not is_fetchable(url):
+        return False
+    try:
+        seen = await fetch(url, deadline_s=ASK_DEADLINE_S)
+    except (CacheError, OSError) as error:
+        (logger or _log).warning("cannot tell whether %s is a PDF: %s", url, error)
+        return False
+    return seen.kind is PageKind.PDF and seen.is_evidence
+
+
+def is_pdf_by_suffix(url: str) -> bool:
+    """Whether a URL looks like that of a PDF.
+
+    >>> is_pdf_by_suffix("https://arxiv.org/pdf/2301.00001"), is_pdf_by_suffix("https://a.com/x?format=pdf")
+    (True, True)
+    >>> is_pdf_by_suffix("https://a.com/pdf-guide.html")
+    False
+    """
+    try:
+        parts = urlsplit(url.strip().lower())
+    except ValueError:
+        return False
+    if parts.path.rstrip("/").endswith(".pdf") or any(mark in f"{parts.path}/" for mark in _PDF_PATHS):
+        return True
+    query = parse_qsl(parts.query)
+    return any(value.endswith(".pdf") or (name in _PDF_PARAMETERS and value == "pdf") for name, value in query)
+
+
+def make_blank_png_b64() -> str:
+    """A PNG of one white pixel, in base64."""
+    return _BLANK_PNG_B64
+
+
+async def _bytes_of(source: PdfSource) -> bytes:
+    if isinstance(source, bytes | bytearray):
+        return bytes(source)
+    if isinstance(source, BytesIO):
+        return source.getvalue()
+    if isinstance(source, str) and source.strip().lower().startswith(("http://", "https://")):
+        seen = await fetch(source.strip())
+        if seen.pdf is None:
+            raise _NoPdf(f"{source} brought no PDF: {seen.outcome.value}{f', {seen.detail}' if seen.detail else ''}")
+        return seen.pdf
+    return await asyncio.to_thread(_read_file, source)
+
+
+def _read_file(path: str | Path) -> bytes:
+    return Path(path).expanduser().read_bytes()

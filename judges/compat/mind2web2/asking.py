@@ -1,0 +1,125 @@
+"""How a script's keywords become a question: sources, instruction, number of votes. Pure but for the voting itself."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from cache.evidence import Evidence
+from judges.verifier import DEFAULT_TRIALS, Verifier
+from mind2web2.config import NO_INSTRUCTION, EvaluatorConfig
+from mind2web2.utils.misc import normalize_url_markdown
+from mind2web2.verification_tree import VerificationNode
+from rubrics.verdict import Claim, Outcome, Reason, Verdict
+
+_UNSET: Any = object()
+
+
+class WrongCall(Exception):
+    """A call that can never be judged, however often it is tried: the script's mistake, and no fault of ours."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Asking:
+    """How one claim is judged. ``trials`` is odd."""
+
+    trials: int
+    use_screenshot: bool
+    instruction: str | None
+
+
+class StrictVerifier(Verifier):
+    """Where one vote is lost there is no verdict, as in the public toolkit: the same votes give the same tree."""
+
+    async def judge(
+        self,
+        claim: Claim,
+        *,
+        task: str,
+        answer: str,
+        evidence: Evidence | None = None,
+        trials: int = DEFAULT_TRIALS,
+        use_screenshot: bool = True,
+    ) -> Verdict:
+        verdict = await super().judge(
+            claim, task=task, answer=answer, evidence=evidence, trials=trials, use_screenshot=use_screenshot
+        )
+        lost = [vote for vote in verdict.votes if vote.result is None]
+        if not lost or verdict.outcome is Outcome.NOT_JUDGED:
+            return verdict
+        reason = lost[0].fault or Reason.NO_MAJORITY
+        return replace(verdict, outcome=Outcome.NOT_JUDGED, reason=reason, quotes=(), grounded=None)
+
+
+def how_to_ask(
+    config: EvaluatorConfig,
+    additional_instruction: str | None,
+    *,
+    majority_vote: Any = _UNSET,
+    num_trials: Any = _UNSET,
+    use_screenshot: Any = _UNSET,
+    **_: Any,
+) -> Asking:
+    """Read the keywords of ``verify``; others are accepted and ignored.
+
+    Raises:
+        WrongCall: a number of votes that cannot make a majority.
+    """
+    is_voted = config.default_majority_vote if majority_vote is _UNSET else majority_vote
+    trials = 1
+    if is_voted:
+        trials = config.default_num_trials if num_trials is _UNSET else num_trials or DEFAULT_TRIALS
+        if not isinstance(trials, int) or trials < 1 or trials % 2 == 0:
+            raise WrongCall(f"num_trials must be odd and above zero, not {trials!r}")
+    return Asking(
+        trials=trials,
+        use_screenshot=bool(config.default_use_screenshot if use_screenshot is _UNSET else use_screenshot),
+        instruction=instruction_of(additional_instruction),
+    )
+
+
+def instruction_of(given: str | None) -> str | None:
+    """An additional instruction; None, empty and the word "None" are none."""
+    return None if not given or given == NO_INSTRUCTION else str(given)
+
+
+def sources_of(given: Any) -> tuple[str, ...] | None:
+    """The pages a claim is judged by: None for the answer alone; an empty tuple when none of those given is one.
+
+    Raises:
+        WrongCall: neither None, a string nor a list.
+    """
+    if given is None or given == []:
+        return None
+    if isinstance(given, str):
+        return pages_among([given])
+    if isinstance(given, list):
+        return pages_among(given)
+    raise WrongCall(f"sources must be None, a string or a list, not {type(given).__name__}")
+
+
+def pages_among(entries: Sequence[Any]) -> tuple[str, ...]:
+    """The entries that name a page; repeats stay, each is judged."""
+    return tuple(entry for entry in entries if isinstance(entry, str) and normalize_url_markdown(entry))
+
+
+def prerequisites_of(node: Any, extra: Any) -> list[VerificationNode]:
+    """The extra prerequisites of a node: None, one node or several.
+
+    Raises:
+        WrongCall: what is to be verified, or one of them, is no node; or the node is among them.
+    """
+    if not isinstance(node, VerificationNode):
+        raise WrongCall(f"what is to be verified is no VerificationNode but {type(node).__name__}")
+    if extra is None or isinstance(extra, VerificationNode):
+        extra = [] if extra is None else [extra]
+    if not isinstance(extra, Iterable):
+        raise WrongCall("extra_prerequisites is no list of nodes")
+    listed = list(extra)
+    for each in listed:
+        if not isinstance(each, VerificationNode):
+            raise WrongCall(f"an extra prerequisite is no VerificationNode but {type(each).__name__}")
+        if each is node:
+            raise WrongCall(f"node {node.id!r} cannot be its own prerequisite")
+    return listed

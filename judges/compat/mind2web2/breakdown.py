@@ -1,0 +1,96 @@
+"""The summary of one judged answer: the public toolkit's keys, and ours beside them. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict
+from typing import Any
+
+from mind2web2.ledger import LeafView, Ledger, missed_steps
+from mind2web2.verification_tree import VerificationNode
+from rubrics.schema import leaf_json
+from rubrics.scoring import Score, bounds
+from rubrics.tree import leaves_below, statistics
+from rubrics.verdict import Outcome
+
+COMPLETE = "complete"
+INCOMPLETE = "incomplete"
+NO_INFO: Mapping[str, Any] = {"no_info": "No information recorded"}
+
+
+class Breakdown:
+    """One tree with its leaves' verdicts, as they stand when this is made."""
+
+    def __init__(self, root: VerificationNode, ledger: Ledger) -> None:
+        self._root = root
+        self._ledger = ledger
+        self._missed = missed_steps(root)
+        self._views = {id(leaf): ledger.view(leaf, self._missed.get(id(leaf))) for leaf in leaves_below(root)}
+
+    def public(self, infos: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+        """The keys every judge script's reader knows: the tree, what was recorded, and its statistics."""
+        return {
+            "eval_breakdown": [{"info": list(infos) or [dict(NO_INFO)], "verification_tree": self._tree(self._root)}],
+            "tree_statistics": asdict(statistics(self._root)),
+        }
+
+    def ours(self) -> dict[str, Any]:
+        """What we know beyond the compatible number."""
+        return {
+            "status": self.status,
+            "score": asdict(self.score),
+            "score_strict": asdict(self.score_strict),
+            "extraction_error": self._ledger.unread,
+            "usage": asdict(self._ledger.usage),
+            "prompts": sorted(self._ledger.prompts),
+        }
+
+    @property
+    def status(self) -> str:
+        """Incomplete while anything is missing that could have been found out."""
+        missing = any(view.verdict.outcome is Outcome.NOT_JUDGED for view in self._views.values())
+        return INCOMPLETE if missing or self._ledger.unread is not None else COMPLETE
+
+    @property
+    def score(self) -> Score:
+        """From the verdicts alone: the compatible number can be older, or depend on the order of calls."""
+        return self._bounds(strict=False)
+
+    @property
+    def score_strict(self) -> Score:
+        """The same, but a supported claim counts only with a quote found in the page."""
+        return self._bounds(strict=True)
+
+    def _bounds(self, *, strict: bool) -> Score:
+        def interval(leaf: VerificationNode) -> tuple[float, float]:
+            view = self._views[id(leaf)]
+            if strict and view.verdict.outcome is Outcome.PASSED and view.verdict.grounded is False:
+                return 0.0, 0.0
+            return view.low, view.high
+
+        found = bounds(self._root, interval)
+        if self._ledger.unread is None or found.value is None or self._is_closed():
+            return found
+        # With its values at hand the script could have built another tree.
+        return Score(value=None, low=0.0, high=1.0)
+
+    def _is_closed(self) -> bool:
+        """Whether a gate directly below the root is known to be shut, so that the score is 0 whatever else there is."""
+        views = [self._views[id(child)] for child in self._root.children if child.critical and id(child) in self._views]
+        return any(view.high < 1.0 for view in views)
+
+    def _tree(self, node: VerificationNode) -> dict[str, Any]:
+        fields: dict[str, Any] = {
+            "id": node.id,
+            "desc": node.desc,
+            "critical": node.critical,
+            "score": node.score,
+            "status": str(node.status),
+            "strategy": str(node.strategy),
+            "children": [self._tree(child) for child in node.children],
+            "weight": node.weight,
+        }
+        return fields if node.children else fields | self._leaf(self._views[id(node)])
+
+    def _leaf(self, view: LeafView) -> dict[str, Any]:
+        return leaf_json(view.claim, view.verdict)

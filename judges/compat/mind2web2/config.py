@@ -1,0 +1,24 @@
+"""The defaults of an evaluator, under the public toolkit's names."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Final
+
+__all__ = ["NO_INSTRUCTION", "EvaluatorConfig"]
+
+NO_INSTRUCTION: Final = "None"
+
+
+@dataclass(slots=True)
+class EvaluatorConfig:
+    """What a page may show and how a claim is put to the vote. Takes no arguments; scripts assign."""
+
+    max_text_chars: int = field(init=False, default=400_000)
+    image_max_width: int = field(init=False, default=1100)
+    image_max_height: int = field(init=False, default=10_000)
+    jpeg_quality: int = field(init=False, default=85)
+    default_num_trials: int = field(init=False, default=3)
+    default_majority_vote: bool = field(init=False, default=True)
+    default_use_screenshot: bool = field(init=False, default=True)
+    default_additional_instruction: str = field(init=False, default=NO_INSTRUCTION)

@@ -1,0 +1,47 @@
+"""Extractors and verifiers, and making a pair of them, under the public toolkit's names."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from judges.verdict_reply import BinaryEvalResult
+from mind2web2.browser_sharing import default_manager
+from mind2web2.config import EvaluatorConfig
+from mind2web2.evaluator_base import BaseEvaluator
+from mind2web2.extracting import Extractor
+from mind2web2.verifying import Verifier
+
+__all__ = ["BaseEvaluator", "BinaryEvalResult", "EvaluatorConfig", "Extractor", "Verifier", "create_evaluator"]
+
+DEFAULT_MODEL = "o4-mini"
+
+
+def create_evaluator(
+    *,
+    client: Any,
+    task_description: str,
+    answer: str,
+    global_cache: Any,
+    global_semaphore: Any,
+    logger: Any,
+    default_model: str = DEFAULT_MODEL,
+    extract_model: str | None = None,
+    verify_model: str | None = None,
+    config: EvaluatorConfig | None = None,
+    browser_manager: Any = None,
+) -> tuple[Extractor, Verifier]:
+    """An extractor and a verifier over the same pages and ledger."""
+    shared: dict[str, Any] = {
+        "client": client,
+        "task_description": task_description,
+        "answer": answer,
+        "global_cache": global_cache,
+        "global_semaphore": global_semaphore,
+        "logger": logger,
+        "config": config or EvaluatorConfig(),
+        "browser_manager": default_manager() if browser_manager is None else browser_manager,
+    }
+    extractor = Extractor(**shared, model=extract_model or default_model)
+    verifier = Verifier(**shared, model=verify_model or default_model)
+    verifier.session = extractor.session
+    return extractor, verifier

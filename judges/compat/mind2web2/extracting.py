@@ -1,0 +1,105 @@
+"""Reading values out of the answer or a page, as judge scripts call it."""
+
+from __future__ import annotations
+
+from typing import Any, TypeVar
+
+from pydantic import BaseModel
+
+from cache.errors import CacheError, NoEvidence
+from cache.evidence import Evidence
+from judges.errors import ExtractionFailed
+from mind2web2.asking import instruction_of, pages_among
+from mind2web2.config import NO_INSTRUCTION
+from mind2web2.evaluator_base import BaseEvaluator
+
+__all__ = ["Extractor"]
+
+S = TypeVar("S", bound=BaseModel)
+
+
+class Extractor(BaseEvaluator):
+    """Fills a script's own pydantic class. Where that fails the script gets an empty one, and the ledger knows."""
+
+    async def simple_extract(
+        self,
+        extraction_prompt: str,
+        template_class: type[S],
+        additional_instruction: str | None = NO_INSTRUCTION,
+    ) -> S:
+        """Read from the answer.
+
+        Raises:
+            pydantic.ValidationError: the extraction failed and the class has required fields.
+        """
+        return await self._read(extraction_prompt, template_class, additional_instruction)
+
+    async def extract_from_url(
+        self,
+        extraction_prompt: str,
+        url: str,
+        template_class: type[S],
+        *,
+        additional_instruction: str | None = NO_INSTRUCTION,
+        use_screenshot: bool = True,
+    ) -> S:
+        """Read from a page: its text and, unless told otherwise, its screenshots.
+
+        Raises:
+            pydantic.ValidationError: there is no page or the extraction failed, and the class has required fields.
+        """
+        if not pages_among([url]):
+            # The answer names no page here, so there is nothing that could have been read: no fault of ours.
+            self.logger.info("extraction without a page: %r", url)
+            return template_class()
+        try:
+            page = await self.session.pages.evidence(url)
+        except CacheError as error:
+            self._without_page(error)
+            return template_class()
+        return await self._read(
+            extraction_prompt, template_class, additional_instruction, page=page, use_screenshot=use_screenshot
+        )
+
+    async def _read(
+        self,
+        prompt: str,
+        template_class: type[S],
+        instruction: str | None,
+        *,
+        page: Evidence | None = None,
+        use_screenshot: bool = True,
+    ) -> S:
+        ledger = self.session.ledger
+        try:
+            found = await self.session.extractor(self.MODEL_NAME).extract_in_full(
+                template_class,
+                prompt,
+                task=self.task_description,
+                answer=self.answer,
+                evidence=page,
+                instruction=instruction_of(instruction),
+                use_screenshot=use_screenshot,
+            )
+        except ExtractionFailed as error:
+            ledger.note(error.usage, None)
+            self._failed(str(error))
+            return template_class()
+        ledger.note(found.usage, found.prompt)
+        return found.value
+
+    def _without_page(self, error: CacheError) -> None:
+        if isinstance(error, NoEvidence) and error.gone:
+            # That the page does not exist is known: what cannot be read there is missing from the answer.
+            self.logger.warning("extraction from a page that is gone: %s", error)
+        else:
+            self._failed(f"extraction failed: {error}")
+
+    def _failed(self, why: str) -> None:
+        self.logger.error(why)
+        self.session.ledger.extraction_failed(why)
+
+
+def as_recorded(value: Any) -> Any:
+    """A value as it stands at this moment, as a dict where it is a model."""
+    return value.model_dump() if isinstance(value, BaseModel) else value

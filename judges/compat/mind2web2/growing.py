@@ -1,0 +1,134 @@
+"""Growing a verification tree: unique ids, inner nodes, leaves, and leaves decided by code."""
+
+from __future__ import annotations
+
+from itertools import count
+from typing import Any
+
+from mind2web2.ledger import Ledger, checked
+from mind2web2.verification_tree import AggregationStrategy, VerificationNode
+from rubrics.tree import walk
+
+ROOT_ID = "root"
+
+
+class NodeIds:
+    """The ids in use. An id once asked for stays in use, whatever becomes of its node."""
+
+    def __init__(self) -> None:
+        self._used: set[str] = set()
+
+    def __contains__(self, id: str) -> bool:
+        return id in self._used
+
+    def reserve(self, id: str) -> str:
+        """``id``, or with the first free suffix ``_1``, ``_2``, … where it is taken."""
+        unique = id
+        if id in self._used:
+            unique = next(name for number in count(1) if (name := f"{id}_{number}") not in self._used)
+        self._used.add(unique)
+        return unique
+
+    def take(self, id: str) -> None:
+        self._used.add(id)
+
+    def used(self) -> list[str]:
+        return sorted(self._used)
+
+
+class GrowingTree:
+    """The tree of one judge script."""
+
+    def __init__(self) -> None:
+        self.root: VerificationNode | None = None
+        self._ids = NodeIds()
+        self._ledger = Ledger()
+
+    def plant(self, desc: str, strategy: AggregationStrategy) -> VerificationNode:
+        """Make a new root."""
+        self._ids.take(ROOT_ID)
+        self.root = self._ledger.root = VerificationNode(id=ROOT_ID, desc=desc, strategy=strategy)
+        return self.root
+
+    def add_parallel(
+        self, id: str, desc: str, parent: VerificationNode | None = None, **node_fields: Any
+    ) -> VerificationNode:
+        """Add an inner node whose children stand side by side; ``parent=None`` is the root.
+
+        Raises:
+            ValueError: before ``initialize``; a field that does not fit; a critical parent and a node that is not.
+        """
+        unique = self._ids.reserve(id)
+        return self._add(unique, desc, parent, strategy=AggregationStrategy.PARALLEL, **node_fields)
+
+    def add_sequential(
+        self, id: str, desc: str, parent: VerificationNode | None = None, **node_fields: Any
+    ) -> VerificationNode:
+        """Add an inner node whose children are steps, one after the other; raises as ``add_parallel`` does."""
+        unique = self._ids.reserve(id)
+        return self._add(unique, desc, parent, strategy=AggregationStrategy.SEQUENTIAL, **node_fields)
+
+    def add_leaf(
+        self,
+        id: str,
+        desc: str,
+        parent: VerificationNode | None = None,
+        critical: bool = False,
+        score: float = 0.0,
+        status: str = "initialized",
+        **node_fields: Any,
+    ) -> VerificationNode:
+        """Add a leaf, undecided unless said otherwise.
+
+        Raises:
+            ValueError: as ``add_parallel``; a score other than 0.0 and 1.0; a status no leaf can have.
+        """
+        unique = self._ids.reserve(id)
+        if score not in (0.0, 1.0):
+            raise ValueError(f"the score of a leaf must be 0.0 or 1.0, not {score!r}")
+        if status not in ("passed", "failed", "skipped", "initialized"):
+            raise ValueError(f"a leaf cannot have the status {status!r}")
+        fields = {"critical": critical, "score": score, "status": status, **node_fields}
+        leaf = self._add(unique, desc, parent, **fields)
+        if status in ("passed", "failed"):
+            self._ledger.keep(leaf, checked(status == "passed"))
+        return leaf
+
+    def add_custom_node(
+        self, result: Any, id: str, desc: str, parent: VerificationNode | None = None, critical: bool = True
+    ) -> VerificationNode:
+        """Add a leaf that code has decided: ``result`` is truthy or falsy.
+
+        Raises:
+            ValueError: as ``add_parallel``.
+        """
+        passed = bool(result)
+        return self.add_leaf(
+            id, desc, parent, critical=critical, score=float(passed), status="passed" if passed else "failed"
+        )
+
+    add_existence_node = add_custom_node
+
+    def _add(self, unique_id: str, desc: str, parent: VerificationNode | None, **node_fields: Any) -> VerificationNode:
+        above = self.root if parent is None else parent
+        if above is None:
+            raise ValueError("the evaluator is not initialized: call initialize first")
+        node = VerificationNode(id=unique_id, desc=desc, **node_fields)
+        above.add_node(node)
+        return node
+
+    def find_node(self, id: str) -> VerificationNode | None:
+        """The node of the tree with this id, or None."""
+        nodes = walk(self.root) if self.root is not None else iter(())
+        return next((node for node in nodes if node.id == id), None)
+
+    def get_all_node_ids(self) -> list[str]:
+        """All ids in use, sorted; "root" is one once there is a root."""
+        return self._ids.used()
+
+    def check_id_available(self, id: str) -> bool:
+        return id not in self._ids
+
+    def get_node_count(self) -> int:
+        """How many ids are in use."""
+        return len(self._ids.used())

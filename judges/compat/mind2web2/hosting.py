@@ -1,0 +1,147 @@
+"""What the service puts in the place of a judge script's client and cache.
+
+The script sees the public interfaces; the evaluators of this package recognise these objects and go straight to the
+service's model and page cache, which hold their own limits.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterable
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from cache.blobs import BlobStore
+from cache.capture import Capture, PageKind
+from cache.errors import BlobError
+from cache.evidence import Evidence
+from cache.pages import SCREENSHOT_ROLE, PageCache
+from cache.urls import canonical_key
+from judges.blocks import Separator
+from judges.llm.client import LLMClient
+from judges.page_view import PagePreparer
+from mind2web2.llm_client.provider_client import Response, respond
+from mind2web2.page_facts import PageFacts
+from mind2web2.page_keys import forgiving_key, layout_key
+from mind2web2.page_source import StoredPages
+from mind2web2.utils.cache_filesys import CacheFileSys, PageType
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HostedClient:
+    """The service's model as a script's client. ``separator`` and ``preparer`` are the installation's own."""
+
+    llm: LLMClient
+    separator: Separator
+    preparer: PagePreparer
+    provider: str = "hosted"
+    is_async: bool = True
+
+    async def async_response(self, *, count_token: bool = False, **request: Any) -> Response:
+        """Ask with the keywords of a chat completion, as ``LLMClient.async_response`` does.
+
+        Raises:
+            judges.errors.LLMError: there was no usable reply.
+        """
+        return await respond(self.llm, count_token, request)
+
+    def response(self, **_: Any) -> Response:
+        """Not for this client: it is asynchronous."""
+        raise ValueError("this client is asynchronous: await async_response")
+
+
+class HostedCache(CacheFileSys):
+    """The captured pages of one answer, read from the service; pages a script puts here are its own."""
+
+    def __init__(self, folder: Path, *, pages: PageCache, blobs: BlobStore, captures: Iterable[Capture]) -> None:
+        """``folder`` takes what the script puts, and lives as long as its run."""
+        super().__init__(folder)
+        self.pages = pages
+        self._blobs = blobs
+        self._captured: dict[str, Capture] = {}
+        for capture in captures:
+            if capture.is_evidence:
+                self._captured.setdefault(canonical_key(capture.url), capture)
+        self._forgiving = {forgiving_key(capture.url): capture for capture in self._captured.values()}
+
+    def get_web(self, url: str, get_screenshot: bool = True) -> tuple[str, bytes | None]:
+        capture = self._capture(url)
+        if capture is None or _type_of(capture) != "web":
+            return super().get_web(url, get_screenshot)
+        text = self._body(capture, "text") or b""
+        return text.decode("utf-8"), self._body(capture, f"{SCREENSHOT_ROLE}0") if get_screenshot else None
+
+    def get_pdf(self, url: str) -> bytes:
+        capture = self._capture(url)
+        if capture is None or _type_of(capture) != "pdf":
+            return super().get_pdf(url)
+        return self._body(capture, "pdf") or b""
+
+    def has(self, url: str) -> PageType | None:
+        capture = self._capture(url)
+        return super().has(url) if capture is None else _type_of(capture)
+
+    def has_web(self, url: str) -> bool:
+        return self.has(url) == "web"
+
+    def has_pdf(self, url: str) -> bool:
+        return self.has(url) == "pdf"
+
+    def get_all_urls(self) -> list[str]:
+        return [*(layout_key(capture.url) for capture in self._captured.values()), *super().get_all_urls()]
+
+    def summary(self) -> dict[str, int]:
+        types = [self.has(url) for url in self.get_all_urls()]
+        return {"total_urls": len(types), "web_pages": types.count("web"), "pdf_pages": types.count("pdf")}
+
+    def _capture(self, url: str) -> Capture | None:
+        if super().has(url) is not None:
+            return None
+        return self._captured.get(canonical_key(url)) or self._forgiving.get(forgiving_key(url))
+
+    def _body(self, capture: Capture, role: str) -> bytes | None:
+        """A stored body, although the caller cannot await: the store is asked from another thread's loop."""
+        blob = capture.blobs.get(role)
+        if blob is None:
+            return None
+        with ThreadPoolExecutor(1, thread_name_prefix="mind2web2-page") as thread:
+            try:
+                return thread.submit(lambda: asyncio.run(self._blobs.get(blob.sha256))).result()
+            except BlobError as error:
+                raise KeyError(capture.url) from error
+
+
+class HostedPages(StoredPages):
+    """The service's evidence, and before it whatever the script has put into its cache itself."""
+
+    def __init__(self, cache: HostedCache, *, max_width: int, max_height: int) -> None:
+        super().__init__(_PutByScript(cache), max_width=max_width, max_height=max_height)
+        self._pages = cache.pages
+
+    async def _look(self, url: str, address: str) -> Evidence:
+        return await self._pages.evidence_for(address)
+
+
+class _PutByScript:
+    """Only what a script has put into its cache."""
+
+    def __init__(self, cache: HostedCache) -> None:
+        self._cache = cache
+
+    def has(self, url: str) -> PageType | None:
+        return CacheFileSys.has(self._cache, url)
+
+    def facts(self, url: str) -> PageFacts | None:
+        return CacheFileSys.facts(self._cache, url)
+
+    def get_web(self, url: str) -> tuple[str, bytes | None]:
+        return CacheFileSys.get_web(self._cache, url)
+
+    def get_pdf(self, url: str) -> bytes:
+        return CacheFileSys.get_pdf(self._cache, url)
+
+
+def _type_of(capture: Capture) -> PageType:
+    return "pdf" if capture.kind is PageKind.PDF and "pdf" in capture.blobs else "web"

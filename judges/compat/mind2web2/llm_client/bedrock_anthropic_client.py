@@ -1,0 +1,19 @@
+"""Claude on AWS Bedrock under the public names."""
+
+from __future__ import annotations
+
+from mind2web2.llm_client.provider_client import AsyncProviderClient, ProviderClient
+
+__all__ = ["AsyncBedrockAnthropicClient", "BedrockAnthropicClient"]
+
+
+class BedrockAnthropicClient(ProviderClient):
+    """Blocks. AWS_ACCESS_KEY, AWS_SECRET_KEY and AWS_REGION."""
+
+    provider = "bedrock"
+
+
+class AsyncBedrockAnthropicClient(AsyncProviderClient):
+    """Is awaited. AWS_ACCESS_KEY, AWS_SECRET_KEY and AWS_REGION."""
+
+    provider = "bedrock"

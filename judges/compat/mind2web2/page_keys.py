@@ -1,0 +1,60 @@
+"""How the public page-cache layout names a page, and how it forgives other spellings of its URL. Pure.
+
+``layout_key`` is the public rule and decides the file name. It decodes, so different pages can share a key;
+``CacheFileSys`` tells those apart by ``cache.urls.canonical_key``. ``forgiving_key`` is ours: one value that is
+equal for all spellings the public look-up forgives, so that one dict look-up replaces its search.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from urllib.parse import unquote
+
+_MAX_DECODINGS = 3
+
+
+def layout_key(url: str) -> str:
+    """The key of a URL in ``index.json``: fragment cut, percent-decoded, one end slash cut, in that order.
+
+    >>> layout_key("https://www.a.com/P%20q/?x=1#f")
+    'https://www.a.com/P q/?x=1'
+    """
+    return unquote(url.partition("#")[0]).removesuffix("/")
+
+
+def file_stems(key: str) -> tuple[str, ...]:
+    """The file names, without suffix, under which a key's page may lie; ours first.
+
+    The public toolkit applies ``layout_key`` to the key once more when it reads.
+
+    >>> file_stems("https://www.a.com/P q/?x=1")
+    ('742f864e02c7f4eb96614bc8738877c2',)
+    """
+    return tuple(dict.fromkeys(_md5(each) for each in (key, layout_key(key))))
+
+
+def forgiving_key(url: str, *, is_layout_key: bool = False) -> str:
+    """Equal for spellings that differ in scheme, ``www.``, fragment, end slashes, letter case, escapes, ``utm_*``.
+
+    The order of query parameters is forgiven too. A ``#`` in a layout key was an escaped one, no fragment.
+
+    >>> forgiving_key("HTTP://www.A.com/P%20q/?y=2&utm_id=7&x#f") == forgiving_key("https://a.com/p q?x=&y=2")
+    True
+    """
+    rest = url if is_layout_key else url.partition("#")[0]
+    for _ in range(_MAX_DECODINGS):
+        if "%" not in rest:
+            break
+        rest = unquote(rest)
+    rest = rest.lower()
+    rest = rest.removeprefix("https://") if rest.startswith("https://") else rest.removeprefix("http://")
+    path, _, query = rest.removeprefix("www.").partition("?")
+    if not query:
+        return path.rstrip("/")
+    pairs = [pair if "=" in pair else f"{pair}=" for pair in query.rstrip("/").replace("+", " ").split("&") if pair]
+    kept = sorted(pair for pair in pairs if not pair.startswith("utm_"))
+    return f"{path.rstrip('/')}?{'&'.join(kept)}" if kept else path.rstrip("/")
+
+
+def _md5(text: str) -> str:
+    return hashlib.md5(text.encode("utf-8", errors="replace"), usedforsecurity=False).hexdigest()

@@ -1,0 +1,290 @@
+"""Where the evidence for a judge script's claims comes from: the cache it was handed, then the live page.
+
+The script's cache may be ours or any object with the same methods. A page is prepared once per run, off the event
+loop, and those very bytes are reused for every claim and vote.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import re
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping
+from contextlib import AbstractAsyncContextManager
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from typing import Any, Protocol
+
+from cache.backends.documents import read_document
+from cache.capture import Blob, Capture, CaptureOutcome, Observation, PageKind
+from cache.errors import BlobCorrupt, CacheError, DocumentRejected, NoEvidence
+from cache.evidence import Evidence
+from cache.single_flight import SingleFlight
+from cache.urls import canonical_key, host_and_port
+from mind2web2.foreign_client import foreign_object
+from mind2web2.page_facts import PageFacts
+from mind2web2.page_keys import file_stems, layout_key
+from mind2web2.screenshots import shown_jpeg
+from mind2web2.utils.misc import normalize_url_markdown
+
+KEPT_BYTES = 32 * 1024 * 1024
+PDF_DEADLINE_S = 60.0
+_SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:")
+_HTTP = re.compile(r"https?:", re.IGNORECASE)
+_HOST = re.compile(r"localhost|[a-z0-9_-]+(?:\.[a-z0-9_-]+)+|[0-9a-f.]*:[0-9a-f:.]+")
+NOT_KNOWN = datetime(1970, 1, 1, tzinfo=UTC)
+"""The capture time of a page that somebody stored without saying when."""
+
+
+class PageSource(Protocol):
+    """Evidence by URL."""
+
+    async def evidence(self, url: str) -> Evidence:
+        """What a judge is shown of a page. Raises only NoEvidence, CacheError and CancelledError."""
+
+    def used(self) -> list[Capture]:
+        """All pages that were asked for, in that order."""
+
+
+class LivePages(Protocol):
+    """Looks at a page now; what comes back may be no evidence."""
+
+    async def observe(self, url: str) -> Observation: ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PageUse:
+    """A page that was looked at; ``sha256`` (hex) of its text, None where it was no evidence."""
+
+    capture: Capture
+    sha256: str | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Stored:
+    """What a cache holds of a page; ``body`` is a screenshot or a PDF."""
+
+    kind: PageKind
+    text: str
+    body: bytes | None
+    facts: PageFacts | None
+
+
+class StoredPages(ABC):
+    """The pages of a public-layout cache; where it has none, a subclass knows where else to look."""
+
+    def __init__(self, cache: Any, *, max_width: int, max_height: int) -> None:
+        """``max_width`` and ``max_height`` (pixels) bound the screenshots shown. ``cache=None`` is an empty one."""
+        self._cache = cache
+        self._max_width = max_width
+        self._max_height = max_height
+        self._loads: SingleFlight[str, Evidence] = SingleFlight()
+        self._kept: dict[str, Evidence] = {}
+        self._absent: dict[str, CacheError] = {}
+        self._used: dict[str, Capture] = {}
+
+    async def evidence(self, url: str) -> Evidence:
+        """What a judge is shown of a page; a page that could not be had is not tried again by this object.
+
+        Raises:
+            NoEvidence: nothing, with the outcome and whether the page is known to be gone.
+            CacheError: we cannot find out.
+        """
+        cleaned = normalize_url_markdown(url)
+        if cleaned in self._kept:
+            return self._kept[cleaned]
+        if cleaned in self._absent:
+            raise self._absent[cleaned]
+        return await self._loads.run(cleaned, lambda: self._load(cleaned))
+
+    def used(self) -> list[Capture]:
+        return list(self._used.values())
+
+    async def _load(self, url: str) -> Evidence:
+        try:
+            evidence = await self._find(url)
+        except CacheError as error:
+            self._absent[url] = error
+            if isinstance(error, NoEvidence) and error.capture is not None:
+                self._used[url] = error.capture
+            raise
+        self._used[url] = evidence.capture
+        self._kept[url] = evidence
+        while len(self._kept) > 1 and sum(map(_size, self._kept.values())) > KEPT_BYTES:
+            del self._kept[next(iter(self._kept))]
+        return evidence
+
+    async def _find(self, url: str) -> Evidence:
+        stored = None if self._cache is None else await asyncio.to_thread(self._read_cache, url)
+        if stored is None:
+            return await self._from_web(url)
+        damage = await asyncio.to_thread(_damage, stored)
+        if damage is not None:
+            try:
+                return await self._from_web(url)
+            except CacheError as error:
+                raise damage from error
+        return await self._from_cache(url, stored)
+
+    def _read_cache(self, url: str) -> _Stored | None:
+        def no_evidence(error: Exception) -> Exception:
+            why = f"the cache raised {type(error).__name__}: {error}"
+            return NoEvidence(url, CaptureOutcome.DAMAGED, why, gone=False, capture=None)
+
+        try:
+            with foreign_object(no_evidence, passing=KeyError):
+                return self._look_up(url)
+        except KeyError:
+            return None
+
+    def _look_up(self, url: str) -> _Stored | None:
+        kind = self._cache.has(url)
+        facts = self._cache.facts(url) if hasattr(self._cache, "facts") else None
+        if kind == "web":
+            text, screenshot = self._cache.get_web(url)
+            return _Stored(kind=PageKind.WEB, text=text, body=screenshot, facts=facts)
+        if kind == "pdf":
+            return _Stored(kind=PageKind.PDF, text="", body=self._cache.get_pdf(url), facts=facts)
+        return None
+
+    async def _from_cache(self, url: str, stored: _Stored) -> Evidence:
+        facts = stored.facts
+        seen = Observation(
+            url=url,
+            outcome=CaptureOutcome.OK,
+            captured_at=NOT_KNOWN if facts is None else datetime.fromisoformat(facts.captured_at),
+            duration_s=0.0,
+            backend="public-layout",
+            final_url=None if facts is None else facts.final_url,
+            http_status=None if facts is None else facts.status,
+            kind=stored.kind,
+            headers={} if facts is None else facts.headers,
+        )
+        capture = _capture_of(url, seen)
+        if stored.kind is PageKind.WEB:
+            shots = await asyncio.to_thread(self._shown, [] if stored.body is None else [stored.body])
+            return await _evidence(capture, stored.text, shots)
+        try:
+            pdf = await read_document(stored.body or b"", "application/pdf", deadline_s=PDF_DEADLINE_S)
+        except DocumentRejected as error:
+            raise NoEvidence(url, error.outcome, str(error), gone=False, capture=capture) from error
+        return await _evidence(capture, pdf.text, pdf.screenshots)
+
+    async def _from_web(self, url: str) -> Evidence:
+        address = url if _SCHEME.match(url) else f"https://{url}"
+        if not _names_a_host(address):
+            raise NoEvidence(url, CaptureOutcome.UNSUPPORTED, "this is no web address", gone=True, capture=None)
+        return await self._look(url, address)
+
+    @abstractmethod
+    async def _look(self, url: str, address: str) -> Evidence:
+        """What is to be seen of a page that the cache does not have; ``address`` is ``url`` with a scheme."""
+
+    def _shown(self, shots: tuple[bytes, ...] | list[bytes]) -> tuple[bytes, ...]:
+        prepared = (shown_jpeg(shot, max_width=self._max_width, max_height=self._max_height) for shot in shots)
+        return tuple(shot for shot in prepared if shot is not None)
+
+
+class CachedPages(StoredPages):
+    """A cache that is filled from the live web."""
+
+    def __init__(
+        self,
+        cache: Any,
+        live: LivePages,
+        *,
+        capture_slot: Callable[[], AbstractAsyncContextManager[Any]],
+        max_width: int,
+        max_height: int,
+    ) -> None:
+        """``capture_slot`` is held around each look at the live web."""
+        super().__init__(cache, max_width=max_width, max_height=max_height)
+        self._live = live
+        self._capture_slot = capture_slot
+
+    async def _look(self, url: str, address: str) -> Evidence:
+        async with self._capture_slot():
+            seen = await self._live.observe(address)
+        capture = _capture_of(url, seen)
+        if not seen.is_evidence:
+            raise NoEvidence(url, seen.outcome, seen.detail, gone=seen.gone, capture=capture)
+        if self._cache is not None:
+            await asyncio.to_thread(store_observation, self._cache, url, seen)
+        shots = await asyncio.to_thread(self._shown, seen.screenshots)
+        return await _evidence(capture, seen.text, shots, seen.links)
+
+
+def _names_a_host(address: str) -> bool:
+    """Whether there could be a page: "N/A" or "see above" in place of a URL can be none."""
+    try:
+        host, _ = host_and_port(address)
+    except ValueError:
+        return not _HTTP.match(address)
+    return not any(char.isspace() for char in address) and _HOST.fullmatch(host) is not None
+
+
+def store_observation(cache: Any, url: str, seen: Observation) -> None:
+    """Put a page that was just seen into a public-layout cache, with what is known of it if the cache takes that."""
+    known: dict[str, Any] = {}
+    if hasattr(cache, "facts"):
+        known = {
+            "status": seen.http_status,
+            "final_url": seen.final_url,
+            "headers": seen.headers,
+            "captured_at": seen.captured_at,
+        }
+    if seen.pdf is not None:
+        cache.put_pdf(url, seen.pdf, **known)
+    else:
+        cache.put_web(url, seen.text, seen.screenshots[0] if seen.screenshots else None, **known)
+
+
+def _capture_of(url: str, seen: Observation) -> Capture:
+    return Capture(
+        id=file_stems(layout_key(url))[0],
+        url=url,
+        key=canonical_key(url),
+        outcome=seen.outcome,
+        captured_at=seen.captured_at,
+        duration_s=seen.duration_s,
+        backend=seen.backend,
+        detail=seen.detail,
+        final_url=seen.final_url,
+        http_status=seen.http_status,
+        kind=seen.kind,
+        title=seen.title,
+        chain=seen.chain,
+        headers=seen.headers,
+        versions=seen.versions,
+        gone=seen.gone,
+    )
+
+
+async def _evidence(
+    capture: Capture, text: str, shots: tuple[bytes, ...], links: tuple[tuple[str, str], ...] = ()
+) -> Evidence:
+    digests = await asyncio.to_thread(_digests, text, shots)
+    shown = Blob(sha256=digests[0], size=len(text), media_type="text/plain; charset=utf-8")
+    return Evidence(
+        capture=replace(capture, blobs={"text": shown}), text=text, links=links, screenshots=shots, digests=digests
+    )
+
+
+def _digests(text: str, shots: tuple[bytes, ...]) -> tuple[str, ...]:
+    return tuple(hashlib.sha256(each).hexdigest() for each in (text.encode("utf-8", errors="replace"), *shots))
+
+
+def _damage(stored: _Stored) -> BlobCorrupt | None:
+    """Whether the bytes are no longer those that were stored; pages without facts cannot be told."""
+    known: Mapping[str, str] = {} if stored.facts is None else stored.facts.sha256
+    text = stored.text.encode("utf-8", errors="replace")
+    files = {"txt": text, "jpg": stored.body} if stored.kind is PageKind.WEB else {"pdf": stored.body}
+    for suffix, data in files.items():
+        if suffix in known and known[suffix] != hashlib.sha256(data or b"").hexdigest():
+            return BlobCorrupt(known[suffix], f"the stored {suffix} has changed")
+    return None
+
+
+def _size(evidence: Evidence) -> int:
+    return 4 * len(evidence.text) + sum(map(len, evidence.screenshots))

@@ -1,0 +1,1 @@
+"""Prompts under the names public judge scripts import."""

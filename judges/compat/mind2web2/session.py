@@ -1,0 +1,87 @@
+"""What the evaluators of one run share: the model, the pages, and the ledger of decisions."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import os
+from functools import cache as once
+from typing import Any
+from weakref import WeakKeyDictionary
+
+from judges.blocks import Separator
+from judges.extractor import Extractor
+from judges.llm.client import LLMClient
+from judges.page_view import PagePreparer
+from judges.rendering import Style
+from judges.verifier import Verifier
+from mind2web2.asking import StrictVerifier
+from mind2web2.browser_sharing import as_live_pages
+from mind2web2.config import EvaluatorConfig
+from mind2web2.foreign_client import ForeignClient
+from mind2web2.hosting import HostedCache, HostedClient, HostedPages
+from mind2web2.ledger import Ledger
+from mind2web2.page_source import CachedPages, PageSource
+from mind2web2.semaphores import slot
+
+_SECRET_BYTES = 32
+_preparers: WeakKeyDictionary[asyncio.AbstractEventLoop, PagePreparer] = WeakKeyDictionary()
+
+
+class Session:
+    """Made from what a script hands over; inside the service, from what the host put in its place."""
+
+    def __init__(
+        self,
+        *,
+        client: Any,
+        cache: Any,
+        semaphore: Any,
+        logger: logging.Logger,
+        config: EvaluatorConfig,
+        browser_manager: Any,
+    ) -> None:
+        self.ledger = Ledger()
+        self._host = client if isinstance(client, HostedClient) else None
+        self._llm: LLMClient = (
+            ForeignClient(client, lambda: slot(semaphore, "llm")) if self._host is None else self._host.llm
+        )
+        self.pages: PageSource
+        if isinstance(cache, HostedCache):
+            self.pages = HostedPages(cache, max_width=config.image_max_width, max_height=config.image_max_height)
+        else:
+            self.pages = CachedPages(
+                cache,
+                as_live_pages(browser_manager, logger),
+                capture_slot=lambda: slot(semaphore, "webpage"),
+                max_width=config.image_max_width,
+                max_height=config.image_max_height,
+            )
+
+    def verifier(self, model: str) -> Verifier:
+        """Settles claims with ``model``; needs a running event loop."""
+        return StrictVerifier(self._llm, model, separator=self._separator(), pages=self._preparer(), style=Style.COMPAT)
+
+    def extractor(self, model: str) -> Extractor:
+        """Reads values with ``model``; needs a running event loop."""
+        return Extractor(self._llm, model, separator=self._separator(), pages=self._preparer(), style=Style.COMPAT)
+
+    def _separator(self) -> Separator:
+        return _own_separator() if self._host is None else self._host.separator
+
+    def _preparer(self) -> PagePreparer:
+        return _preparer_of_this_loop() if self._host is None else self._host.preparer
+
+
+@once
+def _own_separator() -> Separator:
+    """For runs outside a service, which would have a secret of its installation."""
+    return Separator(os.urandom(_SECRET_BYTES))
+
+
+def _preparer_of_this_loop() -> PagePreparer:
+    """One for all runs of an event loop, so that its memory is bounded once and answers share their pages."""
+    loop = asyncio.get_running_loop()
+    if loop not in _preparers:
+        _preparers[loop] = PagePreparer(_own_separator())
+    return _preparers[loop]

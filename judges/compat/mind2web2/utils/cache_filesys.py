@@ -1,0 +1,248 @@
+"""The page cache of one task in the public folder layout.
+
+``index.json`` maps keys to "web" or "pdf"; ``<md5>.txt``, ``.jpg`` and ``.pdf`` hold the pages. A folder written
+here is readable by the public toolkit and the other way round. Every look-up is a few dict accesses, however the
+URL is spelled. Pages that share a key of the public layout (``?q=a%26b`` and ``?q=a&b``) get keys of their own.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+from collections.abc import Iterator, Mapping
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Literal, TypeAlias
+from uuid import uuid4
+
+from cache.urls import canonical_key
+from mind2web2.page_facts import FACTS_FILE, PageFacts, facts_text, read_facts
+from mind2web2.page_keys import file_stems, forgiving_key, layout_key
+from mind2web2.screenshots import image_bytes, stored_jpeg
+
+__all__ = ["CacheFileSys"]
+
+PageType: TypeAlias = Literal["web", "pdf"]
+INDEX_FILE = "index.json"
+_REQUIRED: dict[PageType, str] = {"web": "txt", "pdf": "pdf"}
+
+
+class CacheFileSys:
+    """The pages of one task. Pages are written at once, the index by ``save`` only."""
+
+    def __init__(self, task_dir: str | Path) -> None:
+        self.task_dir = Path(task_dir)
+        self.task_dir.mkdir(parents=True, exist_ok=True)
+        self._types: dict[str, PageType] = {}
+        self._facts: dict[str, PageFacts] = {}
+        self._sharing: dict[str, list[str]] = {}
+        """Keys of pages whose public key another page had taken, by that public key."""
+        self._spellings: dict[str, list[str]] = {}
+        """Keys by forgiving key, in the order in which they came."""
+        self._load()
+
+    def put_web(
+        self,
+        url: str,
+        text: str,
+        screenshot: bytes | str | None,
+        *,
+        status: int | None = None,
+        final_url: str | None = None,
+        headers: Mapping[str, str] | None = None,
+        captured_at: datetime | None = None,
+    ) -> None:
+        """Store a web page; the screenshot is bytes, base64 or a data URI, kept as JPEG on white."""
+        files = {"txt": text.encode("utf-8", errors="replace")}
+        if screenshot is not None:
+            files["jpg"] = stored_jpeg(image_bytes(screenshot))
+        facts = self._new_facts(url, files, status, final_url, headers, captured_at)
+        self._put(url, "web", files, facts)
+
+    def put_pdf(
+        self,
+        url: str,
+        pdf_bytes: bytes,
+        *,
+        status: int | None = None,
+        final_url: str | None = None,
+        headers: Mapping[str, str] | None = None,
+        captured_at: datetime | None = None,
+    ) -> None:
+        """Store a PDF."""
+        files = {"pdf": bytes(pdf_bytes)}
+        self._put(url, "pdf", files, self._new_facts(url, files, status, final_url, headers, captured_at))
+
+    def get_web(self, url: str, get_screenshot: bool = True) -> tuple[str, bytes | None]:
+        """Text and JPEG bytes of a stored web page; None in place of the JPEG where there is none.
+
+        Raises:
+            KeyError: no web page is stored under this URL.
+        """
+        key = self._key_of(url, "web")
+        text = self._read(key, "txt")
+        if text is None:
+            raise KeyError(url)
+        return text.decode("utf-8", errors="replace"), self._read(key, "jpg") if get_screenshot else None
+
+    def get_pdf(self, url: str) -> bytes:
+        """The bytes of a stored PDF.
+
+        Raises:
+            KeyError: no PDF is stored under this URL.
+        """
+        data = self._read(self._key_of(url, "pdf"), "pdf")
+        if data is None:
+            raise KeyError(url)
+        return data
+
+    def has(self, url: str) -> PageType | None:
+        """What is stored under this URL: "web", "pdf" or None."""
+        return next((self._types[key] for key in self._matches(url)), None)
+
+    def has_web(self, url: str) -> bool:
+        return self._find(url, "web") is not None
+
+    def has_pdf(self, url: str) -> bool:
+        return self._find(url, "pdf") is not None
+
+    def facts(self, url: str) -> PageFacts | None:
+        """When and how the page of this URL was seen; None where it was put here by somebody who did not say."""
+        return next((self._facts.get(key) for key in self._matches(url)), None)
+
+    def get_all_urls(self) -> list[str]:
+        """The keys of all stored pages."""
+        return list(self._types)
+
+    def summary(self) -> dict[str, int]:
+        """How many pages there are, in all and by type."""
+        types = list(self._types.values())
+        return {"total_urls": len(types), "web_pages": types.count("web"), "pdf_pages": types.count("pdf")}
+
+    def save(self) -> None:
+        """Write the index, and beside it what is known of each page's capture."""
+        self._write(FACTS_FILE, facts_text(self._facts).encode("utf-8", errors="replace"))
+        index = json.dumps(self._types, ensure_ascii=False, indent=2)
+        self._write(INDEX_FILE, index.encode("utf-8", errors="replace"))
+
+    def clear(self) -> None:
+        """Forget all pages and remove their files."""
+        names = [
+            f"{stem}.{suffix}" for key in self._types for stem in file_stems(key) for suffix in ("txt", "jpg", "pdf")
+        ]
+        for name in [*names, INDEX_FILE, FACTS_FILE]:
+            (self.task_dir / name).unlink(missing_ok=True)
+        for index in (self._types, self._facts, self._sharing, self._spellings):
+            index.clear()
+
+    def _load(self) -> None:
+        present = {entry.name for entry in os.scandir(self.task_dir)}
+        known = read_facts(self.task_dir)
+        for key, kind in _read_index(self.task_dir / INDEX_FILE):
+            if any(f"{stem}.{_REQUIRED[kind]}" in present for stem in file_stems(key)):
+                self._enter(key, kind, known.get(key))
+
+    def _enter(self, key: str, kind: PageType, facts: PageFacts | None) -> None:
+        is_new = key not in self._types
+        self._types[key] = kind
+        self._facts.pop(key, None)
+        if facts is not None:
+            self._facts[key] = facts
+        spellings = {forgiving_key(key, is_layout_key=True)}
+        if facts is not None:
+            spellings.add(forgiving_key(facts.url))
+            public = layout_key(facts.url)
+            if is_new and public != key:
+                self._sharing.setdefault(public, []).append(key)
+        for spelling in spellings:
+            keys = self._spellings.setdefault(spelling, [])
+            if key not in keys:
+                keys.append(key)
+
+    def _put(self, url: str, kind: PageType, files: Mapping[str, bytes], facts: PageFacts) -> None:
+        key = self._key_to_write(url)
+        stem = file_stems(key)[0]
+        for suffix, data in files.items():
+            self._write(f"{stem}.{suffix}", data)
+        if kind == "web" and "jpg" not in files:
+            (self.task_dir / f"{stem}.jpg").unlink(missing_ok=True)
+        self._enter(key, kind, facts)
+
+    def _key_to_write(self, url: str) -> str:
+        """The public key, or a key of this page's own where another page has taken that one."""
+        public, page = layout_key(url), canonical_key(url)
+        for key in (public, *self._sharing.get(public, [])):
+            if key not in self._types or self._page_of(key) == page:
+                return key
+        own = page
+        while own in self._types:
+            own += "#"
+        return own
+
+    def _page_of(self, key: str) -> str:
+        """Which page lies under a key: by the URL it was put under, if that is known."""
+        return canonical_key(self._facts[key].url if key in self._facts else key)
+
+    def _matches(self, url: str) -> Iterator[str]:
+        """The keys under which the page may lie, the surest first."""
+        public = layout_key(url)
+        if public in self._sharing:
+            page = canonical_key(url)
+            yield from (key for key in self._sharing[public] if self._page_of(key) == page)
+        for key in (public, url):
+            if key in self._types:
+                yield key
+        yield from self._spellings.get(forgiving_key(url), ())
+
+    def _find(self, url: str, kind: PageType) -> str | None:
+        return next((key for key in self._matches(url) if self._types[key] == kind), None)
+
+    def _key_of(self, url: str, kind: PageType) -> str:
+        key = self._find(url, kind)
+        if key is None:
+            raise KeyError(url)
+        return key
+
+    def _read(self, key: str, suffix: str) -> bytes | None:
+        for stem in file_stems(key):
+            try:
+                return (self.task_dir / f"{stem}.{suffix}").read_bytes()
+            except FileNotFoundError:
+                continue
+        return None
+
+    def _write(self, name: str, data: bytes) -> None:
+        """The file is there whole or not at all."""
+        draft = self.task_dir / f".{uuid4().hex}.tmp"
+        draft.write_bytes(data)
+        draft.replace(self.task_dir / name)
+
+    def _new_facts(
+        self,
+        url: str,
+        files: Mapping[str, bytes],
+        status: int | None,
+        final_url: str | None,
+        headers: Mapping[str, str] | None,
+        captured_at: datetime | None,
+    ) -> PageFacts:
+        return PageFacts(
+            url=url,
+            captured_at=(captured_at or datetime.now(UTC)).isoformat(),
+            status=status,
+            final_url=final_url,
+            headers=dict(headers or {}),
+            sha256={suffix: hashlib.sha256(data).hexdigest() for suffix, data in files.items()},
+        )
+
+
+def _read_index(path: Path) -> list[tuple[str, PageType]]:
+    """The entries of an index file; a missing or broken one is an empty one."""
+    try:
+        entries = json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return []
+    if not isinstance(entries, dict):
+        return []
+    return [(key, kind) for key, kind in entries.items() if kind in _REQUIRED]

@@ -1,0 +1,105 @@
+"""Live pages and their browser, under the public toolkit's names."""
+
+from __future__ import annotations
+
+import base64
+from types import TracebackType
+from typing import Any
+
+import html2text
+
+from cache.capture import Observation
+from cache.errors import CacheError
+from mind2web2.api_tools.tool_pdf import make_blank_png_b64
+from mind2web2.live_capture import LiveCapture
+
+__all__ = ["BatchBrowserManager", "PageManager", "html_to_markdown", "make_blank_png_b64"]
+
+
+class BatchBrowserManager:
+    """Captures pages in a browser of its own, which starts at first use and ends with ``stop``."""
+
+    def __init__(self, headless: bool = True, max_retries: int = 3, max_concurrent_pages: int = 10) -> None:
+        """``headless`` and ``max_retries`` are only kept: the capture decides how and how often a page is tried."""
+        self.headless = headless
+        self.max_retries = max_retries
+        self.max_concurrent_pages = max_concurrent_pages
+        self._live = LiveCapture(max_pages=max_concurrent_pages)
+
+    async def __aenter__(self) -> BatchBrowserManager:
+        await self.start()
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self.stop()
+
+    async def start(self) -> None:
+        """Start the browser now.
+
+        Raises:
+            cache.errors.BrowserUnavailable: there is none that can be used.
+        """
+        await self._live.open()
+
+    async def stop(self) -> None:
+        """Stop the browser; a later capture starts it again."""
+        await self._live.aclose()
+
+    async def observe(self, url: str) -> Observation:
+        """What is to be seen at a URL, with everything that is known about it; see ``LiveCapture.observe``."""
+        return await self._live.observe(url)
+
+    async def capture_page(
+        self,
+        url: str,
+        logger: Any,
+        wait_until: str = "load",
+        timeout: int = 30_000,  # noqa: ASYNC109 - the public name; the capture has deadlines of its own
+        grant_permissions: bool = True,
+        user_data_dir: str | None = None,
+    ) -> tuple[str | None, str | None]:
+        """Screenshot (base64 JPEG) and text of a page, of a PDF its first page and text.
+
+        (None, None) for whatever is no evidence: an error page, a block page, a login wall, nothing in time. When a
+        page is ready, and with which rights, is decided by the capture; the keywords are taken and not heeded.
+        """
+        try:
+            seen = await self.observe(url)
+        except CacheError as error:
+            logger.warning("%s cannot be captured: %s", url, error)
+            return None, None
+        if not seen.is_evidence:
+            logger.warning("%s is no evidence: %s %s", url, seen.outcome.value, seen.detail)
+            return None, None
+        shot = seen.screenshots[0] if seen.screenshots else None
+        return None if shot is None else base64.b64encode(shot).decode("ascii"), seen.text
+
+
+class PageManager:
+    """The one page of a browser context that is worked with; a page that was closed is replaced."""
+
+    def __init__(self, context: Any, logger: Any) -> None:
+        self._context = context
+        self._logger = logger
+        self.current: Any = None
+
+    async def get(self) -> Any:
+        """The current page, opened if need be."""
+        if self.current is None or self.current.is_closed():
+            self._logger.debug("a page is opened")
+            self.current = await self._context.new_page()
+        return self.current
+
+    def dispose(self) -> None:
+        """Let go of the page; its context closes it."""
+        self.current = None
+
+
+def html_to_markdown(html: str) -> str:
+    """HTML as markdown, lines unwrapped and pictures left out."""
+    converter = html2text.HTML2Text(bodywidth=0)
+    converter.ignore_images = True
+    converter.unicode_snob = True
+    return converter.handle(html).strip()

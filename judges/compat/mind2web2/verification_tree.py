@@ -1,0 +1,123 @@
+"""The public toolkit's verification tree, scored by the rules of ``rubrics.scoring``.
+
+The model's fields are the public ones, in the public order, with ``weight`` behind them. Whatever else
+this package knows of a node (why a leaf was not judged, say) lives in ``mind2web2.ledger``, so that
+``model_dump`` stays what judge scripts know.
+"""
+
+from __future__ import annotations
+
+from typing import Literal, TypeAlias
+
+from pydantic import BaseModel, Field, PrivateAttr, model_validator
+
+from rubrics.node import Status, Strategy
+from rubrics.scoring import settle
+
+__all__ = ["AggregationStrategy", "NodeStatus", "VerificationNode"]
+
+AggregationStrategy = Strategy
+"""PARALLEL or SEQUENTIAL: a string enum whose values are the words of the JSON."""
+
+NodeStatus: TypeAlias = Literal["passed", "failed", "partial", "skipped", "initialized"]
+
+
+class VerificationNode(BaseModel):
+    """One node; a node without children is a leaf. Checked when it is made, not when it is assigned to."""
+
+    id: str
+    desc: str
+    critical: bool = False
+    score: float = Field(default=0.0, ge=0.0, le=1.0)
+    status: NodeStatus = "initialized"
+    strategy: AggregationStrategy = AggregationStrategy.PARALLEL
+    children: list[VerificationNode] = Field(default_factory=list)
+    weight: float = Field(default=1.0, gt=0.0, allow_inf_nan=False)
+
+    _aggregated: float | None = PrivateAttr(default=None)
+    _before_scoring: tuple[float, NodeStatus] | None = PrivateAttr(default=None)
+
+    @model_validator(mode="after")
+    def _status_fits_score(self) -> VerificationNode:
+        fits = {
+            "passed": self.score == 1.0,
+            "partial": 0.0 < self.score < 1.0,
+            "failed": self.score == 0.0,
+            "skipped": self.score == 0.0,
+            "initialized": True,
+        }
+        if not fits[self.status]:
+            raise ValueError(f"a node that is {self.status} cannot have the score {self.score}")
+        return self
+
+    @property
+    def claim(self) -> str:
+        """Another name for ``desc``."""
+        return self.desc
+
+    @claim.setter
+    def claim(self, text: str) -> None:
+        self.desc = text
+
+    def add_node(self, node: VerificationNode) -> None:
+        """Hang ``node`` below this one.
+
+        Raises:
+            AssertionError: it is no VerificationNode, or this very node.
+            ValueError: this node is critical and ``node`` is not.
+        """
+        if not isinstance(node, VerificationNode):
+            raise AssertionError(f"a child must be a VerificationNode, not {type(node).__name__}")
+        if node is self:
+            raise AssertionError("a node cannot be its own child")
+        if self.critical and not node.critical:
+            raise ValueError(f"node {self.id!r} is critical, so its child {node.id!r} must be critical too")
+        self.children.append(node)
+
+    def compute_score(self, *, mutate: bool = False) -> float:
+        """The score of this subtree, 0 to 1; ``mutate`` writes scores and statuses all the way down."""
+        settled = settle(self, lambda leaf: (leaf.score, Status(leaf.status)))
+        if mutate:
+            for node in self.walk():
+                score, status = settled[id(node)]
+                node._take_aggregate(score, status.value)
+        return settled[id(self)].score
+
+    @property
+    def aggregated_score(self) -> float:
+        """The score as first computed, which also writes the tree; ``compute_score(mutate=True)`` renews it."""
+        if self._aggregated is None:
+            self.compute_score(mutate=True)
+        return self._aggregated if self._aggregated is not None else 0.0
+
+    @property
+    def decided(self) -> tuple[float, NodeStatus]:
+        """Score and status as last decided, before scoring zeroed this node behind a missed step."""
+        skipped_by_scoring = self.status == "skipped" and self.score == 0.0
+        if skipped_by_scoring and self._before_scoring is not None:
+            return self._before_scoring
+        return self.score, self.status
+
+    def decide(self, score: float, status: NodeStatus) -> None:
+        """Write a new decision over whatever stood here."""
+        self.score = score
+        self.status = status
+        self._before_scoring = None
+
+    def _take_aggregate(self, score: float, status: NodeStatus) -> None:
+        if not self.children and (score, status) != (self.score, self.status):
+            self._before_scoring = self.decided
+        self.score = score
+        self.status = status
+        self._aggregated = score
+
+    def walk(self) -> list[VerificationNode]:
+        found = [self]
+        for node in found:
+            found.extend(node.children)
+        return found
+
+
+def as_status(node: VerificationNode) -> Status:
+    """A node's status as the word gating and scoring use."""
+    return Status(node.status)

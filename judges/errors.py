@@ -1,0 +1,166 @@
+"""What can keep a judge from speaking.
+
+None of these is ever a verdict: whoever settles a leaf turns them into ``not_judged`` with
+:attr:`JudgeError.reason`. The hierarchy::
+
+    JudgeError
+    ├── LLMError                  the model was asked, or should have been
+    │   ├── LLMUnavailable        transient fault that outlasted every try
+    │   │   └── LLMTimeout        the reply did not come within the time allowed
+    │   ├── LLMRejected           refused for good: wrong key, no access, unknown model, bad request
+    │   │   ├── LLMQuotaExhausted the account has no money left
+    │   │   └── LLMCircuitOpen    not even asked, because an earlier request was refused for good
+    │   ├── LLMOutputUnusable     truncated, refused, filtered, empty, malformed, off-schema (``kind``)
+    │   └── LLMBudgetExceeded     the spending limit of this run is reached
+    ├── ExtractionFailed          values could not be read out of the answer or a page
+    ├── ModelNotConfigured        a model name or a key that cannot lead to a client
+    ├── PromptDamaged             a shipped prompt file is not what its front matter says
+    └── JudgeBug                  the judge file itself failed; carries its traceback
+        └── JudgeNotLoadable      it does not import, or lacks its function
+"""
+
+from __future__ import annotations
+
+from enum import StrEnum
+
+from rubrics.verdict import Reason, Usage
+
+
+class JudgeError(Exception):
+    """Base of everything this package raises on purpose."""
+
+    reason: Reason | None = None
+    """Why a leaf that met this error is not judged; None where no leaf can be concerned."""
+
+
+class LLMError(JudgeError):
+    """A model gave no usable reply. ``usage`` is what was paid on the way there."""
+
+    reason = Reason.LLM_UNAVAILABLE
+
+    def __init__(self, message: str, *, usage: Usage | None = None) -> None:
+        super().__init__(message)
+        self.usage = usage or Usage()
+
+
+class LLMUnavailable(LLMError):
+    """A connection error, 408, 409, 429 or 5xx.
+
+    ``status`` is the HTTP status or None where there was no reply, ``retry_after_s`` what the provider
+    asked us to wait, ``tries`` how many attempts were made before giving up.
+    """
+
+    def __init__(
+        self,
+        message: str,
+        *,
+        status: int | None = None,
+        retry_after_s: float | None = None,
+        tries: int = 1,
+        usage: Usage | None = None,
+    ) -> None:
+        super().__init__(message, usage=usage)
+        self.status = status
+        self.retry_after_s = retry_after_s
+        self.tries = tries
+
+
+class LLMTimeout(LLMUnavailable):
+    """No reply within the time allowed for one attempt, or for all of them."""
+
+    reason = Reason.TIMEOUT
+
+
+class RejectionScope(StrEnum):
+    """What a provider's refusal says about further requests."""
+
+    ENDPOINT = "endpoint"
+    """Every request to this endpoint would be refused: the key, the account."""
+    MODEL = "model"
+    """Every request for this model would be: no access to it, no such model, a parameter it does not take."""
+    REQUEST = "request"
+    """Only this request: too long, a schema the provider does not take."""
+
+
+class LLMRejected(LLMError):
+    """The provider refused for good; asking again cannot help."""
+
+    reason = Reason.LLM_REJECTED
+
+    def __init__(
+        self,
+        message: str,
+        *,
+        status: int | None = None,
+        scope: RejectionScope = RejectionScope.REQUEST,
+        usage: Usage | None = None,
+    ) -> None:
+        super().__init__(message, usage=usage)
+        self.status = status
+        self.scope = scope
+
+
+class LLMQuotaExhausted(LLMRejected):
+    """The provider says the account's quota or credit is used up."""
+
+
+class LLMCircuitOpen(LLMRejected):
+    """Not sent: an earlier request to this provider was refused for good, and nothing was mended since."""
+
+
+class UnusableKind(StrEnum):
+    """In which way a reply could not be used."""
+
+    TRUNCATED = "truncated"
+    REFUSED = "refused"
+    FILTERED = "filtered"
+    EMPTY = "empty"
+    MALFORMED = "malformed"
+    OFF_SCHEMA = "off_schema"
+
+
+class LLMOutputUnusable(LLMError):
+    """The model replied, twice, and neither reply can be read as what was asked for."""
+
+    reason = Reason.LLM_OUTPUT_UNUSABLE
+
+    def __init__(self, kind: UnusableKind, message: str, *, usage: Usage | None = None) -> None:
+        super().__init__(message, usage=usage)
+        self.kind = kind
+
+
+class LLMBudgetExceeded(LLMError):
+    """The run has spent what it may spend."""
+
+    reason = Reason.BUDGET
+
+
+class ExtractionFailed(JudgeError):
+    """Nothing could be read out of the answer or page. ``cause_reason`` is what lay behind it."""
+
+    reason = Reason.EXTRACTION_FAILED
+
+    def __init__(self, message: str, *, cause_reason: Reason | None = None, usage: Usage | None = None) -> None:
+        super().__init__(message)
+        self.cause_reason = cause_reason
+        self.usage = usage or Usage()
+
+
+class ModelNotConfigured(JudgeError):
+    """No client can be made from this model name with the keys given. The message names the remedy."""
+
+
+class PromptDamaged(JudgeError):
+    """A prompt file is missing, has no readable front matter, or was given the wrong variables."""
+
+
+class JudgeBug(JudgeError):
+    """The judge file raised, or described a tree that cannot be settled. ``traceback`` is text for its author."""
+
+    def __init__(self, message: str, *, traceback: str = "") -> None:
+        super().__init__(message)
+        self.traceback = traceback
+
+
+class JudgeNotLoadable(JudgeBug):
+    """The judge file cannot be imported or does not define what a judge file must define."""

@@ -1,0 +1,164 @@
+"""Reads values out of an answer or a page into a pydantic class.
+
+An extraction that failed raises: an empty form would look like an answer that says nothing.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Generic, TypeVar
+
+from pydantic import BaseModel, ValidationError
+
+from cache.evidence import Evidence
+from judges.blocks import Separator
+from judges.errors import ExtractionFailed, LLMError
+from judges.llm.client import LLMClient, LLMReply, LLMRequest
+from judges.page_view import PagePreparer
+from judges.provenance import Addresses, drop_invented
+from judges.rendering import Question, Style, render_extraction
+from rubrics.verdict import Reason, Usage
+
+log = logging.getLogger(__name__)
+
+S = TypeVar("S", bound=BaseModel)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Extraction(Generic[S]):
+    """What was read. ``dropped`` are addresses the model gave that occur nowhere in what it was shown."""
+
+    value: S
+    prompt: str
+    model: str
+    usage: Usage
+    cached: bool = False
+    dropped: tuple[str, ...] = ()
+    evidence: tuple[str, ...] = ()
+
+
+class Extractor:
+    """Extracts with one model. In the native style invented addresses are dropped; public scripts get what came."""
+
+    def __init__(
+        self,
+        llm: LLMClient,
+        model: str,
+        *,
+        separator: Separator,
+        pages: PagePreparer,
+        style: Style = Style.NATIVE,
+        params: Mapping[str, Any] | None = None,
+    ) -> None:
+        self._llm = llm
+        self.model = model
+        self._separator = separator
+        self._pages = pages
+        self._style = style
+        self._params = dict(params or {})
+
+    async def extract(
+        self,
+        schema: type[S],
+        prompt: str,
+        *,
+        task: str,
+        answer: str,
+        evidence: Evidence | None = None,
+        instruction: str | None = None,
+        use_screenshot: bool = True,
+    ) -> S:
+        """The values that ``prompt`` asks for, from the page of ``evidence`` or else from the answer.
+
+        Raises:
+            ExtractionFailed: no usable reply, or none whose addresses are real.
+        """
+        extraction = await self.extract_in_full(
+            schema,
+            prompt,
+            task=task,
+            answer=answer,
+            evidence=evidence,
+            instruction=instruction,
+            use_screenshot=use_screenshot,
+        )
+        return extraction.value
+
+    async def extract_in_full(
+        self,
+        schema: type[S],
+        prompt: str,
+        *,
+        task: str,
+        answer: str,
+        evidence: Evidence | None = None,
+        instruction: str | None = None,
+        use_screenshot: bool = True,
+    ) -> Extraction[S]:
+        """The same with everything the result keeps about it.
+
+        Raises:
+            ExtractionFailed: as above.
+        """
+        page = None if evidence is None else await self._pages.prepare(evidence, use_screenshot=use_screenshot)
+        question = Question(task=task, answer=answer, claim=prompt, instruction=instruction, page=page)
+        rendered = await asyncio.to_thread(render_extraction, question, self._separator, self._style)
+        request = LLMRequest(
+            model=self.model,
+            messages=rendered.messages,
+            schema=schema,
+            purpose="extract",
+            prompt=rendered.prompt,
+            parts=rendered.parts,
+            params=self._params,
+        )
+        try:
+            reply = await self._llm.complete(request)
+        except LLMError as error:
+            raise ExtractionFailed(
+                f"extraction failed: {error}", cause_reason=error.reason, usage=error.usage
+            ) from error
+        value = _of_class(reply, schema)
+        dropped: tuple[str, ...] = ()
+        if self._style is Style.NATIVE:
+            value, dropped = await asyncio.to_thread(_checked, value, answer, evidence, reply.usage)
+        if dropped:
+            log.warning("invented addresses dropped", extra={"urls": dropped, "schema": schema.__name__})
+        return Extraction(
+            value=value,
+            prompt=rendered.prompt,
+            model=reply.model,
+            usage=reply.usage,
+            cached=reply.cached,
+            dropped=dropped,
+            evidence=() if page is None else page.digests,
+        )
+
+
+def _of_class(reply: LLMReply, schema: type[S]) -> S:
+    if isinstance(reply.parsed, schema):
+        return reply.parsed
+    raise ExtractionFailed(
+        "extraction failed: the client gave no parsed reply", cause_reason=Reason.LLM_OUTPUT_UNUSABLE, usage=reply.usage
+    )
+
+
+def _checked(value: S, answer: str, evidence: Evidence | None, usage: Usage) -> tuple[S, tuple[str, ...]]:
+    """The value without invented addresses; those of a page may stand in its text, its links or be its own."""
+    if evidence is None:
+        known = Addresses(answer)
+    else:
+        capture = evidence.capture
+        own = [url for url in (capture.url, capture.final_url) if url]
+        known = Addresses(evidence.text, [*own, *(target for _, target in evidence.links)])
+    try:
+        return drop_invented(value, known)
+    except ValidationError as error:
+        raise ExtractionFailed(
+            f"extraction failed: without its invented addresses the reply does not fit {type(value).__name__}",
+            cause_reason=Reason.LLM_OUTPUT_UNUSABLE,
+            usage=usage,
+        ) from error

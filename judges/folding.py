@@ -1,0 +1,84 @@
+"""A text as it is compared: without what copying changes (case, spaces, quotation marks, dashes, invisible
+characters), with what it must not change (letters, digits, signs), and with the way back to the original.
+"""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from array import array
+from dataclasses import dataclass
+from functools import lru_cache
+
+_PIECE = re.compile(
+    r"(?P<ascii>[!-~]+(?: [!-~]+)*)"
+    r"|(?P<space>\s[\s\u00ad\u200b-\u200f\u2060\ufeff]*)"
+    r"|(?P<other>[^\x00-\x7f\s]+)"
+    r"|(?P<control>.)",
+    re.DOTALL,
+)
+_ASCII_QUOTES = str.maketrans({"`": "'"})
+_SAME = {
+    **dict.fromkeys("\u2018\u2019\u201a\u201b\u2032\u00b4\u02bc\u2039\u203a", "'"),
+    **dict.fromkeys("\u201c\u201d\u201e\u201f\u2033\u00ab\u00bb\u300c\u300d", '"'),
+    **dict.fromkeys("\u2010\u2011\u2012\u2013\u2014\u2015\u2212\ufe58\ufe63\uff0d", "-"),
+    "\u2044": "/",
+}
+_KEPT_FORMS = ("<super>", "<sub>", "<fraction>", "<circle>")
+"""Compatibility forms that mean something else than their plain digits: 10 squared is not 102."""
+_INVISIBLE_CATEGORIES = frozenset({"Cf", "Cc", "Cs"})
+
+
+@dataclass(frozen=True, slots=True)
+class FoldedText:
+    """``text`` is the folded text; its character at ``i`` comes from ``starts[i]`` of the original."""
+
+    text: str
+    starts: array[int]
+
+    def span(self, start: int, end: int) -> tuple[int, int]:
+        """The place in the original of ``text[start:end]``, which must not be empty."""
+        return self.starts[start], self.starts[end - 1] + 1
+
+    @property
+    def size(self) -> int:
+        """Roughly, in bytes of memory."""
+        return 2 * len(self.text) + self.starts.itemsize * len(self.starts)
+
+
+def fold(text: str) -> FoldedText:
+    """Fold a text.
+
+    >>> fold("\\u201cCaf\\u00e9\\u201d  \\u2013 5\\u00b2").text == '"cafe\\u0301" - 5\\u00b2'
+    True
+    """
+    pieces: list[str] = []
+    starts: array[int] = array("I")
+    for found in _PIECE.finditer(text):
+        start, end = found.span()
+        if found.lastgroup == "ascii":
+            pieces.append(found[0].lower().translate(_ASCII_QUOTES))
+            starts.extend(range(start, end))
+        elif found.lastgroup == "space":
+            pieces.append(" ")
+            starts.append(start)
+        elif found.lastgroup == "other":
+            for place, char in enumerate(found[0], start):
+                piece = _folded(char)
+                pieces.append(piece)
+                starts.extend([place] * len(piece))
+    return FoldedText("".join(pieces), starts)
+
+
+@lru_cache(maxsize=8192)
+def _folded(char: str) -> str:
+    """One character outside ASCII, folded; empty for one that nobody sees."""
+    same = _SAME.get(char)
+    if same is not None:
+        return same
+    category = unicodedata.category(char)
+    if category in _INVISIBLE_CATEGORIES or "\ufe00" <= char <= "\ufe0f":
+        return ""
+    if unicodedata.decomposition(char).startswith(_KEPT_FORMS):
+        return char
+    return unicodedata.normalize("NFKD", unicodedata.normalize("NFKD", char).casefold())

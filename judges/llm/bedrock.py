@@ -1,0 +1,152 @@
+"""Claude on AWS Bedrock, through the optional ``anthropic`` SDK (``pip install assay[bedrock]``).
+
+Structured output is a forced tool call whose input schema is the wanted one. Imported only when a bedrock
+model is configured.
+"""
+
+from __future__ import annotations
+
+import importlib
+import json
+import time
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from judges.errors import ModelNotConfigured
+from judges.llm.client import LLMRequest, Message
+from judges.llm.faults import StatusFault, connection_fault, status_fault, timeout_fault
+from judges.llm.wire import Finish, RawReply
+
+MAX_OUTPUT_TOKENS = 8192
+REPLY_TOOL = "reply"
+
+_FINISH = {
+    "max_tokens": Finish.LENGTH,
+    "model_context_window_exceeded": Finish.LENGTH,
+    "refusal": Finish.REFUSAL,
+}
+
+
+class BedrockBackend:
+    """One AWS account in one region. ``sdk`` is the ``anthropic`` module, ``client`` its async Bedrock client."""
+
+    provider = "bedrock"
+
+    def __init__(self, *, client: Any, sdk: Any, region: str) -> None:
+        self.endpoint = region
+        self._client = client
+        self._sdk = sdk
+
+    async def send(self, request: LLMRequest, params: Mapping[str, Any]) -> RawReply:
+        sdk = self._sdk
+        try:
+            message = await self._client.messages.create(**message_body(request, params))
+        except sdk.APITimeoutError as error:
+            raise timeout_fault(self.provider) from error
+        except sdk.APIConnectionError as error:
+            raise connection_fault(self.provider, error.__cause__ or error) from error
+        except sdk.APIStatusError as error:
+            kind, said = _error_body(error.body)
+            fault = StatusFault(
+                provider=self.provider,
+                status=error.status_code,
+                code=kind,
+                message=said or error.message,
+                headers=error.response.headers,
+            )
+            raise status_fault(fault, now=time.time()) from error
+        return read_message(message)
+
+    async def aclose(self) -> None:
+        await self._client.close()
+
+
+def open_bedrock(
+    *, access_key: str, secret_key: str, session_token: str | None, region: str, timeout_s: float = 600.0
+) -> BedrockBackend:
+    """Make the backend from AWS keys; ``session_token`` goes with temporary ones.
+
+    Raises:
+        ModelNotConfigured: the ``anthropic`` SDK is not installed.
+    """
+    try:
+        sdk: Any = importlib.import_module("anthropic")
+    except ImportError as error:
+        raise ModelNotConfigured("bedrock models need the anthropic SDK: pip install 'assay[bedrock]'") from error
+    client = sdk.AsyncAnthropicBedrock(
+        aws_access_key=access_key,
+        aws_secret_key=secret_key,
+        aws_session_token=session_token,
+        aws_region=region,
+        max_retries=0,
+        timeout=timeout_s,
+    )
+    return BedrockBackend(client=client, sdk=sdk, region=region)
+
+
+def message_body(request: LLMRequest, params: Mapping[str, Any]) -> dict[str, Any]:
+    """The keywords of ``messages.create`` for a request in the OpenAI shape."""
+    rules = [str(message["content"]) for message in request.messages if message["role"] == "system"]
+    body: dict[str, Any] = {
+        "model": request.model,
+        "max_tokens": MAX_OUTPUT_TOKENS,
+        **params,
+        "messages": [
+            {"role": message["role"], "content": _content(message)}
+            for message in request.messages
+            if message["role"] != "system"
+        ],
+    }
+    if rules:
+        body["system"] = "\n\n".join(rules)
+    if request.schema is not None:
+        schema = request.schema.model_json_schema()
+        body["tools"] = [{"name": REPLY_TOOL, "description": "Give your reply.", "input_schema": schema}]
+        body["tool_choice"] = {"type": "tool", "name": REPLY_TOOL}
+    return body
+
+
+def read_message(message: Any) -> RawReply:
+    """Read an ``anthropic`` message; a tool call's input becomes the reply's text."""
+    texts = []
+    for block in message.content:
+        if block.type == "tool_use":
+            texts = [json.dumps(block.input)]
+            break
+        if block.type == "text":
+            texts.append(block.text)
+    usage = message.usage
+    cached = getattr(usage, "cache_read_input_tokens", None) or 0
+    return RawReply(
+        text="".join(texts),
+        finish=_FINISH.get(message.stop_reason, Finish.STOP),
+        model=message.model,
+        input_tokens=usage.input_tokens + cached,
+        output_tokens=usage.output_tokens,
+        cached_tokens=cached,
+    )
+
+
+def _content(message: Message) -> str | list[dict[str, Any]]:
+    content = message["content"]
+    return content if isinstance(content, str) else _parts(content)
+
+
+def _parts(content: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
+    parts: list[dict[str, Any]] = []
+    for part in content:
+        if part["type"] == "text":
+            parts.append({"type": "text", "text": part["text"]})
+        else:
+            head, _, data = part["image_url"]["url"].partition(",")
+            media = head.removeprefix("data:").removesuffix(";base64")
+            parts.append({"type": "image", "source": {"type": "base64", "media_type": media, "data": data}})
+    return parts
+
+
+def _error_body(body: object) -> tuple[str, str]:
+    """The type and message in an error body, empty where it has none."""
+    inner = body.get("error") if isinstance(body, Mapping) else None
+    if not isinstance(inner, Mapping):
+        return "", ""
+    return str(inner.get("type") or ""), str(inner.get("message") or "")

@@ -1,0 +1,93 @@
+"""Requests as bytes: the JSON body that is sent, and the key under which its reply is stored.
+
+Both treat pictures apart. A screenshot is a megabyte that escapes to itself: running it through the JSON
+encoder and the hash again for every claim and vote on its page would cost more than all the rest.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import secrets
+from collections.abc import Mapping, Sequence
+from functools import lru_cache
+from typing import Any
+
+from pydantic import BaseModel
+
+from judges.llm.client import LLMRequest, Message
+from judges.llm.images import DataURI
+
+KEY_VERSION = 1
+"""Part of every key: a change in what goes into it must not find replies stored before."""
+
+_PLACE = f"image-{secrets.token_hex(16)}-"
+"""Stands in for a picture while the rest is encoded. Drawn anew in every process, so no page can contain it."""
+
+
+def json_body(body: Mapping[str, Any]) -> bytes:
+    """Encode a request body, pictures put in as they are."""
+    images: list[DataURI] = []
+    text = json.dumps(_without_images(body, images), ensure_ascii=False, separators=(",", ":"))
+    if not images:
+        return text.encode("utf-8", "replace")
+    head, *rest = text.split(_PLACE)
+    pieces = [head.encode("utf-8", "replace")]
+    for image, piece in zip(images, rest, strict=True):
+        pieces += [image.ascii, piece.encode("utf-8", "replace")]
+    return b"".join(pieces)
+
+
+def _without_images(value: Any, images: list[DataURI]) -> Any:
+    if isinstance(value, DataURI):
+        images.append(value)
+        return _PLACE
+    if isinstance(value, Mapping):
+        return {key: _without_images(item, images) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [_without_images(item, images) for item in value]
+    return value
+
+
+def request_key(request: LLMRequest, *, provider: str, endpoint: str, params: Mapping[str, Any]) -> str:
+    """The SHA-256 (hex) of everything that decides a reply: equal keys, equal requests.
+
+    ``params`` are those that are sent: the request's own and its family's.
+    """
+    document = {
+        "version": KEY_VERSION,
+        "provider": provider,
+        "endpoint": endpoint,
+        "model": request.model,
+        "messages": _digested(request.messages),
+        "schema": None if request.schema is None else _schema_digest(request.schema),
+        "params": {name: params[name] for name in sorted(params)},
+        "vote": request.vote,
+    }
+    return _sha256(json.dumps(document, ensure_ascii=True, sort_keys=True, default=str))
+
+
+def _digested(messages: Sequence[Message]) -> list[Any]:
+    """Messages with each text and picture replaced by its digest."""
+    return [{"role": message.get("role"), "content": _digest_content(message.get("content"))} for message in messages]
+
+
+def _digest_content(content: Any) -> Any:
+    if isinstance(content, DataURI):
+        return content.sha256
+    if isinstance(content, str):
+        return _sha256(content)
+    if isinstance(content, Mapping):
+        return {key: _digest_content(value) for key, value in content.items()}
+    if isinstance(content, list | tuple):
+        return [_digest_content(each) for each in content]
+    return content
+
+
+@lru_cache(maxsize=256)
+def _schema_digest(schema: type[BaseModel]) -> str:
+    return _sha256(json.dumps([schema.__name__, schema.model_json_schema()], sort_keys=True, default=str))
+
+
+def _sha256(text: str) -> str:
+    return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()

@@ -1,0 +1,46 @@
+"""What a reply cost, from a table that is data (``prices.toml``). An unknown model has no price, not a price of 0."""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cache
+from importlib import resources
+
+_BEDROCK = re.compile(r"^(?:\w+\.)*anthropic\.|-v\d+(?::\d+)?$")
+_SNAPSHOT = re.compile(r"-(?:\d{4}-\d{2}-\d{2}|\d{8})$")
+_MILLION = 1_000_000
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Price:
+    """US dollars per million tokens; ``cached_input`` for tokens read from the provider's prefix cache."""
+
+    input: float
+    output: float
+    cached_input: float | None = None
+
+    def usd(self, *, input_tokens: int, output_tokens: int, cached_tokens: int = 0) -> float:
+        """The cost of one reply; ``cached_tokens`` are among the ``input_tokens``."""
+        cached_price = self.input if self.cached_input is None else self.cached_input
+        fresh = input_tokens - cached_tokens
+        return (fresh * self.input + cached_tokens * cached_price + output_tokens * self.output) / _MILLION
+
+
+def price_of(model: str) -> Price | None:
+    """The price of a model by its bare name, None where it is not known.
+
+    >>> price_of("gpt-4o-2024-08-06") == price_of("gpt-4o"), price_of("my-own-model")
+    (True, None)
+    """
+    bare = _BEDROCK.sub("", model.rsplit("/", 1)[-1].lower())
+    prices = _prices()
+    return prices.get(bare) or prices.get(_SNAPSHOT.sub("", bare))
+
+
+@cache
+def _prices() -> Mapping[str, Price]:
+    document = tomllib.loads(resources.files("judges.llm").joinpath("prices.toml").read_text("utf-8"))
+    return {model: Price(**numbers) for model, numbers in document["models"].items()}

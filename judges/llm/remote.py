@@ -1,0 +1,118 @@
+"""A model behind a network, made fit for judges: retried, repaired once, counted and priced.
+
+Everything a provider's adapter does not do. One ``complete`` is at most two usable exchanges: the request, and
+one repair try when the reply cannot be used.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+from judges.errors import LLMError, LLMOutputUnusable, UnusableKind
+from judges.llm.circuit import Circuit
+from judges.llm.client import LLMReply, LLMRequest
+from judges.llm.families import params_for
+from judges.llm.pricing import price_of
+from judges.llm.replies import read_reply
+from judges.llm.retry import Retrier, RetryPolicy
+from judges.llm.wire import Backend, RawReply
+from judges.prompts.library import load_prompt
+from rubrics.verdict import Usage
+
+log = logging.getLogger(__name__)
+
+
+class RemoteLLM:
+    """An ``LLMClient`` over one provider. ``semaphore`` bounds the requests under way (``limits.llm``)."""
+
+    def __init__(
+        self,
+        backend: Backend,
+        *,
+        semaphore: asyncio.Semaphore,
+        circuit: Circuit | None = None,
+        policy: RetryPolicy | None = None,
+        retrier: Retrier | None = None,
+    ) -> None:
+        self._backend = backend
+        self.circuit = circuit or Circuit()
+        self._retrier = retrier or Retrier(policy or RetryPolicy(), semaphore)
+
+    @property
+    def provider(self) -> str:
+        return self._backend.provider
+
+    @property
+    def endpoint(self) -> str:
+        return self._backend.endpoint
+
+    async def complete(self, request: LLMRequest) -> LLMReply:
+        """Ask, and ask once more if the reply cannot be used.
+
+        Raises:
+            LLMUnavailable, LLMRejected, LLMOutputUnusable: each with the usage up to then.
+        """
+        params = sent_params(request)
+        first = await self._exchange(request, params, Usage())
+        if isinstance(first, LLMReply):
+            return first
+        log.info("llm reply unusable", extra={"kind": first.kind, "model": request.model, "prompt": request.prompt})
+        second = await self._exchange(_repaired(request, first.kind), params, first.usage)
+        if isinstance(second, LLMReply):
+            return second
+        raise second
+
+    async def aclose(self) -> None:
+        await self._backend.aclose()
+
+    async def _exchange(
+        self, request: LLMRequest, params: Mapping[str, Any], before: Usage
+    ) -> LLMReply | LLMOutputUnusable:
+        """One usable reply, or in which way it is not; ``before`` is what was used up to now."""
+
+        async def attempt() -> RawReply:
+            async with self.circuit.attempt(request.model):
+                return await self._backend.send(request, params)
+
+        await self.circuit.ready(request.model)
+        try:
+            raw = await self._retrier.run(attempt)
+        except LLMError as error:
+            error.usage = before + error.usage
+            raise
+        usage = before + usage_of(raw, request.model)
+        try:
+            # A verdict must be a boolean; what scripts extract may be as lax as their classes.
+            parsed = read_reply(raw, request.schema, strict=request.purpose == "verify")
+        except LLMOutputUnusable as error:
+            error.usage = usage
+            return error
+        return LLMReply(text=raw.text, parsed=parsed, model=raw.model or request.model, usage=usage)
+
+
+def sent_params(request: LLMRequest) -> dict[str, Any]:
+    """The parameters that go with a request: those of the model's family, then its own."""
+    return {**params_for(request.model), **request.params}
+
+
+def usage_of(raw: RawReply, model: str) -> Usage:
+    """What one reply cost. Unknown token counts count 0 and have no price."""
+    price = price_of(raw.model) or price_of(model)
+    known = raw.input_tokens is not None and raw.output_tokens is not None
+    input_tokens, output_tokens = raw.input_tokens or 0, raw.output_tokens or 0
+    usd = None
+    if price is not None and known:
+        usd = price.usd(input_tokens=input_tokens, output_tokens=output_tokens, cached_tokens=raw.cached_tokens)
+    return Usage(calls=1, input_tokens=input_tokens, output_tokens=output_tokens, usd=usd)
+
+
+def _repaired(request: LLMRequest, kind: UnusableKind) -> LLMRequest:
+    """The same request with a last word on what was wrong. The unusable reply itself is not repeated to the model:
+    it may carry whatever a page told it to write.
+    """
+    text = load_prompt("repair").render(problem=kind.value.replace("_", " "))
+    return replace(request, messages=(*request.messages, {"role": "user", "content": text}))

@@ -1,0 +1,155 @@
+"""Model replies on disk, by the hash of the whole request: a rerun of an unchanged answer asks nothing.
+
+One small file per reply, because several processes share the folder without a server between them and a file is
+replaced as a whole or not at all. Only usable replies are stored. What cannot be read back, for whatever reason,
+is a reply that was never stored. Least recently used files go first once the folder is full.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import json
+import logging
+import os
+import tempfile
+from collections.abc import Iterator
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from judges.llm.client import LLMReply
+
+log = logging.getLogger(__name__)
+
+DEFAULT_MAX_BYTES = 1024**3
+ENTRY_VERSION = 1
+KEPT_SHARE = 0.9
+"""How full the folder is left when it had to be emptied: not every further reply should have to make room."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StoredReply:
+    """What is needed to give a reply again: its text and the model that wrote it."""
+
+    text: str
+    model: str
+
+
+class StoreSize(NamedTuple):
+    """How much is stored."""
+
+    entries: int
+    bytes: int
+
+
+class _Entry(NamedTuple):
+    path: Path
+    bytes: int
+    used_at: float
+
+
+class ReplyStore:
+    """The folder. Every method does its file work in a thread. ``max_bytes`` bounds what is stored."""
+
+    def __init__(self, folder: Path, *, max_bytes: int = DEFAULT_MAX_BYTES) -> None:
+        self._folder = folder
+        self._max_bytes = max_bytes
+        self._bytes: int | None = None
+        self._accounting = asyncio.Lock()
+
+    async def get(self, key: str) -> StoredReply | None:
+        """The reply stored under ``key`` (hex), None where there is none that can be read."""
+        return await asyncio.to_thread(self._read, key)
+
+    async def put(self, key: str, reply: LLMReply) -> None:
+        """Store a reply. A disk that is full or read-only costs the entry, not the verdict."""
+        try:
+            written = await asyncio.to_thread(self._write, key, reply)
+        except OSError as error:
+            log.warning("llm reply not stored", extra={"folder": str(self._folder), "error": str(error)})
+            return
+        async with self._accounting:
+            if self._bytes is None:
+                self._bytes = (await self.size()).bytes
+            else:
+                self._bytes += written
+            if self._bytes > self._max_bytes:
+                self._bytes = await asyncio.to_thread(self._evict)
+
+    async def size(self) -> StoreSize:
+        return await asyncio.to_thread(self._size)
+
+    async def clear(self) -> int:
+        """Remove every reply; returns how many there were."""
+        async with self._accounting:
+            self._bytes = 0
+            return await asyncio.to_thread(self._clear)
+
+    def _place(self, key: str) -> Path:
+        return self._folder / key[:2] / f"{key}.json"
+
+    def _read(self, key: str) -> StoredReply | None:
+        place = self._place(key)
+        try:
+            entry = json.loads(place.read_bytes())
+            if entry["version"] == ENTRY_VERSION and entry["sha256"] == _digest(entry["model"], entry["text"]):
+                os.utime(place)
+                return StoredReply(text=entry["text"], model=entry["model"])
+        except FileNotFoundError:
+            return None
+        except (OSError, ValueError, TypeError, LookupError) as error:
+            log.warning("stored llm reply unreadable", extra={"key": key, "error": type(error).__name__})
+        return None
+
+    def _write(self, key: str, reply: LLMReply) -> int:
+        entry: dict[str, Any] = {
+            "version": ENTRY_VERSION,
+            "sha256": _digest(reply.model, reply.text),
+            "model": reply.model,
+            "text": reply.text,
+        }
+        data = json.dumps(entry).encode()
+        place = self._place(key)
+        place.parent.mkdir(parents=True, exist_ok=True)
+        with tempfile.NamedTemporaryFile(dir=place.parent, prefix=".", delete=False) as file:
+            file.write(data)
+        try:
+            Path(file.name).replace(place)
+        except OSError:
+            Path(file.name).unlink(missing_ok=True)
+            raise
+        return len(data)
+
+    def _entries(self) -> Iterator[_Entry]:
+        for path in self._folder.glob("??/*.json"):
+            with suppress(FileNotFoundError):  # another process may be making room too
+                facts = path.stat()
+                yield _Entry(path, facts.st_size, facts.st_mtime)
+
+    def _size(self) -> StoreSize:
+        sizes = [entry.bytes for entry in self._entries()]
+        return StoreSize(len(sizes), sum(sizes))
+
+    def _evict(self) -> int:
+        """Remove the least recently used; returns the bytes that are left."""
+        entries = sorted(self._entries(), key=lambda entry: entry.used_at)
+        left = sum(entry.bytes for entry in entries)
+        for entry in entries:
+            if left <= self._max_bytes * KEPT_SHARE:
+                break
+            entry.path.unlink(missing_ok=True)
+            left -= entry.bytes
+        return left
+
+    def _clear(self) -> int:
+        removed = 0
+        for entry in self._entries():
+            entry.path.unlink(missing_ok=True)
+            removed += 1
+        return removed
+
+
+def _digest(model: str, text: str) -> str:
+    return hashlib.sha256(f"{model}\0{text}".encode("utf-8", "surrogatepass")).hexdigest()

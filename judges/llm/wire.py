@@ -1,0 +1,60 @@
+"""What lies between a provider's adapter and everything above it: one attempt in, one raw reply out.
+
+A raw reply is any reply with a 200, however useless; whether it can be used is decided in ``replies``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Any, Protocol
+
+from judges.llm.client import LLMRequest
+
+
+class Finish(StrEnum):
+    """How the model ended its reply, in one vocabulary for all providers."""
+
+    STOP = "stop"
+    LENGTH = "length"
+    REFUSAL = "refusal"
+    FILTER = "filter"
+    BROKEN = "broken"
+    """The body of the HTTP reply is not what the provider's API promises."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RawReply:
+    """``text`` is what the model wrote, ``detail`` what the provider says about a reply that has none.
+
+    ``cached_tokens`` of the ``input_tokens`` were read from the provider's prefix cache. Token counts are
+    None where the provider does not report them.
+    """
+
+    text: str
+    finish: Finish
+    model: str
+    detail: str = ""
+    input_tokens: int | None = None
+    output_tokens: int | None = None
+    cached_tokens: int = 0
+
+
+class Backend(Protocol):
+    """One provider. Sends a request once: no retries, no repair, no accounting.
+
+    Raises only ``LLMUnavailable``, ``LLMRejected`` and ``LLMOutputUnusable``, and CancelledError.
+    """
+
+    @property
+    def provider(self) -> str: ...
+
+    @property
+    def endpoint(self) -> str:
+        """The base URL or region: with ``provider`` it tells one account from another."""
+        ...
+
+    async def send(self, request: LLMRequest, params: Mapping[str, Any]) -> RawReply: ...
+
+    async def aclose(self) -> None: ...

@@ -1,0 +1,127 @@
+"""A page as models are shown it: made once, off the event loop, and the same bytes for every claim and vote.
+
+Escaping, encoding and hashing a page costs far more than asking about it, and a page is asked about many times.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections import OrderedDict
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final, TypeAlias
+
+from cache.evidence import Evidence
+from cache.single_flight import SingleFlight
+from judges.blocks import Separator
+from judges.folding import FoldedText, fold
+from judges.llm.images import DataURI
+
+log = logging.getLogger(__name__)
+
+MAX_TEXT_CHARS: Final = 400_000
+MAX_LINKS_CHARS: Final = 60_000
+CUT_MARK: Final = "\n[The page goes on; it was cut here.]"
+DEFAULT_MAX_BYTES: Final = 64 * 1024 * 1024
+
+_Key: TypeAlias = "tuple[str, tuple[str, ...], bool]"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PreparedPage:
+    """What of a page goes into prompts. ``blocks`` holds its address and text ready to be sent, ``text`` the raw
+    text that offsets refer to, ``links`` one ``words<TAB>address`` a line, ``folded`` the text for finding quotes.
+    """
+
+    page_id: str
+    url: str
+    text: str
+    blocks: str
+    links: str
+    images: tuple[DataURI, ...]
+    digests: tuple[str, ...]
+    folded: FoldedText
+
+    @property
+    def size(self) -> int:
+        """Roughly, in bytes of memory."""
+        return 2 * len(self.blocks) + len(self.links) + self.folded.size + 2 * sum(map(len, self.images))
+
+
+class PagePreparer:
+    """Prepares pages and keeps the ones used last, up to ``max_bytes``. Equal requests under way are joined."""
+
+    def __init__(self, separator: Separator, *, max_bytes: int = DEFAULT_MAX_BYTES) -> None:
+        self._separator = separator
+        self._max_bytes = max_bytes
+        self._kept: OrderedDict[_Key, PreparedPage] = OrderedDict()
+        self._bytes = 0
+        self._under_way: SingleFlight[_Key, PreparedPage] = SingleFlight()
+
+    @property
+    def kept_bytes(self) -> int:
+        return self._bytes
+
+    async def prepare(self, evidence: Evidence, *, use_screenshot: bool = True) -> PreparedPage:
+        """The page of ``evidence``, with its pictures or without."""
+        key = (evidence.page_id, evidence.digests, use_screenshot)
+        kept = self._kept.get(key)
+        if kept is not None:
+            self._kept.move_to_end(key)
+            return kept
+
+        async def work() -> PreparedPage:
+            page = await asyncio.to_thread(prepare_page, evidence, self._separator, use_screenshot=use_screenshot)
+            self._keep(key, page)
+            return page
+
+        return await self._under_way.run(key, work)
+
+    def _keep(self, key: _Key, page: PreparedPage) -> None:
+        self._kept[key] = page
+        self._bytes += page.size
+        while self._bytes > self._max_bytes:
+            _, dropped = self._kept.popitem(last=False)
+            self._bytes -= dropped.size
+
+
+def prepare_page(evidence: Evidence, separator: Separator, *, use_screenshot: bool = True) -> PreparedPage:
+    """Prepare one page; takes tens of milliseconds for a large one."""
+    url = evidence.capture.url
+    blocks = f"{separator.block('url', url)}\n\n{separator.block('page', cut_text(evidence.text))}"
+    images = tuple(DataURI.of_jpeg(jpeg) for jpeg in evidence.screenshots) if use_screenshot else ()
+    return PreparedPage(
+        page_id=evidence.page_id,
+        url=url,
+        text=evidence.text,
+        blocks=blocks,
+        links=link_lines(evidence.links),
+        images=images,
+        digests=evidence.digests,
+        folded=fold(evidence.text),
+    )
+
+
+def cut_text(text: str) -> str:
+    """A text of at most 400,000 characters and a mark: white space is collapsed first, then it is cut at a word."""
+    if len(text) <= MAX_TEXT_CHARS:
+        return text
+    collapsed = " ".join(text.split())
+    if len(collapsed) <= MAX_TEXT_CHARS:
+        return collapsed
+    cut = collapsed.rfind(" ", 0, MAX_TEXT_CHARS)
+    return collapsed[: cut if cut > 0 else MAX_TEXT_CHARS] + CUT_MARK
+
+
+def link_lines(links: Sequence[tuple[str, str]]) -> str:
+    """Links as lines of ``words<TAB>address``, as many whole lines as are allowed."""
+    lines: list[str] = []
+    room = MAX_LINKS_CHARS
+    for words, target in links:
+        line = f"{' '.join(words.split())}\t{target}"
+        room -= len(line) + 1
+        if room < 0:
+            break
+        lines.append(line)
+    return "\n".join(lines)

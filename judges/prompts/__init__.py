@@ -1,0 +1,1 @@
+"""The prompts, one versioned file each, and their loader."""

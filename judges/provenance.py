@@ -1,0 +1,79 @@
+"""Extracted addresses are checked by code: one that occurs nowhere in what was read was made up, and goes.
+
+Works on any pydantic value. Only whole addresses are looked at: what a text field says is a judge's question.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from typing import Any, Final, TypeVar
+
+from pydantic import AnyUrl, BaseModel, ValidationError
+
+from answers.citations import unique_urls
+from cache.urls import canonical_key
+
+S = TypeVar("S", bound=BaseModel)
+
+_ADDRESS = re.compile(r"\s*(?:https?://|www\.)\S+\s*", re.IGNORECASE)
+_GOES_ON = r"(?![\w/?&=%#-])"
+_DROPPED: Final = object()
+
+
+class Addresses:
+    """The addresses that occur in a text and among links."""
+
+    def __init__(self, text: str, links: Iterable[str] = ()) -> None:
+        self._text = text
+        self._keys = {canonical_key(_absolute(url)) for url in (*unique_urls(text), *links)}
+
+    def __contains__(self, url: str) -> bool:
+        """Whether ``url`` occurs, in whatever spelling of the same page, or stands in the text as it is."""
+        trimmed = url.strip()
+        if canonical_key(_absolute(trimmed)) in self._keys:
+            return True
+        return re.search(re.escape(trimmed) + _GOES_ON, self._text) is not None
+
+
+def drop_invented(value: S, known: Addresses) -> tuple[S, tuple[str, ...]]:
+    """Return ``value`` without addresses that are not ``known``, and those that were dropped.
+
+    In a list the entry goes; a field becomes None where its type allows that, else an empty text.
+
+    Raises:
+        pydantic.ValidationError: the class allows neither, so there is no honest value of it.
+    """
+    dropped: list[str] = []
+    fields = _pruned(value.model_dump(by_alias=True), known, dropped, instead=None)
+    if not dropped:
+        return value, ()
+    schema = type(value)
+    try:
+        return schema.model_validate(fields), tuple(dropped)
+    except ValidationError:
+        return schema.model_validate(_pruned(value.model_dump(by_alias=True), known, [], instead="")), tuple(dropped)
+
+
+def _pruned(value: Any, known: Addresses, dropped: list[str], *, instead: str | None) -> Any:
+    kept = _kept(value, known, dropped, instead=instead)
+    return instead if kept is _DROPPED else kept
+
+
+def _kept(value: Any, known: Addresses, dropped: list[str], *, instead: str | None) -> Any:
+    if isinstance(value, str | AnyUrl):
+        url = str(value)
+        if _ADDRESS.fullmatch(url) and url not in known:
+            dropped.append(url)
+            return _DROPPED
+        return value
+    if isinstance(value, dict):
+        return {key: _pruned(item, known, dropped, instead=instead) for key, item in value.items()}
+    if isinstance(value, list | tuple | set | frozenset):
+        items = [_kept(item, known, dropped, instead=instead) for item in value]
+        return type(value)(item for item in items if item is not _DROPPED)
+    return value
+
+
+def _absolute(url: str) -> str:
+    return url if "://" in url else f"https://{url}"

@@ -1,0 +1,110 @@
+"""From a question to the messages that are sent: one renderer for native judges and for public scripts.
+
+The order is rules, task, page, answer, instruction, claim, pictures before all text: what many questions
+share comes first, so that a provider's prefix cache serves every further claim and vote on a page. Rules are
+our words; everything else stands in blocks.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Any
+
+from judges.blocks import Separator
+from judges.llm.client import Message
+from judges.llm.images import image_part
+from judges.page_view import PreparedPage
+from judges.prompts.library import Prompt, load_prompt
+
+
+class Style(StrEnum):
+    """How rules and material are spread over messages."""
+
+    NATIVE = "native"
+    """Rules in the system role, the material in one user message."""
+    COMPAT = "compat"
+    """Everything in one user message, as clients of the public toolkit expect it."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Question:
+    """What a model is asked. ``claim`` is a claim, or for an extraction the request of what to read out."""
+
+    task: str
+    answer: str
+    claim: str
+    instruction: str | None = None
+    page: PreparedPage | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rendered:
+    """A question ready to be sent; ``parts`` are its texts for a judge that reads no prose."""
+
+    messages: tuple[Message, ...]
+    prompt: str
+    parts: Mapping[str, str]
+
+
+def render_claim(question: Question, separator: Separator, style: Style) -> Rendered:
+    """Ask whether a claim holds, by the page if there is one, otherwise by the answer alone."""
+    page = question.page
+    blocks = [separator.block("task", question.task)]
+    if page is not None:
+        blocks.append(page.blocks)
+    blocks.append(separator.block("answer", question.answer))
+    blocks += _instruction(question, separator)
+    blocks.append(separator.block("claim", question.claim))
+    prompt = load_prompt("verify_answer" if page is None else "verify_page")
+    return _rendered(prompt, blocks, question, style, {"claim": question.claim})
+
+
+def render_extraction(question: Question, separator: Separator, style: Style) -> Rendered:
+    """Ask for values, from the page if there is one, otherwise from the answer."""
+    page = question.page
+    blocks = [separator.block("task", question.task)]
+    if page is None:
+        blocks.append(separator.block("answer", question.answer))
+    else:
+        blocks.append(page.blocks)
+        if page.links:
+            blocks.append(separator.block("links", page.links))
+    blocks += _instruction(question, separator)
+    blocks.append(separator.block("request", question.claim))
+    prompt = load_prompt("extract_answer" if page is None else "extract_page")
+    return _rendered(prompt, blocks, question, style, {"prompt": question.claim})
+
+
+def _instruction(question: Question, separator: Separator) -> list[str]:
+    return [separator.block("instruction", question.instruction)] if question.instruction else []
+
+
+def _rendered(
+    prompt: Prompt, blocks: Sequence[str], question: Question, style: Style, asked: Mapping[str, str]
+) -> Rendered:
+    material = "\n\n".join(blocks)
+    if style is Style.NATIVE:
+        messages: tuple[Message, ...] = (
+            {"role": "system", "content": prompt.text},
+            {"role": "user", "content": _content(material, question.page)},
+        )
+    else:
+        text = f"{prompt.text}\n\n{material}"
+        messages = ({"role": "user", "content": _content(text, question.page)},)
+    return Rendered(messages=messages, prompt=prompt.ref, parts={**_parts(question), **asked})
+
+
+def _content(text: str, page: PreparedPage | None) -> str | list[dict[str, Any]]:
+    """A plain text for the answer alone, else pictures and then one text."""
+    if page is None:
+        return text
+    return [*(image_part(image) for image in page.images), {"type": "text", "text": text}]
+
+
+def _parts(question: Question) -> dict[str, str]:
+    parts = {"task": question.task, "answer": question.answer, "instruction": question.instruction or ""}
+    if question.page is not None:
+        parts |= {"url": question.page.url, "page": question.page.text, "page_links": question.page.links}
+    return parts

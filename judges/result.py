@@ -1,0 +1,116 @@
+"""The result of one answer judged once, as JSON: what ``get_summary()`` of the public toolkit says, and everything
+needed to dispute it. Native judgements and public scripts go through ``build_result`` alike.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import asdict
+from typing import Any, Final
+
+from cache.capture import Capture
+from judges.llm.providers import LEXICAL
+from judges.registry import Judge
+from judges.runner import ExtractionRecord, Judgement
+from rubrics.schema import tree_json
+from rubrics.scoring import Score, compatible, fold
+from rubrics.verdict import Usage
+
+RESULT_SCHEMA_VERSION: Final = 1
+NO_INFO: Final = {"no_info": "No information recorded"}
+LEXICAL_NOTICE: Final = (
+    "Judged by the lexical baseline, which compares words, names, numbers and dates and knows no meaning."
+)
+
+
+def native_summary(judgement: Judgement, *, agent_name: str) -> dict[str, Any]:
+    """A native judgement in the shape of the public ``get_summary()``, with our status and scores beside it."""
+    rubric = judgement.rubric
+    return {
+        "agent_name": agent_name,
+        "answer_name": judgement.answer.name,
+        "final_score": fold(rubric.root, lambda leaf: compatible(leaf.verdict).score),
+        "judge_model": judgement.model,
+        "extract_model": judgement.model,
+        "eval_breakdown": [
+            {
+                "info": [_info(record) for record in judgement.extractions] or [dict(NO_INFO)],
+                "verification_tree": tree_json(rubric),
+            }
+        ],
+        "tree_statistics": asdict(rubric.statistics()),
+        "status": "complete" if judgement.complete else "incomplete",
+        "score": score_json(judgement.score),
+        "score_strict": score_json(judgement.score_strict),
+    }
+
+
+def build_result(
+    summary: Mapping[str, Any],
+    *,
+    id: str | None,
+    task_id: str,
+    judge: Judge,
+    model: str,
+    prompts: Iterable[str],
+    answer_sha256: str,
+    tool_version: str,
+    usage: Usage,
+    timing: Mapping[str, Any],
+    pages: Iterable[Capture],
+) -> dict[str, Any]:
+    """The whole result. ``summary`` is a ``get_summary()`` that carries ``status``, ``score`` and ``score_strict``.
+
+    ``timing`` is in seconds by stage, ``id`` None for a result that is not stored.
+    """
+    result = {
+        "schema_version": RESULT_SCHEMA_VERSION,
+        "id": id,
+        "task_id": task_id,
+        **summary,
+        "judge": {
+            "script_sha256": judge.sha256,
+            "name": judge.name,
+            "version": judge.version,
+            "kind": judge.kind.value,
+        },
+        "model": model,
+        "prompts": sorted(set(prompts)),
+        "answer_sha256": answer_sha256,
+        "tool_version": tool_version,
+        "usage": asdict(usage),
+        "timing": dict(timing),
+        "pages": [page_json(capture) for capture in pages],
+    }
+    if model == LEXICAL:
+        result["notice"] = LEXICAL_NOTICE
+    return result
+
+
+def score_json(score: Score) -> dict[str, float | None]:
+    """A score as results write it."""
+    return {"value": score.value, "low": score.low, "high": score.high}
+
+
+def page_json(capture: Capture) -> dict[str, Any]:
+    """What a result says of a cited page. ``sha256`` is that of its text, or of its first body where it has none."""
+    blobs = capture.blobs
+    shown = blobs.get("text") or next(iter(blobs.values()), None)
+    return {
+        "url": capture.url,
+        "page_id": capture.id,
+        "outcome": capture.outcome.value,
+        "sha256": shown and shown.sha256,
+        "captured_at": capture.captured_at.isoformat(),
+        "final_url": capture.final_url,
+        "http_status": capture.http_status,
+        "detail": capture.detail,
+        "gone": capture.gone,
+    }
+
+
+def _info(record: ExtractionRecord) -> dict[str, Any]:
+    """One extraction under its name, as the public summary lists it; a failed one says so."""
+    if record.value is None:
+        return {record.name: {"error": record.error}}
+    return {record.name: record.value}

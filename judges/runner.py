@@ -1,0 +1,213 @@
+"""Runs one native judge on one answer: its coroutine declares a rubric, then every leaf is settled.
+
+The only place where a judge file's exceptions end (as ``JudgeBug``) and where values that could not be read
+become leaves that are not judged.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from dataclasses import dataclass, field
+from typing import Any, TypeVar
+
+from pydantic import BaseModel
+
+from answers.submission import Answer
+from cache.errors import CacheError
+from cache.evidence import Evidence
+from judges.context import JudgeContext, unread_verdict
+from judges.errors import ExtractionFailed, JudgeBug
+from judges.extractor import Extractor
+from judges.foreign import judge_code
+from judges.registry import Judge
+from judges.settling import Judging, Progress, Settler
+from judges.sources import without_evidence
+from judges.verifier import DEFAULT_TRIALS, EvidenceFor, Verifier
+from rubrics.node import RubricNode
+from rubrics.rubric import Rubric
+from rubrics.scoring import Score, score, score_strict
+from rubrics.verdict import Claim, Outcome, Reason, Usage, Verdict
+
+log = logging.getLogger(__name__)
+
+S = TypeVar("S", bound=BaseModel)
+
+UNREAD_LEAF = "extraction"
+"""The id of the leaf that stands for everything a judge could not declare."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JudgeTools:
+    """What a run needs of the outside: a model behind two roles, and pages. ``trials`` is the votes per claim."""
+
+    verifier: Verifier
+    extractor: Extractor
+    evidence_for: EvidenceFor
+    trials: int = DEFAULT_TRIALS
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ExtractionRecord:
+    """One extraction as the result keeps it; ``value`` is None when it failed, and then ``error`` says why."""
+
+    name: str
+    value: dict[str, Any] | None = None
+    source: str | None = None
+    prompt: str | None = None
+    usage: Usage = field(default_factory=Usage)
+    dropped: tuple[str, ...] = ()
+    error: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Judgement:
+    """One answer judged once: the settled rubric and what was read on the way."""
+
+    judge: Judge
+    answer: Answer
+    rubric: Rubric
+    model: str
+    extractions: tuple[ExtractionRecord, ...] = ()
+
+    @property
+    def score(self) -> Score:
+        return score(self.rubric)
+
+    @property
+    def score_strict(self) -> Score:
+        return score_strict(self.rubric)
+
+    @property
+    def complete(self) -> bool:
+        """Whether nothing is left that we did not find out."""
+        return all(verdict.outcome is not Outcome.NOT_JUDGED for verdict in self.verdicts)
+
+    @property
+    def verdicts(self) -> tuple[Verdict, ...]:
+        return tuple(leaf.verdict for leaf in self.rubric.leaves() if leaf.verdict is not None)
+
+    @property
+    def usage(self) -> Usage:
+        spent = [*(each.usage for each in self.extractions), *(verdict.usage for verdict in self.verdicts)]
+        return sum(spent, Usage())
+
+    @property
+    def prompts(self) -> tuple[str, ...]:
+        """``id@version`` of every prompt that was sent, sorted."""
+        sent = {each.prompt for each in self.extractions} | {verdict.prompt for verdict in self.verdicts}
+        return tuple(sorted(prompt for prompt in sent if prompt is not None))
+
+
+async def run(
+    judge: Judge,
+    answer: Answer,
+    tools: JudgeTools,
+    *,
+    progress: Progress | None = None,
+    deadline_s: float | None = None,
+) -> Judgement:
+    """Judge ``answer``. Leaves that are not settled within ``deadline_s`` are not judged (``timeout``).
+
+    Raises:
+        JudgeBug: the judge file raised, did not return in time, or declared a rubric that cannot be settled.
+    """
+    if judge.coroutine is None:
+        raise JudgeBug(f"the judge of {judge.task!r} is a public script and has a host of its own")
+    rubric = Rubric(judge.task, judge.description or judge.task, judge.strategy)
+    reader = _Reader(answer, judge.description, tools)
+    settler = Settler(rubric, _judging(judge, answer, tools), progress)
+    context = JudgeContext(rubric=rubric, task=judge.description, answer=answer, reading=reader, settling=settler)
+    returned = False
+    limit = asyncio.timeout(deadline_s)
+    try:
+        async with limit:
+            try:
+                with judge_code(f"the judge of {judge.task!r} raised"):
+                    await judge.coroutine(context)
+            except ExtractionFailed as error:
+                _leave_unread(rubric, str(error))
+            returned = True
+            await settler.settle(rubric.root)
+    except TimeoutError as error:
+        if not limit.expired():
+            raise
+        if not returned:
+            raise JudgeBug(f"the judge of {judge.task!r} did not return within {deadline_s:g} s") from error
+        _leave_unsettled(rubric, f"not settled within {deadline_s:g} s")
+    judgement = Judgement(
+        judge=judge, answer=answer, rubric=rubric, model=tools.verifier.model, extractions=tuple(reader.records)
+    )
+    log.info("answer judged", extra={"task_id": judge.task, "answer": answer.name, "complete": judgement.complete})
+    return judgement
+
+
+def _judging(judge: Judge, answer: Answer, tools: JudgeTools) -> Judging:
+    async def judging(claim: Claim) -> Verdict:
+        return await tools.verifier.judge_any(
+            claim, task=judge.description, answer=answer.text, evidence_for=tools.evidence_for, trials=tools.trials
+        )
+
+    return judging
+
+
+@dataclass(slots=True)
+class _Reader:
+    """The context's way to extract; keeps a record of every extraction."""
+
+    answer: Answer
+    task: str
+    tools: JudgeTools
+    records: list[ExtractionRecord] = field(default_factory=list)
+
+    async def read(self, schema: type[S], prompt: str, *, source: str | None, instruction: str | None, name: str) -> S:
+        try:
+            evidence = None if source is None else await self._evidence(source)
+            extraction = await self.tools.extractor.extract_in_full(
+                schema, prompt, task=self.task, answer=self.answer.text, evidence=evidence, instruction=instruction
+            )
+        except ExtractionFailed as error:
+            self.records.append(ExtractionRecord(name=name, source=source, usage=error.usage, error=str(error)))
+            raise
+        self.records.append(
+            ExtractionRecord(
+                name=name,
+                value=extraction.value.model_dump(mode="json"),
+                source=source,
+                prompt=extraction.prompt,
+                usage=extraction.usage,
+                dropped=extraction.dropped,
+            )
+        )
+        return extraction.value
+
+    async def _evidence(self, source: str) -> Evidence:
+        try:
+            return await self.tools.evidence_for(source)
+        except CacheError as error:
+            verdict = without_evidence(error)
+            raise ExtractionFailed(f"extraction failed: {verdict.reasoning}", cause_reason=verdict.reason) from error
+
+
+def _leave_unread(rubric: Rubric, why: str) -> None:
+    """Mark what is declared as unknown, and what could not be declared by one critical leaf: the score may be
+    anything from 0 up.
+    """
+    _mark_unsettled([leaf for leaf in rubric.leaves() if leaf is not rubric.root], unread_verdict(why))
+    leaf_id = UNREAD_LEAF
+    while leaf_id in rubric:
+        leaf_id += "_"
+    leaf = RubricNode(id=leaf_id, desc="The values could be read out of the answer", critical=True)
+    leaf.verdict = unread_verdict(why)
+    rubric.add(rubric.root, leaf)
+
+
+def _leave_unsettled(rubric: Rubric, why: str) -> None:
+    verdict = Verdict(outcome=Outcome.NOT_JUDGED, reason=Reason.TIMEOUT, reasoning=why)
+    _mark_unsettled([leaf for leaf in rubric.leaves() if leaf.claim is not None], verdict)
+
+
+def _mark_unsettled(leaves: list[RubricNode], verdict: Verdict) -> None:
+    for leaf in leaves:
+        if leaf.verdict is None:
+            leaf.verdict = verdict

@@ -1,0 +1,106 @@
+"""Settles a declared rubric: checks first, then every claim as soon as what it waits for is settled.
+
+Which leaf waits for which, and what gates it, is decided in ``rubrics``; here it is only carried out, side by
+side as far as that allows. The same verdicts give the same tree, whatever finishes first.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Iterable
+from typing import TypeAlias
+
+from judges.errors import JudgeBug
+from rubrics.node import RubricNode
+from rubrics.ordering import blocker_of, decided_by_code, wait_cycle, waits_of
+from rubrics.rubric import Rubric
+from rubrics.scoring import compatible, fold
+from rubrics.tree import leaves_below
+from rubrics.verdict import Claim, Outcome, Reason, Verdict
+
+Judging: TypeAlias = Callable[[Claim], Awaitable[Verdict]]
+Progress: TypeAlias = Callable[[int, int], None]
+"""Called with the leaves that are settled and all that are declared."""
+
+
+class Settler:
+    """Gives each leaf of one rubric its verdict, once."""
+
+    def __init__(self, rubric: Rubric, judging: Judging, progress: Progress | None = None) -> None:
+        self._rubric = rubric
+        self._judging = judging
+        self._progress = progress
+        self._one_at_a_time = asyncio.Lock()
+
+    async def settle(self, node: RubricNode) -> bool:
+        """Settle every leaf below ``node`` and those they wait for; tell whether ``node`` has a full score.
+
+        Raises:
+            JudgeBug: leaves wait for each other in a circle.
+        """
+        async with self._one_at_a_time:
+            self._settle_checks()
+            await self._settle_claims(leaves_below(node))
+        return fold(node, lambda leaf: compatible(leaf.verdict).score) == 1.0
+
+    def _settle_checks(self) -> None:
+        for leaf in self._rubric.leaves():
+            if leaf.verdict is None and leaf.check is not None:
+                leaf.verdict = check_verdict(passed=leaf.check)
+        self._report()
+
+    async def _settle_claims(self, wanted: Iterable[RubricNode]) -> None:
+        circle = wait_cycle(self._rubric)
+        if circle:
+            raise JudgeBug(f"nodes wait for each other: {' -> '.join([*circle, circle[0]])}")
+        waits = self._with_what_they_wait_for(wanted)
+        settled = {leaf_id: asyncio.Event() for leaf_id in waits}
+
+        async def one(leaf: RubricNode, needed: Iterable[RubricNode]) -> None:
+            for each in needed:
+                if each.id in settled:
+                    await settled[each.id].wait()
+            blocker = blocker_of(self._rubric, leaf)
+            leaf.verdict = await self._judging(_claim(leaf)) if blocker is None else gated(blocker)
+            settled[leaf.id].set()
+            self._report()
+
+        async with asyncio.TaskGroup() as group:
+            for leaf, needed in waits.values():
+                group.create_task(one(leaf, needed), name=f"leaf {leaf.id}")
+
+    def _with_what_they_wait_for(self, wanted: Iterable[RubricNode]) -> dict[str, tuple[RubricNode, list[RubricNode]]]:
+        """The unsettled claims among ``wanted`` and those they wait for, each with the leaves it waits for."""
+        found: dict[str, tuple[RubricNode, list[RubricNode]]] = {}
+        pending = list(wanted)
+        while pending:
+            leaf = pending.pop(0)
+            if leaf.id in found or leaf.verdict is not None or decided_by_code(leaf):
+                continue
+            needed = [below for node in waits_of(self._rubric, leaf) for below in leaves_below(node)]
+            found[leaf.id] = leaf, needed
+            pending += needed
+        return found
+
+    def _report(self) -> None:
+        if self._progress is not None:
+            leaves = list(self._rubric.leaves())
+            self._progress(sum(leaf.verdict is not None for leaf in leaves), len(leaves))
+
+
+def check_verdict(*, passed: bool) -> Verdict:
+    """The verdict of a leaf that code decides."""
+    if passed:
+        return Verdict(outcome=Outcome.PASSED, grounded=True)
+    return Verdict(outcome=Outcome.FAILED, reason=Reason.CHECK_FALSE)
+
+
+def gated(blocker: RubricNode) -> Verdict:
+    """The verdict of a leaf that ``blocker`` keeps from being judged."""
+    return Verdict(outcome=Outcome.SKIPPED, reason=Reason.GATED, blocked_by=blocker.id)
+
+
+def _claim(leaf: RubricNode) -> Claim:
+    if leaf.claim is None:
+        raise JudgeBug(f"leaf {leaf.id!r} has no claim")
+    return leaf.claim

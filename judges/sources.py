@@ -1,0 +1,82 @@
+"""What becomes of a claim when pages are missing, and what several pages say together. Pure.
+
+A source that is known to be gone is a verdict: the answer cited what is not there. Everything else that keeps
+a page away is no verdict at all.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from types import MappingProxyType
+from typing import Final
+
+from cache.capture import CaptureOutcome
+from cache.errors import BlobCorrupt, BlobMissing, CacheError, NoEvidence
+from rubrics.verdict import Outcome, Reason, Usage, Verdict
+
+BLOCKED: Final = frozenset(
+    {CaptureOutcome.BLOCKED, CaptureOutcome.CAPTCHA, CaptureOutcome.LOGIN_WALL, CaptureOutcome.CONSENT_WALL}
+)
+_REASONS: Final = MappingProxyType(
+    {
+        **dict.fromkeys(BLOCKED, Reason.CAPTURE_BLOCKED),
+        CaptureOutcome.EGRESS_DENIED: Reason.EGRESS_DENIED,
+        CaptureOutcome.TIMEOUT: Reason.TIMEOUT,
+    }
+)
+
+
+def no_source() -> Verdict:
+    """The verdict of a claim that needs a source and has none."""
+    return Verdict(outcome=Outcome.FAILED, reason=Reason.NO_SOURCE, reasoning="The answer names no source for this.")
+
+
+def without_evidence(error: CacheError) -> Verdict:
+    """The verdict of a claim whose page cannot be shown."""
+    if isinstance(error, NoEvidence):
+        if error.gone:
+            return Verdict(outcome=Outcome.FAILED, reason=Reason.SOURCE_GONE, reasoning=str(error))
+        reason = _REASONS.get(error.outcome, Reason.CAPTURE_FAILED)
+    elif isinstance(error, BlobCorrupt | BlobMissing):
+        reason = Reason.EVIDENCE_CORRUPT
+    else:
+        reason = Reason.CAPTURE_FAILED
+    return Verdict(outcome=Outcome.NOT_JUDGED, reason=reason, reasoning=str(error))
+
+
+def together(verdicts: Sequence[Verdict]) -> Verdict:
+    """One verdict from those on 1..n sources, in the order in which the answer names them.
+
+    The first source that supports the claim decides. Without one, a single source that could not be looked at
+    leaves the claim open; only when all spoke does it fail.
+    """
+    usage = sum((verdict.usage for verdict in verdicts), Usage())
+    evidence = tuple(dict.fromkeys(digest for verdict in verdicts for digest in verdict.evidence))
+    votes = tuple(vote for verdict in verdicts for vote in verdict.votes)
+    deciding = _deciding(verdicts)
+    if deciding.outcome is Outcome.PASSED:
+        evidence, votes, reasoning = deciding.evidence, deciding.votes, deciding.reasoning
+    else:
+        reasoning = "\n".join(dict.fromkeys(verdict.reasoning for verdict in verdicts if verdict.reasoning))
+    asked = next((verdict for verdict in verdicts if verdict.prompt is not None), deciding)
+    return Verdict(
+        outcome=deciding.outcome,
+        reason=deciding.reason,
+        reasoning=reasoning,
+        votes=votes,
+        quotes=deciding.quotes,
+        evidence=evidence,
+        prompt=asked.prompt,
+        model=asked.model,
+        usage=usage,
+        grounded=deciding.grounded,
+    )
+
+
+def _deciding(verdicts: Sequence[Verdict]) -> Verdict:
+    for outcome in (Outcome.PASSED, Outcome.NOT_JUDGED):
+        for verdict in verdicts:
+            if verdict.outcome is outcome:
+                return verdict
+    # All sources spoke against it; one that was there and was read says more than one that is gone.
+    return next((verdict for verdict in verdicts if verdict.reason is not Reason.SOURCE_GONE), verdicts[0])

@@ -1,0 +1,73 @@
+"""How votes become a verdict. Pure: counts only, no IO, no models.
+
+A majority is a majority of all votes that were to be cast, so a lost vote can prevent one but never
+make one, and the asking stops only when no further vote could change the outcome.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from enum import Enum
+from typing import Final, Literal, TypeAlias
+
+
+class _NoMajority(Enum):
+    NO_MAJORITY = "no_majority"
+
+
+NO_MAJORITY: Final = _NoMajority.NO_MAJORITY
+"""So many votes are lost that neither side can reach a majority any more."""
+
+NoMajority: TypeAlias = Literal[_NoMajority.NO_MAJORITY]
+
+
+def decided(votes: Sequence[bool | None], trials: int) -> bool | NoMajority | None:
+    """Return the certain outcome of ``votes`` (None in it = lost), None while further votes are needed.
+
+    >>> decided([True, True], 3), decided([True, False], 3), decided([True, None], 3)
+    (True, None, None)
+    >>> decided([True, None, None], 3) is NO_MAJORITY
+    True
+
+    Raises:
+        ValueError: ``trials`` is not a positive odd number, or there are more votes than trials.
+    """
+    needed = majority_of(trials)
+    if len(votes) > trials:
+        raise ValueError(f"{len(votes)} votes were cast in {trials} trials")
+    yes, no = _count(votes)
+    if yes >= needed:
+        return True
+    if no >= needed:
+        return False
+    if max(yes, no) + trials - len(votes) < needed:
+        return NO_MAJORITY
+    return None
+
+
+def to_ask(votes: Sequence[bool | None], trials: int) -> int:
+    """Return how many votes are needed next in any case, and so can be asked side by side; 0 once decided.
+
+    Asking that many together never asks more in total than asking one after the other would.
+
+    >>> to_ask([], 3), to_ask([True, False], 3), to_ask([True, True], 3), to_ask([], 5)
+    (2, 1, 0, 3)
+    """
+    if decided(votes, trials) is not None:
+        return 0
+    return min(majority_of(trials) - max(_count(votes)), trials - len(votes))
+
+
+def majority_of(trials: int) -> int:
+    """Return how many equal votes decide ``trials`` votes.
+
+    Raises:
+        ValueError: ``trials`` is not a positive odd number.
+    """
+    if trials < 1 or trials % 2 == 0:
+        raise ValueError(f"the number of votes must be odd and positive, not {trials}")
+    return trials // 2 + 1
+
+
+def _count(votes: Sequence[bool | None]) -> tuple[int, int]:
+    return sum(vote is True for vote in votes), sum(vote is False for vote in votes)

@@ -1,0 +1,1 @@
+"""What turns a bare checkout into one that runs: standard library only, since nothing is installed yet."""

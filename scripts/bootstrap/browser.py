@@ -1,0 +1,128 @@
+"""Finds a Chromium that really starts, or brings one: the order is fixed by the service's contract.
+
+ASSAY_BROWSER, an installed Chromium or Chrome, the one patchright downloads, the system's package. Where to look is the
+service's own knowledge (``cache.browser_search``, standard library only): what is found here, the service finds too.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import tempfile
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+
+from bootstrap.commands import Commands
+from bootstrap.errors import SetupFailed
+from bootstrap.system_packages import SystemPackages
+from cache.browser_search import SYSTEM_FOLDERS, find_browser
+
+DEBIAN_PACKAGES = ("chromium", "chromium-headless-shell", "fonts-liberation")
+
+PROBE = "data:text/html,<p></p><script>document.querySelector('p').textContent = 'assay ' + 6 * 7</script>"
+PROBE_ANSWER = "assay 42"
+PROBE_TIMEOUT_S = 45.0
+ASK_TIMEOUT_S = 30.0
+DOWNLOAD_TIMEOUT_S = 600.0
+
+
+class Browser:
+    """Looks for a browser in ``folders`` and, where none starts, tries to install one."""
+
+    def __init__(
+        self,
+        python: Path,
+        commands: Commands,
+        packages: SystemPackages,
+        say: Callable[[str], None],
+        folders: Sequence[Path] = SYSTEM_FOLDERS,
+    ) -> None:
+        self._python = python
+        self._commands = commands
+        self._packages = packages
+        self._say = say
+        self._folders = folders
+
+    def find(self) -> str:
+        """The path of a browser that started.
+
+        Raises:
+            SetupFailed: ASSAY_BROWSER is wrong, or every way was tried in vain.
+        """
+        chosen = os.environ.get("ASSAY_BROWSER")
+        if chosen:
+            if self._starts(chosen):
+                return chosen
+            raise SetupFailed(
+                f"ASSAY_BROWSER={chosen} does not start", remedy="unset ASSAY_BROWSER or give the path of a Chromium"
+            )
+        for found in (self._installed, self._from_patchright, self._from_system_packages):
+            path = next((candidate for candidate in found() if self._starts(candidate)), None)
+            if path is not None:
+                return path
+        raise SetupFailed(
+            "no Chromium starts on this machine, and none could be installed: the captures need one",
+            remedy=f"{self._packages.remedy(DEBIAN_PACKAGES)}; or set ASSAY_BROWSER to the path of one",
+            log=next(
+                (log for log in map(self._commands.log_of, ("browser-probe", "browser-download")) if log.exists()), None
+            ),
+        )
+
+    def _installed(self, downloads: Sequence[Path] = ()) -> Iterator[str]:
+        found = find_browser(folders=() if downloads else self._folders, downloads=downloads)
+        yield from (str(path) for path in (found.shell, found.full) if path is not None)
+
+    def _from_patchright(self) -> Iterator[str]:
+        """What patchright fetched earlier, else now; as root with the libraries a bare system lacks."""
+        yield from self._downloaded()
+        self._say("      no installed browser starts: asking patchright for one")
+        patchright = [str(self._python), "-m", "patchright"]
+        command = [*patchright, "install", "--no-progress", "chromium"]
+        if not self._commands.run("browser-download", command, timeout_s=DOWNLOAD_TIMEOUT_S).ok:
+            return
+        yield from self._downloaded()
+        if self._packages.usable:
+            self._commands.run(
+                "browser-libraries", [*patchright, "install-deps", "chromium"], timeout_s=DOWNLOAD_TIMEOUT_S
+            )
+            yield from self._downloaded()
+
+    def _downloaded(self) -> Iterator[str]:
+        command = [str(self._python), "-m", "patchright", "install", "--dry-run", "chromium"]
+        asked = self._commands.run("browser-places", command, timeout_s=ASK_TIMEOUT_S)
+        builds = install_locations(asked.log.read_text("utf-8", "replace"))
+        if builds:
+            yield from self._installed(downloads=sorted({build.parent for build in builds}))
+
+    def _from_system_packages(self) -> Iterator[str]:
+        if not self._packages.usable:
+            return
+        self._say(f"      installing the system's packages {' '.join(DEBIAN_PACKAGES)}")
+        self._packages.install("browser-packages", DEBIAN_PACKAGES)
+        yield from self._installed()
+
+    def _starts(self, path: str) -> bool:
+        """Whether it opens a page, runs its script and gives the text back: a version line proves too little."""
+        with tempfile.TemporaryDirectory(prefix="assay-probe-", ignore_cleanup_errors=True) as profile:
+            command = [
+                path,
+                "--headless",
+                "--disable-gpu",
+                "--no-first-run",
+                f"--user-data-dir={profile}",
+                *(["--no-sandbox"] if os.geteuid() == 0 else []),
+                "--dump-dom",
+                PROBE,
+            ]
+            done = self._commands.run("browser-probe", command, timeout_s=PROBE_TIMEOUT_S)
+            return done.ok and PROBE_ANSWER in done.log.read_text("utf-8", "replace")
+
+
+def install_locations(plan: str) -> list[Path]:
+    """The folders of Chromium builds in what ``patchright install --dry-run`` prints.
+
+    >>> install_locations("Chrome\\n  Install location:    /c/chromium-1\\n\\nX\\n  Install location: /c/ffmpeg-2")
+    [PosixPath('/c/chromium-1')]
+    """
+    places = re.findall(r"^\s*Install location:\s*(.+?)\s*$", plan, flags=re.MULTILINE)
+    return [Path(place) for place in places if Path(place).name.startswith("chromium")]

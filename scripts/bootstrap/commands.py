@@ -1,0 +1,119 @@
+"""Runs one outside command: bounded in time, its output in a log, with a sign of life while it works."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+POLL_S = 0.1
+SIGN_OF_LIFE_S = 10.0
+GRACE_S = 5.0
+
+
+@dataclass(frozen=True)
+class Finished:
+    """How a command ended. ``tail`` holds the last lines it printed."""
+
+    ok: bool
+    seconds: float
+    log: Path
+    tail: str
+    timed_out: bool = False
+
+
+class Commands:
+    """Runs commands from the checkout and keeps one log a command in ``logs``."""
+
+    def __init__(
+        self, root: Path, logs: Path, say: Callable[[str], None], *, sign_of_life_s: float = SIGN_OF_LIFE_S
+    ) -> None:
+        self._root = root
+        self._sign_of_life_s = sign_of_life_s
+        self._logs = logs
+        self._say = say
+
+    def log_of(self, name: str) -> Path:
+        """Where the output of the command called ``name`` is kept."""
+        return self._logs / f"{name}.log"
+
+    def run(
+        self, name: str, command: Sequence[str], *, timeout_s: float, env: Mapping[str, str] | None = None
+    ) -> Finished:
+        """Run ``command``; ``env`` is added to the inherited environment. Never raises for a failing command."""
+        log = self.log_of(name)
+        log.parent.mkdir(parents=True, exist_ok=True)
+        started = time.monotonic()
+        with log.open("wb") as output:
+            try:
+                process = subprocess.Popen(  # noqa: S603 - the commands are this program's own
+                    list(command),
+                    cwd=self._root,
+                    env={**os.environ, **(env or {})},
+                    stdin=subprocess.DEVNULL,
+                    stdout=output,
+                    stderr=subprocess.STDOUT,
+                    start_new_session=True,
+                )
+            except OSError as error:
+                output.write(f"{error}\n".encode())
+                return Finished(False, 0.0, log, str(error))
+            timed_out = self._wait(process, log, started, timeout_s)
+        return Finished(
+            ok=process.returncode == 0 and not timed_out,
+            seconds=time.monotonic() - started,
+            log=log,
+            tail=last_lines(log, 3),
+            timed_out=timed_out,
+        )
+
+    def _wait(self, process: subprocess.Popen[bytes], log: Path, started: float, timeout_s: float) -> bool:
+        """Wait for the end or the deadline; say every few seconds what it is doing. True if it had to be stopped."""
+        next_sign = started + self._sign_of_life_s
+        try:
+            while process.poll() is None:
+                now = time.monotonic()
+                if now - started > timeout_s:
+                    _stop(process)
+                    return True
+                if now >= next_sign:
+                    next_sign = now + self._sign_of_life_s
+                    self._say(f"      {now - started:4.0f} s  {last_lines(log, 1)[:100]}")
+                time.sleep(POLL_S)
+        except KeyboardInterrupt:
+            _stop(process)
+            raise
+        return False
+
+
+def last_lines(log: Path, count: int) -> str:
+    """The last ``count`` non-empty lines of a log, without terminal control codes."""
+    with log.open("rb") as file:
+        file.seek(0, os.SEEK_END)
+        file.seek(max(0, file.tell() - 4096))
+        text = file.read().decode("utf-8", "replace")
+    lines = ["".join(c for c in line if c.isprintable()).strip() for line in text.splitlines()]
+    return "\n".join([line for line in lines if line][-count:])
+
+
+def say(text: str) -> None:
+    """One line of progress, visible at once also in a pipe."""
+    sys.stdout.write(text + "\n")
+    sys.stdout.flush()
+
+
+def _stop(process: subprocess.Popen[bytes]) -> None:
+    """End the command with everything it started."""
+    for sign in (signal.SIGTERM, signal.SIGKILL):
+        try:
+            os.killpg(process.pid, sign)
+            process.wait(GRACE_S)
+        except ProcessLookupError:
+            return
+        except subprocess.TimeoutExpired:
+            continue

@@ -1,0 +1,106 @@
+"""One run of set-up: which steps are due, in which order, and what is remembered for the next run."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from bootstrap import stamp as stamps
+from bootstrap.browser import Browser
+from bootstrap.commands import Commands
+from bootstrap.environment import BOOTSTRAP_LOCK, Environment
+from bootstrap.errors import SetupFailed
+from bootstrap.stamp import Stamp
+from bootstrap.system_packages import SystemPackages
+
+LOCKS = {"demo": "requirements.lock", "test": "requirements-dev.lock"}
+INPUTS = ("pyproject.toml", BOOTSTRAP_LOCK, *LOCKS.values())
+
+
+class Session:
+    """Set-up of the checkout at ``root``; ``say`` receives its lines of progress."""
+
+    def __init__(self, root: Path, say: Callable[[str], None]) -> None:
+        self._say = say
+        self._memory = root / ".venv" / "setup" / "stamp.json"
+        self._root = root
+        self._commands = Commands(root, root / ".venv" / "setup" / "logs", say)
+        packages = SystemPackages(self._commands)
+        self._environment = Environment(root, self._commands, packages)
+        self._browser = Browser(self._environment.python, self._commands, packages, say)
+
+    def prepare(self, profile: str, *, with_browser: bool) -> None:
+        """Make the checkout ready to run ``profile`` ("demo" or "test").
+
+        Raises:
+            SetupFailed: a step failed; it says which and names the remedy.
+        """
+        started = time.monotonic()
+        inputs = stamps.fingerprint(self._root, INPUTS, f"{sys.version} {sys.base_prefix}")
+        with self._alone():
+            known = self._still_true(stamps.load(self._memory), inputs)
+            due = known is None or not known.covers(profile)
+            if due:
+                known = self._install(profile, inputs, known)
+            assert known is not None  # noqa: S101 - installed just now or before
+            wish = os.environ.get("ASSAY_BROWSER")
+            if with_browser and not known.has_browser(wish):
+                due = True
+                with self._step("Looking for a browser that starts") as result:
+                    path = self._browser.find()
+                    result.append(path)
+                known = known.with_browser(path, wish)
+                stamps.save(self._memory, known)
+        seconds = time.monotonic() - started
+        self._say(f"Set-up {'done' if due else 'is up to date'} ({seconds:.1f} s).")
+
+    def _still_true(self, known: Stamp | None, inputs: str) -> Stamp | None:
+        if known is not None and known.inputs == inputs and self._environment.python.exists():
+            return known
+        return None
+
+    def _install(self, profile: str, inputs: str, known: Stamp | None) -> Stamp:
+        with self._step(f"Python environment in {self._environment.folder}") as result:
+            if self._environment.is_sound():
+                result.append("kept")
+            else:
+                self._environment.create()
+        lock = LOCKS[profile]
+        with self._step(f"Packages of {lock}, every one checked against its hash") as result:
+            result.append(f"by {self._environment.install(lock)}")
+        profiles = {profile, *(known.profiles if known else ())}
+        fresh = Stamp(inputs, tuple(sorted(profiles)), *((known.browser, known.wish) if known else ()))
+        stamps.save(self._memory, fresh)
+        return fresh
+
+    @contextmanager
+    def _step(self, title: str) -> Iterator[list[str]]:
+        """Announce a step, and say how long it took; what the step appends to the list is said too."""
+        self._say(f"  {title} ...")
+        started = time.monotonic()
+        result: list[str] = []
+        try:
+            yield result
+        except SetupFailed:
+            self._say(f"      failed after {time.monotonic() - started:.1f} s")
+            raise
+        self._say(f"      {' '.join(['done', *result])} ({time.monotonic() - started:.1f} s)")
+
+    @contextmanager
+    def _alone(self) -> Iterator[None]:
+        """Wait until no other set-up works on this checkout."""
+        folder = os.open(self._root, os.O_RDONLY)
+        try:
+            try:
+                fcntl.flock(folder, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                self._say("  another set-up is at work in this checkout: waiting for it ...")
+                fcntl.flock(folder, fcntl.LOCK_EX)
+            yield
+        finally:
+            os.close(folder)

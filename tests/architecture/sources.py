@@ -1,0 +1,60 @@
+"""The files of this checkout, as the architecture tests read them: without git, which a bare machine may lack."""
+
+from __future__ import annotations
+
+import ast
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[2]
+PACKAGES = ("rubrics", "answers", "cache", "judges", "app")
+COMPAT = Path("judges") / "compat"
+STANDARD = sys.stdlib_module_names
+NOT_OURS = {"data", "__pycache__", "node_modules", "results", "build", "dist"}
+NOT_TEXT = {".png", ".jpg", ".jpeg", ".gif", ".webp", ".ico", ".pdf", ".woff", ".woff2", ".gz", ".zip", ".tar", ".bin"}
+
+
+def project_files(root: Path = ROOT) -> Iterator[Path]:
+    """Every file that belongs to the project, below no ignored folder."""
+    for path in sorted(root.iterdir()):
+        if path.name in NOT_OURS or (path.name.startswith(".") and path.name != ".ci"):
+            continue
+        if path.is_dir():
+            yield from project_files(path)
+        elif path.is_file():
+            yield path
+
+
+def texts() -> Iterator[tuple[str, str]]:
+    """(path below the root, content) of every text file of the project, the dot files of the root too."""
+    dotted = [path for path in (ROOT / ".gitignore", ROOT / ".dockerignore") if path.exists()]
+    for path in [*project_files(), *dotted]:
+        if path.suffix not in NOT_TEXT:
+            yield str(path.relative_to(ROOT)), path.read_text("utf-8", "replace")
+
+
+def python_files(*folders: str) -> list[Path]:
+    """The Python files of the named top-level folders."""
+    return [path for folder in folders for path in project_files(ROOT / folder) if path.suffix == ".py"]
+
+
+def parsed(path: Path) -> ast.Module:
+    return ast.parse(path.read_text("utf-8"), filename=str(path))
+
+
+def module_name(path: Path) -> str:
+    """The name a file is imported under; what lies below ``judges/compat`` drops that prefix.
+
+    >>> module_name(ROOT / "judges" / "compat" / "mind2web2" / "__init__.py")
+    'mind2web2'
+    """
+    relative = path.relative_to(ROOT)
+    if relative.is_relative_to(COMPAT):
+        relative = relative.relative_to(COMPAT)
+    parts = relative.with_suffix("").parts
+    return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
+
+
+def place(path: Path, line: int) -> str:
+    return f"{path.relative_to(ROOT)}:{line}"

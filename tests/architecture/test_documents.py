@@ -1,0 +1,144 @@
+"""What exists is documented, what is documented exists, and links lead somewhere."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import typer.main
+
+from app.cli.program import program
+from app.main import create_app
+from app.metrics import Metrics
+from app.settings import Settings, load_settings
+from judges.loader import load_judges
+from judges.registry import JudgeKind
+from tests.architecture.sources import ROOT, project_files
+
+DOCUMENTS = sorted(path for path in project_files() if path.suffix == ".md" and "answers" not in path.parts)
+OURS = [path for path in DOCUMENTS if path.parent == ROOT or path.is_relative_to(ROOT / "docs")]
+OPERATIONS = (ROOT / "docs" / "operations.md").read_text("utf-8")
+HTTP_API = (ROOT / "docs" / "http-api.md").read_text("utf-8")
+
+
+def headings(path: Path) -> set[str]:
+    """The anchors of a document, as a reader's browser knows them."""
+    titles = re.findall(r"^#+ (.+)$", path.read_text("utf-8"), re.MULTILINE)
+    return {re.sub(r"[^\w\- ]", "", title.lower()).strip().replace(" ", "-") for title in titles}
+
+
+@pytest.mark.parametrize("document", OURS, ids=lambda path: str(path.relative_to(ROOT)))
+def test_links_lead_somewhere(document: Path):
+    broken = []
+    for target in re.findall(r"\]\(([^)\s]+)\)", document.read_text("utf-8")):
+        if re.match(r"[a-z]+:", target):
+            continue
+        name, _, anchor = target.partition("#")
+        path = (document.parent / name).resolve() if name else document
+        if not path.exists() or (anchor and anchor not in headings(path)):
+            broken.append(target)
+    assert broken == []
+
+
+@pytest.mark.parametrize("document", OURS, ids=lambda path: str(path.relative_to(ROOT)))
+def test_files_named_in_a_document_exist(document: Path):
+    named = re.findall(
+        r"`((?:app|judges|rubrics|cache|answers|docs|scripts|tests)/[\w./*-]+)`", document.read_text("utf-8")
+    )
+    assert [name for name in named if not list(ROOT.glob(name.rstrip("/")))] == []
+
+
+def variables() -> Iterator[str]:
+    for name, field in Settings.model_fields.items():
+        yield str(field.validation_alias or f"ASSAY_{name.upper()}")
+
+
+def test_every_setting_is_documented_and_no_other():
+    rows = "".join(line for line in OPERATIONS.splitlines(keepends=True) if line.startswith("| `"))
+    known = set(variables())
+    assert known - set(re.findall(r"`([A-Z][A-Z_]+)`", rows)) == set()
+    assert set(re.findall(r"\bASSAY_[A-Z_]+", _all_documents())) - known == set()
+
+
+@pytest.mark.parametrize("name", sorted(Settings.model_fields))
+def test_documented_default_is_the_real_one(name: str):
+    default = Settings.model_fields[name].default
+    row = re.search(rf"^\| `ASSAY_{name.upper()}` \| `?([^|`]*)`? \|", OPERATIONS, re.MULTILINE)
+    if row is None or not isinstance(default, int | float):
+        pytest.skip("its default is described in words")
+    assert float(row.group(1)) == default
+
+
+def commands(command: Any, path: str) -> Iterator[str]:
+    """The commands below a command of typer's, by what one types."""
+    below = getattr(command, "commands", {})
+    if path.count(" ") and (not below or command.invoke_without_command):
+        yield path
+    for name, one in below.items():
+        yield from commands(one, f"{path} {name}")
+
+
+def test_every_command_is_documented_and_no_other():
+    known = set(commands(typer.main.get_command(program()), "assay"))
+    assert len(known) > 5
+    table = OPERATIONS.partition("## Commands")[2].partition("\n## ")[0]
+    assert [command for command in sorted(known) if f"`{command}" not in table] == []
+    first_words = {" ".join(command.split()[:2]) for command in known}
+    mentioned = set(re.findall(r"`(?:\S*/)?(assay [a-z]+)\b", _all_documents()))
+    assert mentioned - first_words == set()
+
+
+def test_every_http_call_is_documented_and_no_other():
+    app = create_app(load_settings())
+    known = {f"{method.upper()} {path}" for path, operations in app.openapi()["paths"].items() for method in operations}
+    documented = set(re.findall(r"^### `([A-Z]+ \S+)`$", HTTP_API, re.MULTILINE))
+    assert known == documented
+
+
+def test_every_figure_is_documented():
+    names = set(re.findall(r"^# HELP (\w+)", Metrics().expose().decode(), re.MULTILINE))
+    ours = {name.removesuffix("_created") for name in names}
+    assert [name for name in sorted(ours) if f"`{name}" not in OPERATIONS] == []
+
+
+def test_every_decision_is_listed_in_order():
+    folder = ROOT / "docs" / "decisions"
+    files = sorted(path.name for path in folder.glob("[0-9]*.md"))
+    listed = re.findall(r"\]\((\d{4}-[\w-]+\.md)\)", (folder / "README.md").read_text("utf-8"))
+    assert listed == files
+    assert [int(name[:4]) for name in files] == list(range(1, len(files) + 1))
+
+
+def test_each_decision_fits_on_a_page():
+    pages = list((ROOT / "docs" / "decisions").glob("[0-9]*.md"))
+    assert [path.name for path in pages if len(path.read_text("utf-8").splitlines()) > 60] == []
+    assert [path.name for path in pages if "**Accepted" not in path.read_text("utf-8")] == []
+
+
+def test_changelog_keeps_scores_apart():
+    text = (ROOT / "CHANGELOG.md").read_text("utf-8")
+    assert re.search(r"^## \[Unreleased\]$", text, re.MULTILINE)
+    allowed = {"Added", "Changed", "Deprecated", "Removed", "Fixed", "Security", "Scores"}
+    assert set(re.findall(r"^### (.+)$", text, re.MULTILINE)) <= allowed
+
+
+def test_glossary_defines_the_words_of_the_architecture():
+    glossary = (ROOT / "docs" / "glossary.md").read_text("utf-8")
+    defined = {word for entry in re.findall(r"\*\*([^*]+)\*\*", glossary) for word in entry.split(", ")}
+    words = "Submission Answer Citation Capture Evidence Claim Verdict RubricNode Rubric Score Judge Result Job Summary"
+    assert set(words.split()) <= defined
+
+
+def _all_documents() -> str:
+    return "\n".join(path.read_text("utf-8") for path in OURS)
+
+
+def test_the_task_in_the_documents_loads(tmp_path: Path):
+    [code, *_] = re.findall(r"```python\n(.*?)```", (ROOT / "docs" / "add-a-task.md").read_text("utf-8"), re.DOTALL)
+    (tmp_path / "walden_pond.py").write_text(code, "utf-8")
+    catalogue = load_judges([tmp_path])
+    assert catalogue.broken == {}
+    assert catalogue.judges["walden_pond"].kind is JudgeKind.NATIVE

@@ -1,0 +1,129 @@
+"""Habits that no linter checks: who reads the environment, who may catch everything, how long things are."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.architecture.sources import PACKAGES, ROOT, module_name, parsed, place, python_files
+
+MAX_FILE_LINES = 400
+MAX_FUNCTION_LINES = 60
+MEANINGLESS = {"utils", "helpers", "common", "misc", "manager", "stuff"}
+BROAD = {"Exception", "BaseException"}
+
+MAY_READ_ENVIRONMENT = {
+    "app.settings": "the service's configuration",
+    "mind2web2.environment": "public scripts make clients without naming a key, and expect it from there",
+}
+MAY_CATCH_EVERYTHING = {
+    "judges.foreign": "a judge file may raise anything while it is imported or run",
+    "app.jobs.execution": "one job's fault must not stop the others",
+    "mind2web2.foreign_client": "a public script may bring a client of its own, which may raise anything",
+}
+PUBLIC_TOOLKIT_NAMES = {"mind2web2.utils", "mind2web2.utils.misc"}
+"""Module paths that judge scripts import: the public toolkit chose them."""
+
+SOURCES = python_files(*PACKAGES)
+EVERYTHING = [*SOURCES, *python_files("tests", "scripts")]
+
+
+def environment_reads(tree: ast.Module) -> Iterator[int]:
+    """Lines that read or write the process environment."""
+    names = {"environ", "environb", "getenv", "putenv", "unsetenv"}
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Attribute) and node.attr in names and isinstance(node.value, ast.Name):
+            if node.value.id == "os":
+                yield node.lineno
+        elif isinstance(node, ast.ImportFrom):
+            from_os = node.module == "os" and bool(names & {alias.name for alias in node.names})
+            if from_os or node.module == "pydantic_settings":
+                yield node.lineno
+
+
+def broad_handlers(tree: ast.Module) -> Iterator[int]:
+    """Lines of handlers that catch whatever comes and keep it; to clean up and raise it again is no offence."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.ExceptHandler) and not _raises_again(node):
+            caught = node.type.elts if isinstance(node.type, ast.Tuple) else [node.type]
+            if any(kind is None or (isinstance(kind, ast.Name) and kind.id in BROAD) for kind in caught):
+                yield node.lineno
+
+
+def _raises_again(handler: ast.ExceptHandler) -> bool:
+    last = handler.body[-1]
+    return isinstance(last, ast.Raise) and last.exc is None
+
+
+def long_functions(tree: ast.Module, limit: int) -> Iterator[tuple[int, str, int]]:
+    """(line, name, length) of functions beyond the limit; the docstring is not counted, it is no burden."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) and node.end_lineno is not None:
+            length = node.end_lineno - node.lineno + 1
+            first = node.body[0]
+            if ast.get_docstring(node) is not None and first.end_lineno is not None:
+                length -= first.end_lineno - first.lineno + 1
+            if length > limit:
+                yield node.lineno, node.name, length
+
+
+def found(check, allowed=()) -> list[str]:
+    return [place(path, line) for path in SOURCES if module_name(path) not in allowed for line in check(parsed(path))]
+
+
+def test_the_environment_is_read_in_one_place():
+    assert found(environment_reads, MAY_READ_ENVIRONMENT) == []
+
+
+def test_only_named_borders_catch_everything():
+    assert found(broad_handlers, MAY_CATCH_EVERYTHING) == []
+
+
+@pytest.mark.parametrize(
+    ("check", "line"),
+    [
+        (environment_reads, "import os\nkey = os.environ['KEY']"),
+        (environment_reads, "import os\nkey = os.getenv('KEY')"),
+        (environment_reads, "from os import environ"),
+        (environment_reads, "from pydantic_settings import BaseSettings"),
+        (broad_handlers, "try:\n    pass\nexcept Exception:\n    pass"),
+        (broad_handlers, "try:\n    pass\nexcept (ValueError, BaseException):\n    pass"),
+        (broad_handlers, "try:\n    pass\nexcept:\n    pass"),
+        (lambda tree: long_functions(tree, 2), "def f():\n    a = 1\n    b = 2\n    return a + b"),
+    ],
+)
+def test_each_check_sees_an_offence(check, line: str):
+    assert list(check(ast.parse(line)))
+
+
+def test_files_hold_one_idea():
+    lengths = {str(p.relative_to(ROOT)): len(p.read_text("utf-8").splitlines()) for p in EVERYTHING}
+    assert {name: lines for name, lines in lengths.items() if lines > MAX_FILE_LINES} == {}
+
+
+def test_functions_fit_on_a_screen():
+    long = [
+        f"{place(path, line)} {name}: {length} lines"
+        for path in SOURCES
+        for line, name, length in long_functions(parsed(path), MAX_FUNCTION_LINES)
+    ]
+    assert long == []
+
+
+def test_no_module_has_a_name_that_says_nothing():
+    named = {path for path in SOURCES if MEANINGLESS & set(module_name(path).split("."))}
+    assert sorted(str(p) for p in named if not module_name(p).startswith(tuple(PUBLIC_TOOLKIT_NAMES))) == []
+
+
+def test_every_module_says_why_it_exists():
+    silent = [
+        str(path.relative_to(ROOT)) for path in SOURCES if _has_code(path) and not ast.get_docstring(parsed(path))
+    ]
+    assert silent == []
+
+
+def _has_code(path: Path) -> bool:
+    return bool(parsed(path).body)

@@ -1,0 +1,79 @@
+"""Imports point one way, and the contracts that say so really refuse."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+import sys
+import tomllib
+from pathlib import Path
+
+import pytest
+
+from tests.architecture.sources import ROOT, project_files
+
+LINTER = Path(sys.executable).with_name("lint-imports")
+CONFIGURATION = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["tool"]["importlinter"]
+
+
+def lint(folder: Path) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [str(LINTER), "--no-cache"], cwd=folder, capture_output=True, text=True, timeout=110, check=False
+    )
+
+
+def test_every_import_contract_is_kept():
+    report = lint(ROOT)
+    assert report.returncode == 0, report.stdout + report.stderr
+
+
+def test_every_top_level_package_has_a_layer():
+    outside = {"tests", "scripts"}
+    folders = {path.relative_to(ROOT).parts[0] for path in project_files() if path.suffix == ".py"}
+    folders.discard("mind2web2")
+    layers = {name.strip() for layer in CONFIGURATION["contracts"][0]["layers"] for name in layer.split("|")}
+    assert folders - outside == layers - {"mind2web2"}
+    assert set(CONFIGURATION["root_packages"]) == layers
+
+
+@pytest.fixture
+def miniature(tmp_path: Path) -> Path:
+    """The same packages, empty, under the same contracts: a place to break them in."""
+    shutil.copy(ROOT / "pyproject.toml", tmp_path)
+    for package in [*CONFIGURATION["root_packages"], "app/api", "judges/llm", "cache/backends", "app/storage"]:
+        (tmp_path / package).mkdir(parents=True)
+        (tmp_path / package / "__init__.py").touch()
+    return tmp_path
+
+
+@pytest.mark.parametrize(
+    ("file", "line"),
+    [
+        ("rubrics/bad.py", "import answers"),
+        ("answers/bad.py", "import cache"),
+        ("cache/bad.py", "import judges"),
+        ("judges/bad.py", "import mind2web2"),
+        ("judges/llm/bad.py", "import app"),
+        ("rubrics/bad.py", "import asyncio"),
+        ("rubrics/bad.py", "from os import path"),
+        ("app/api/bad.py", "import openai"),
+        ("judges/bad.py", "from openai import AsyncOpenAI"),
+        ("cache/backends/bad.py", "from patchright.async_api import Page"),
+        ("app/api/bad.py", "import sqlalchemy"),
+        ("cache/bad.py", "import psycopg"),
+        ("judges/bad.py", "import typer"),
+    ],
+)
+def test_forbidden_import_is_found(miniature: Path, file: str, line: str):
+    (miniature / file).write_text(line + "\n", "utf-8")
+    report = lint(miniature)
+    assert report.returncode == 1, report.stdout + report.stderr
+    assert "1 broken" in report.stdout
+
+
+def test_allowed_imports_pass(miniature: Path):
+    (miniature / "judges/llm/openai.py").write_text("import openai\n", "utf-8")
+    (miniature / "cache/backends/patchright.py").write_text("import patchright\n", "utf-8")
+    (miniature / "app/storage/schema.py").write_text("import sqlalchemy\nimport judges\n", "utf-8")
+    report = lint(miniature)
+    assert report.returncode == 0, report.stdout + report.stderr

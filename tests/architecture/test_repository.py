@@ -1,0 +1,183 @@
+"""The files around the code: nothing of one machine in them, locks complete, the compose file whole."""
+
+from __future__ import annotations
+
+import ast
+import json
+import re
+import tomllib
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from tests.architecture.sources import PACKAGES, ROOT, STANDARD, parsed, python_files, texts
+
+LOCKS = sorted(ROOT.glob("requirements*.lock"))
+REGISTRY_HOSTS = ("pypi." + "org", "pythonhosted." + "org", "registry.npmjs." + "org", "deb.debian." + "org")
+MACHINE_PATHS = re.compile(
+    r"(?<![\w./-])/(?:" + "|".join(["work/main", "work/shared", "root/", r"home/(?!assay\b)\w+/"]) + ")"
+)
+COMPOSE: dict[str, Any] = yaml.safe_load((ROOT / "docker-compose.yml").read_text("utf-8"))
+SERVICES: dict[str, dict[str, Any]] = COMPOSE["services"]
+
+
+@pytest.mark.parametrize("lock", LOCKS, ids=lambda path: path.name)
+def test_lock_names_no_index_and_hashes_everything(lock: Path):
+    text = lock.read_text("utf-8")
+    assert not re.search(r"^\s*--(?:extra-)?index|--find-links|https?://", text, re.MULTILINE)
+    entries = re.split(r"\n(?=\S)", text)
+    pinned = [entry for entry in entries if not entry.startswith(("#", " "))]
+    assert len(pinned) > 5
+    assert [entry.split()[0] for entry in pinned if "==" not in entry or "--hash=sha256:" not in entry] == []
+
+
+def test_locks_agree_on_every_version():
+    """A package may have several versions in one lock, by Python version; another lock then has the same ones."""
+    pins = [_pins(lock.read_text("utf-8")) for lock in LOCKS]
+    for name in {name for pinned in pins for name in pinned}:
+        versions = {tuple(pinned[name]) for pinned in pins if name in pinned}
+        assert len(versions) == 1, (name, versions)
+
+
+def _pins(lock: str) -> dict[str, list[str]]:
+    pins: dict[str, list[str]] = {}
+    for name, version in re.findall(r"^([\w.-]+)(?:\[.*?\])?==([^\\\n]+)", lock, re.MULTILINE):
+        pins.setdefault(name, []).append(version.strip())
+    return pins
+
+
+def test_locks_hold_every_declared_dependency():
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))
+    declared = project["project"]["dependencies"]
+    runtime, dev = (_locked(name) for name in ("requirements.lock", "requirements-dev.lock"))
+    assert _names(declared) <= runtime <= dev
+    assert _names(item for item in project["dependency-groups"]["dev"] if isinstance(item, str)) <= dev
+
+
+def test_every_imported_library_is_declared():
+    """A library that another one happens to bring is gone with that other one's next version."""
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))
+    optional = [item for group in project["project"]["optional-dependencies"].values() for item in group]
+    declared = {name.replace("-", "_") for name in _names([*project["project"]["dependencies"], *optional])}
+    imported = {name for path in python_files(*PACKAGES) for name in _imported(parsed(path))}
+    known = {DISTRIBUTIONS.get(name, name).lower() for name in imported}
+    assert known - declared == set()
+
+
+DISTRIBUTIONS = {
+    "PIL": "pillow",
+    "markdown_it": "markdown_it_py",
+    "psycopg_pool": "psycopg",
+    "pydantic_core": "pydantic",
+    "dotenv": "pydantic_settings",
+    "starlette": "fastapi",
+    "multipart": "python_multipart",
+}
+"""Import names that differ from the name of what is declared."""
+
+
+def _imported(tree: ast.Module) -> set[str]:
+    names: set[str] = set()
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            names |= {alias.name for alias in node.names}
+        elif isinstance(node, ast.ImportFrom) and node.module and node.level == 0:
+            names.add(node.module)
+    roots = {name.partition(".")[0] for name in names}
+    return roots - set(STANDARD) - {*PACKAGES, "mind2web2", "tests"}
+
+
+def _names(requirements) -> set[str]:
+    return {re.split(r"[\[<>=!~; ]", item)[0].lower() for item in requirements}
+
+
+def _locked(lock: str) -> set[str]:
+    return set(re.findall(r"^([\w.-]+)(?:\[.*?\])?==", (ROOT / lock).read_text("utf-8"), re.MULTILINE))
+
+
+def test_no_file_names_a_registry_or_this_machine():
+    found = [
+        f"{name}: {hit}"
+        for name, text in texts()
+        for hit in [*(host for host in REGISTRY_HOSTS if host in text), *MACHINE_PATHS.findall(text)]
+    ]
+    assert found == []
+
+
+def test_no_file_holds_an_unfinished_mark():
+    marks = re.compile(r"\b(?:TO" + r"DO|FIX" + r"ME|X" + r"XX)\b")
+    assert [name for name, text in texts() if not name.endswith(".lock") and marks.search(text)] == []
+
+
+def test_images_are_pinned_by_tag_and_digest():
+    dockerfile = (ROOT / "Dockerfile").read_text("utf-8")
+    images = [service["image"] for service in SERVICES.values() if "build" not in service]
+    images += re.findall(r"^ARG PYTHON=(\S+)", dockerfile, re.MULTILINE)
+    assert len(images) == 3
+    assert [
+        image for image in images if not re.fullmatch(r"[\w./-]+:[\w.-]*\d[\w.-]*@sha256:[0-9a-f]{64}", image)
+    ] == []
+    assert set(re.findall(r"^FROM (\S+)", dockerfile, re.MULTILINE)) == {"${PYTHON}"}
+
+
+def test_compose_refers_only_to_what_exists():
+    for name, service in SERVICES.items():
+        assert set(service.get("depends_on", {})) <= set(SERVICES), name
+        volumes = {volume.partition(":")[0] for volume in service.get("volumes", [])}
+        assert volumes <= set(COMPOSE["volumes"]), name
+        if "build" in service:
+            assert (ROOT / service["build"] / "Dockerfile").exists(), name
+        for option in service.get("security_opt", []):
+            key, _, value = option.partition("=")
+            if key == "seccomp":
+                assert json.loads((ROOT / value).read_text("utf-8"))["syscalls"], name
+        for condition in service.get("depends_on", {}).values():
+            assert condition == {"condition": "service_healthy"}, name
+
+
+def test_every_service_has_a_health_check_and_little_power():
+    for name, service in SERVICES.items():
+        assert service["healthcheck"]["test"], name
+        if "build" in service:
+            assert service["cap_drop"] == ["ALL"], name
+            assert service["read_only"] is True, name
+            assert "no-new-privileges:true" in service["security_opt"], name
+    assert re.search(r"^USER assay$", (ROOT / "Dockerfile").read_text("utf-8"), re.MULTILINE)
+
+
+def test_compose_publishes_on_loopback_only():
+    ports = [port for service in SERVICES.values() for port in service.get("ports", [])]
+    assert ports
+    assert [port for port in ports if not port.startswith("127.0.0.1:")] == []
+
+
+def test_the_image_copies_files_that_exist():
+    copied = re.findall(r"^COPY (?!--from)(.+) \S+$", (ROOT / "Dockerfile").read_text("utf-8"), re.MULTILINE)
+    named = [name for line in copied for name in line.split()]
+    assert named
+    assert [name for name in named if not (ROOT / name).exists()] == []
+
+
+def test_compose_settings_exist():
+    from app.settings import Settings
+
+    known = {"ASSAY_" + name.upper() for name in Settings.model_fields}
+    known |= {str(f.validation_alias) for f in Settings.model_fields.values() if f.validation_alias}
+    used = {name for service in ("api", "worker") for name in SERVICES[service]["environment"]}
+    assert used - known == set()
+
+
+def test_continuous_integration_runs_what_a_newcomer_types():
+    lines = (ROOT / ".ci" / "run").read_text("utf-8").splitlines()
+    commands = [line for line in lines if line and not line.startswith(("#", "set ", "cd "))]
+    assert commands == ["exec make test"]
+
+
+def test_make_help_lists_every_public_target():
+    makefile = (ROOT / "Makefile").read_text("utf-8")
+    documented = set(re.findall(r"^([a-z-]+):.*##", makefile, re.MULTILINE))
+    targets = set(re.findall(r"^([a-z-]+):", makefile, re.MULTILINE))
+    assert {"setup", "demo", "serve", "test", "check", "docs"} <= documented
+    assert {target for target in targets - documented if not target.startswith("setup-")} == set()

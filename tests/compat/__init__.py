@@ -1,0 +1,1 @@
+"""The public toolkit's interface, as judge scripts meet it."""

@@ -1,0 +1,423 @@
+"""The evaluator's calls one by one: what they take, what they refuse, what they report."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+import pytest
+from mind2web2 import AggregationStrategy, CacheFileSys, Evaluator, VerificationNode
+from mind2web2.eval_toolkit import BinaryEvalResult, Extractor, Verifier, create_evaluator
+from pydantic import BaseModel, ValidationError
+
+from tests.compat.scripted import LOGGER, ScriptedClient, nodes, set_up, tree
+
+
+class Names(BaseModel):
+    names: list[str] = []
+
+
+class Strict(BaseModel):
+    name: str
+
+
+def arguments(**more: Any) -> dict[str, Any]:
+    return {
+        "client": ScriptedClient(),
+        "answer": "the answer",
+        "global_cache": None,
+        "global_semaphore": asyncio.Semaphore(1),
+        "logger": LOGGER,
+        **more,
+    }
+
+
+def test_initialize_makes_the_root():
+    e = Evaluator()
+    root = e.initialize(
+        "t1", AggregationStrategy.SEQUENTIAL, "me", "answer_1.md", **arguments(task_description="Do it")
+    )
+    assert root is e.root
+    assert (root.id, root.desc, root.critical, root.strategy) == ("root", "Do it", False, "sequential")
+
+
+def test_a_task_description_is_made_up_where_none_is_given():
+    e = set_up(ScriptedClient())
+    assert e.root is not None
+    assert e.root.desc == e.verifier.task_description == "Evaluation for task"
+
+
+@pytest.mark.parametrize("missing", ["client", "answer", "global_cache", "global_semaphore", "logger"])
+def test_a_missing_keyword_is_a_type_error(missing: str):
+    given = arguments()
+    del given[missing]
+    with pytest.raises(TypeError):
+        Evaluator().initialize("t", **given)
+
+
+def test_an_unknown_keyword_is_a_type_error():
+    with pytest.raises(TypeError):
+        Evaluator().initialize("t", **arguments(answers="x"))
+
+
+def test_an_evaluator_takes_nothing():
+    with pytest.raises(TypeError):
+        Evaluator("t")  # type: ignore[call-arg]
+
+
+def test_empty_names_become_unknown():
+    summary = set_up(ScriptedClient(), agent_name="", answer_name=None).get_summary()
+    assert (summary["agent_name"], summary["answer_name"]) == ("unknown_agent", "unknown_answer")
+
+
+def test_a_second_initialize_gives_a_new_root_and_keeps_ids_and_infos():
+    e = set_up(ScriptedClient())
+    old = e.root
+    e.add_leaf("a", "a")
+    e.add_custom_info({"x": 1})
+    e.initialize("task", **arguments())
+    assert e.root is not old
+    assert e.find_node("a") is None
+    assert e.add_leaf("a", "a").id == "a_1"
+    assert e.get_summary()["eval_breakdown"][0]["info"] == [{"custom": {"x": 1}}]
+
+
+async def test_nothing_can_be_asked_before_initialize():
+    e = Evaluator()
+    with pytest.raises(ValueError, match="initialize"):
+        await e.extract("p", Names)
+    with pytest.raises(ValueError, match="initialize"):
+        await e.verify("c", VerificationNode(id="a", desc="a"))
+    with pytest.raises(ValueError, match="initialize"):
+        e.add_leaf("a", "a")
+    await e.close()
+
+
+def test_a_summary_before_initialize():
+    summary = Evaluator().get_summary()
+    assert summary["final_score"] == 0.0
+    assert summary["judge_model"] == summary["extract_model"] == "unknown"
+    assert summary["eval_breakdown"] == []
+    assert "tree_statistics" not in summary
+    assert Evaluator().score() == 0.0
+
+
+def test_taken_ids_get_the_first_free_suffix():
+    e = set_up(ScriptedClient())
+    assert [e.add_leaf(name, "x").id for name in ("a", "a", "a_1", "a", "root")] == [
+        "a",
+        "a_1",
+        "a_1_1",
+        "a_2",
+        "root_1",
+    ]
+
+
+def test_an_id_stays_taken_when_the_call_raises():
+    e = set_up(ScriptedClient())
+    parent = e.add_parallel("p", "p", critical=True)
+    with pytest.raises(ValueError, match="critical"):
+        e.add_leaf("a", "a", parent)
+    with pytest.raises(ValueError, match="score"):
+        e.add_leaf("b", "b", score=0.5)
+    with pytest.raises(TypeError):
+        e.add_parallel("c", "c", strategy=AggregationStrategy.PARALLEL)
+    assert [e.check_id_available(name) for name in "abcd"] == [False, False, False, True]
+
+
+def test_ids_in_use():
+    e = set_up(ScriptedClient())
+    e.add_leaf("b", "b")
+    e.add_leaf("a", "a")
+    assert e.get_all_node_ids() == ["a", "b", "root"]
+    assert e.get_node_count() == 3
+    found = e.find_node("a")
+    assert found is not None
+    assert found.id == "a"
+    assert e.find_node("nope") is None
+
+
+def test_inner_nodes_take_fields_and_ignore_others():
+    e = set_up(ScriptedClient())
+    made = e.add_sequential("s", "s", critical=True, weight=2.0, colour="red")
+    assert (made.strategy, made.critical, made.weight) == ("sequential", True, 2.0)
+    assert not hasattr(made, "colour")
+    assert e.add_parallel("p", "p", score=1.0, status="passed").status == "passed"
+
+
+@pytest.mark.parametrize("kind", ["add_parallel", "add_sequential"])
+def test_inner_nodes_refuse_a_strategy(kind: str):
+    with pytest.raises(TypeError):
+        getattr(set_up(ScriptedClient()), kind)("p", "p", strategy="parallel")
+
+
+@pytest.mark.parametrize("fields", [{"score": 0.5}, {"score": 2.0}, {"status": "partial"}, {"status": "done"}])
+def test_leaves_refuse_other_scores_and_statuses(fields: dict[str, Any]):
+    with pytest.raises(ValueError, match=r"score|status"):
+        set_up(ScriptedClient()).add_leaf("a", "a", **fields)
+
+
+def test_leaves_refuse_a_status_that_does_not_fit_the_score():
+    with pytest.raises(ValueError, match="passed"):
+        set_up(ScriptedClient()).add_leaf("a", "a", status="passed")
+
+
+def test_a_leaf_may_be_given_children():
+    e = set_up(ScriptedClient())
+    leaf = e.add_leaf("a", "a")
+    assert e.add_leaf("b", "b", parent=leaf) in leaf.children
+
+
+@pytest.mark.parametrize(
+    ("result", "status"),
+    [(True, "passed"), ("x", "passed"), ([1], "passed"), (None, "failed"), ("", "failed"), (0, "failed")],
+)
+def test_custom_nodes_are_decided_by_truth(result: Any, status: str):
+    node = set_up(ScriptedClient()).add_custom_node(result, "k", "k")
+    assert (node.status, node.score, node.critical) == (status, float(status == "passed"), True)
+
+
+def test_custom_nodes_have_another_name_and_no_other_keywords():
+    e = set_up(ScriptedClient())
+    assert not e.add_existence_node(result=True, id="k", desc="k", parent=e.root, critical=False).critical
+    with pytest.raises(TypeError):
+        e.add_custom_node(True, "x", "x", weight=2.0)  # type: ignore[call-arg]
+
+
+async def test_an_extraction_is_returned_and_recorded_as_it_was():
+    e = set_up(ScriptedClient(values={"Names": Names(names=["Ann"])}))
+    found = await e.extract("Who?", Names, "people")
+    found.names.append("Bob")
+    assert e.get_summary()["eval_breakdown"][0]["info"] == [{"people": {"names": ["Ann"]}}]
+
+
+async def test_infos_come_as_extractions_ground_truths_and_custom_infos():
+    e = set_up(ScriptedClient())
+    e.add_custom_info({"n": 1}, "stats", "numbers")
+    e.add_custom_info({"n": 2}, "stats")
+    e.add_ground_truth({"year": 1990})
+    e.add_ground_truth({"year": 1991}, "expected")
+    await e.extract("p", Names)
+    assert e.get_summary()["eval_breakdown"][0]["info"] == [
+        {"extraction": {"names": []}},
+        {"ground_truth": {"year": 1990}},
+        {"expected": {"year": 1991}},
+        {"numbers": {"n": 1}},
+        {"stats": {"n": 2}},
+    ]
+
+
+def test_without_any_info_that_is_said():
+    info = set_up(ScriptedClient()).get_summary()["eval_breakdown"][0]["info"]
+    assert info == [{"no_info": "No information recorded"}]
+
+
+@pytest.mark.parametrize(
+    ("given", "judge", "extract"),
+    [
+        ({}, "o4-mini", "o4-mini"),
+        ({"default_model": "gpt-4.1"}, "gpt-4.1", "gpt-4.1"),
+        ({"verify_model": "v"}, "v", "o4-mini"),
+        ({"extract_model": "x", "default_model": "d"}, "d", "x"),
+        ({"verify_model": None}, None, "o4-mini"),
+    ],
+)
+def test_models_in_the_summary(given: dict[str, Any], judge: str | None, extract: str | None):
+    summary = set_up(ScriptedClient(), **given).get_summary()
+    assert (summary["judge_model"], summary["extract_model"]) == (judge, extract)
+
+
+async def test_extractor_and_verifier_ask_their_own_models():
+    client = ScriptedClient()
+    e = set_up(client, extract_model="x", verify_model="v")
+    assert (e.extractor.MODEL_NAME, e.verifier.MODEL_NAME) == ("x", "v")
+    await e.extract("p", Names)
+    await e.verify("c", None)
+    assert [call["model"] for call in client.calls] == ["x", "v", "v"]
+
+
+def test_the_summary_has_the_public_keys_first_and_in_order():
+    summary = set_up(ScriptedClient(), agent_name="me", answer_name="answer_1.md").get_summary()
+    assert list(summary)[:7] == [
+        "agent_name", "answer_name", "final_score", "judge_model", "extract_model", "eval_breakdown", "tree_statistics",
+    ]  # fmt: skip
+    assert list(nodes(summary)["root"])[:7] == ["id", "desc", "critical", "score", "status", "strategy", "children"]
+    assert summary["tree_statistics"] == {"depth": 0, "total_nodes": 1, "leaf_nodes": 1}
+
+
+def test_evaluators_carry_what_they_were_handed():
+    given = arguments(task_description="task")
+    extractor, verifier = create_evaluator(**given)
+    for each, kind in ((extractor, Extractor), (verifier, Verifier)):
+        assert isinstance(each, kind)
+        assert each.client is given["client"]
+        assert (each.task_description, each.answer, each.MODEL_NAME) == ("task", "the answer", "o4-mini")
+        assert each.cache is given["global_cache"]
+        assert each.semaphore is given["global_semaphore"]
+        assert each.logger is LOGGER
+        assert each.config.default_num_trials == 3
+        assert each.pdf_parser is not None
+        assert each.browser_manager is not None
+
+
+def test_constructors_take_a_model():
+    given = arguments(task_description="task")
+    assert Verifier(**given, model="m").MODEL_NAME == "m"
+    assert Extractor(**given).MODEL_NAME == "o4-mini"
+
+
+async def test_a_list_is_no_source_of_an_extraction():
+    with pytest.raises(ValueError, match="one source"):
+        await set_up(ScriptedClient()).extract("p", Names, source=["https://a.com"])  # type: ignore[arg-type]
+
+
+async def test_use_screenshot_without_a_source_is_a_type_error():
+    with pytest.raises(TypeError):
+        await set_up(ScriptedClient()).extract("p", Names, use_screenshot=False)
+
+
+@pytest.mark.parametrize("value", [RuntimeError("down"), None])
+async def test_a_failed_extraction_is_an_empty_form(value: Exception | None):
+    e = set_up(ScriptedClient(values={"Names": value}))
+    assert await e.extract("p", Names) == Names()
+    assert e.get_summary()["eval_breakdown"][0]["info"] == [{"extraction": {"names": []}}]
+
+
+async def test_a_failed_extraction_into_required_fields_raises():
+    e = set_up(ScriptedClient(values={"Strict": RuntimeError("down")}))
+    with pytest.raises(ValidationError):
+        await e.extract("p", Strict)
+    assert e.get_summary()["status"] == "incomplete"
+
+
+async def test_extractors_called_directly_record_nothing():
+    e = set_up(ScriptedClient(values={"Names": Names(names=["Ann"])}))
+    assert (await e.extractor.simple_extract("p", Names, "None")).names == ["Ann"]
+    assert e.get_summary()["eval_breakdown"][0]["info"] == [{"no_info": "No information recorded"}]
+
+
+async def test_a_claim_of_none_is_a_type_error_and_writes_nothing():
+    e = set_up(ScriptedClient())
+    leaf = e.add_leaf("a", "a")
+    for asked in (e.verify(None, leaf), e.verifier.simple_verify(None, leaf)):  # type: ignore[arg-type]
+        with pytest.raises(TypeError):
+            await asked
+    assert leaf.status == "initialized"
+
+
+async def test_a_batch_returns_results_in_order_and_exceptions_in_place():
+    e = set_up(ScriptedClient({"c": False}))
+    results = await e.batch_verify([("a", None, None, None), (None, None, None, None), ("c", None, None, "None")])  # type: ignore[list-item]
+    assert results[0] is True
+    assert isinstance(results[1], TypeError)
+    assert results[2] is False
+
+
+async def test_unknown_keywords_of_verify_are_ignored():
+    client = ScriptedClient()
+    assert await set_up(client).verify("c", None, temperature=0.7, colour="red")
+    assert all("temperature" not in call for call in client.calls)
+
+
+async def test_without_a_node_nothing_is_written_and_nothing_blocks():
+    e = set_up(ScriptedClient({"c": True}))
+    failed = e.add_custom_node(False, "k", "k")
+    assert await e.verify("c", None, extra_prerequisites=[failed])
+    assert tree(e.get_summary()) == {"root": ("failed", 0.0), "k": ("failed", 0.0)}
+
+
+@pytest.mark.parametrize("trials", [2, 4, -1, "three", 2.5])
+async def test_a_number_of_votes_without_a_majority_fails_without_a_call(trials: Any):
+    client = ScriptedClient()
+    e = set_up(client)
+    leaf = e.add_leaf("a", "a")
+    assert not await e.verify("c", leaf, num_trials=trials)
+    assert (leaf.status, leaf.score, client.calls) == ("failed", 0.0, [])
+
+
+async def test_an_even_number_of_votes_is_fine_without_a_majority():
+    assert await set_up(ScriptedClient()).verify("c", None, num_trials=2, majority_vote=False)
+
+
+@pytest.mark.parametrize("extra", [[None], ["p"], 5])
+async def test_an_extra_prerequisite_that_is_no_node_fails_without_a_call(extra: Any):
+    client = ScriptedClient()
+    e = set_up(client)
+    leaf = e.add_leaf("a", "a")
+    assert not await e.verify("c", leaf, extra_prerequisites=extra)
+    assert (leaf.status, client.calls) == ("failed", [])
+
+
+async def test_cancelling_leaves_the_node_skipped():
+    client = HangingClient()
+    e = set_up(client)
+    leaf = e.add_leaf("a", "a")
+    task = asyncio.create_task(e.verify("c", leaf))
+    await client.asked.wait()
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+    assert (leaf.status, leaf.score) == ("skipped", 0.0)
+
+
+class HangingClient(ScriptedClient):
+    """Never replies."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.asked = asyncio.Event()
+
+    async def async_response(self, **keywords: Any) -> Any:
+        self.asked.set()
+        await asyncio.Event().wait()
+
+
+async def test_a_node_outside_the_tree_has_only_its_extra_prerequisites():
+    e = set_up(ScriptedClient())
+    failed = e.add_custom_node(False, "k", "k")
+    outside = VerificationNode(id="o", desc="o")
+    assert await e.verify("c", outside)
+    assert not await e.verify("c", outside, extra_prerequisites=[failed])
+
+
+async def test_verifiers_called_directly_look_at_no_prerequisites(tmp_path: Any):
+    cache = CacheFileSys(tmp_path)
+    cache.put_web("https://a.com", "text", None)
+    e = set_up(ScriptedClient(), cache)
+    e.add_custom_node(False, "k", "k")
+    leaf = e.add_leaf("a", "a")
+    assert await e.verifier.simple_verify("c", leaf, num_trials=1)
+    assert await e.verifier.verify_by_url("c", "https://a.com", leaf, use_screenshot=False)
+    assert await e.verifier.verify_by_urls("c", ["https://a.com"], leaf, additional_instruction="strictly")
+    assert leaf.status == "passed"
+    with pytest.raises(AssertionError):
+        await e.verifier.verify_by_urls("c", [], leaf)
+
+
+def test_a_binary_result_is_a_reasoning_and_a_result():
+    made = BinaryEvalResult(reasoning="because", result=True)
+    assert (made.reasoning, made.result) == ("because", True)
+
+
+async def test_a_datetime_in_an_extraction_stays_what_it_is():
+    from datetime import date
+
+    class When(BaseModel):
+        day: date = date(2024, 5, 1)
+
+    e = set_up(ScriptedClient())
+    await e.extract("p", When)
+    assert e.get_summary()["eval_breakdown"][0]["info"] == [{"extraction": {"day": date(2024, 5, 1)}}]
+
+
+async def test_closing_stops_the_manager_that_was_handed_over():
+    class Manager:
+        stopped = False
+
+        async def stop(self) -> None:
+            self.stopped = True
+
+    manager = Manager()
+    e = set_up(ScriptedClient(), browser_manager=manager)
+    await e.close()
+    assert manager.stopped

@@ -1,0 +1,182 @@
+"""The public node: its fields, what is checked when it is made, and scoring on the node itself."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from mind2web2 import AggregationStrategy, VerificationNode
+from pydantic import ValidationError
+
+
+def node(id: str, **fields: Any) -> VerificationNode:
+    return VerificationNode(id=id, desc=id, **fields)
+
+
+def test_public_fields_come_first_and_in_their_order():
+    assert list(VerificationNode.model_fields) == [
+        "id", "desc", "critical", "score", "status", "strategy", "children", "weight",
+    ]  # fmt: skip
+    assert list(node("a").model_dump())[:7] == ["id", "desc", "critical", "score", "status", "strategy", "children"]
+
+
+def test_defaults():
+    made = node("a")
+    assert (made.critical, made.score, made.status, made.strategy, made.children, made.weight) == (
+        False, 0.0, "initialized", AggregationStrategy.PARALLEL, [], 1.0,
+    )  # fmt: skip
+
+
+def test_strategy_is_a_string_in_json_and_is_taken_as_one():
+    made = node("a", strategy="sequential")
+    assert made.strategy is AggregationStrategy.SEQUENTIAL
+    assert made.strategy == "sequential"
+    assert '"strategy":"sequential"' in made.model_dump_json()
+
+
+@pytest.mark.parametrize(
+    ("status", "score", "fits"),
+    [
+        ("passed", 1.0, True),
+        ("passed", 0.5, False),
+        ("passed", 0.0, False),
+        ("partial", 0.5, True),
+        ("partial", 0.0, False),
+        ("partial", 1.0, False),
+        ("failed", 0.0, True),
+        ("failed", 0.1, False),
+        ("skipped", 0.0, True),
+        ("skipped", 1.0, False),
+        ("initialized", 0.0, True),
+        ("initialized", 0.3, True),
+        ("initialized", 1.0, True),
+    ],
+)
+def test_status_must_fit_score_when_a_node_is_made(status: str, score: float, fits: bool):
+    if fits:
+        assert node("a", status=status, score=score).score == score
+    else:
+        with pytest.raises(ValidationError):
+            node("a", status=status, score=score)
+
+
+@pytest.mark.parametrize("fields", [{"score": -0.1}, {"score": 1.1}, {"status": "done"}, {"weight": 0.0}, {"id": 7}])
+def test_values_that_are_refused(fields: dict[str, Any]):
+    with pytest.raises(ValueError, match="validation error"):
+        VerificationNode(**{"id": "a", "desc": "a", **fields})
+
+
+def test_assigning_is_not_checked():
+    made = node("a")
+    made.status = "passed"
+    made.critical = True
+    assert (made.status, made.score) == ("passed", 0.0)
+
+
+def test_claim_is_another_name_for_desc_and_no_field():
+    made = node("a")
+    made.claim = "the sky is blue"
+    assert made.desc == made.claim == "the sky is blue"
+    assert "claim" not in made.model_dump()
+
+
+def test_children_given_are_the_same_objects():
+    child = node("c")
+    assert node("p", children=[child]).children[0] is child
+
+
+def test_children_are_not_shared_between_nodes():
+    first, second = node("a"), node("b")
+    first.add_node(node("c"))
+    assert second.children == []
+
+
+@pytest.mark.parametrize("child", [None, "leaf", {"id": "a", "desc": "a"}])
+def test_only_nodes_can_be_added(child: Any):
+    with pytest.raises(AssertionError):
+        node("p").add_node(child)
+
+
+def test_a_node_cannot_be_added_to_itself():
+    made = node("p")
+    with pytest.raises(AssertionError):
+        made.add_node(made)
+
+
+def test_a_critical_parent_refuses_a_child_that_is_not():
+    parent = node("p", critical=True)
+    with pytest.raises(ValueError, match="must be critical too"):
+        parent.add_node(node("a"))
+    parent.add_node(node("b", critical=True))
+    assert [child.id for child in parent.children] == ["b"]
+
+
+def test_becoming_critical_later_is_not_checked():
+    parent, child = node("p"), node("a")
+    parent.add_node(child)
+    parent.critical = True
+    assert parent.compute_score() == 0.0
+
+
+def test_scoring_without_mutate_writes_nothing():
+    parent = node("p", children=[node("a", score=1.0, status="passed"), node("b")])
+    assert parent.compute_score() == 0.5
+    assert (parent.score, parent.status) == (0.0, "initialized")
+
+
+def test_scoring_with_mutate_writes_all_the_way_down():
+    inner = node("i", children=[node("a", score=1.0, status="passed"), node("b")])
+    outer = node("o", children=[inner])
+    assert outer.compute_score(mutate=True) == 0.5
+    assert (outer.status, inner.score, inner.status) == ("partial", 0.5, "partial")
+
+
+def test_aggregated_score_stands_still_until_computed_anew():
+    leaf = node("a")
+    parent = node("p", children=[leaf])
+    assert parent.aggregated_score == 0.0
+    leaf.score, leaf.status = 1.0, "passed"
+    assert parent.aggregated_score == 0.0
+    assert parent.compute_score() == 1.0
+    assert parent.aggregated_score == 0.0
+    parent.compute_score(mutate=True)
+    assert parent.aggregated_score == 1.0
+
+
+def test_a_lone_node_is_a_leaf():
+    made = node("a", score=1.0, status="passed")
+    assert made.compute_score() == made.aggregated_score == 1.0
+
+
+def test_all_children_critical_and_passed_is_a_full_score():
+    parent = node("p", children=[node(name, critical=True, score=1.0, status="passed") for name in "ab"])
+    assert (parent.compute_score(mutate=True), parent.status) == (1.0, "passed")
+
+
+def test_weights_count_in_the_mean():
+    parent = node("p", children=[node("a", score=1.0, status="passed", weight=3.0), node("b")])
+    assert parent.compute_score() == 0.75
+
+
+def test_thirds_that_all_passed_make_exactly_one():
+    parent = node("p", children=[node(f"n{n}", score=1.0, status="passed") for n in range(3)])
+    assert parent.compute_score() == 1.0
+
+
+def test_status_zero_is_failed_only_with_a_failed_direct_child():
+    skipped = node("p", children=[node("q", children=[node("a", status="failed")])])
+    skipped.compute_score(mutate=True)
+    assert (skipped.children[0].status, skipped.status) == ("failed", "failed")
+    deep = node("p", children=[node("q", critical=True, children=[node("a", score=1.0, status="passed"), node("b")])])
+    deep.compute_score(mutate=True)
+    assert (deep.children[0].status, deep.status) == ("partial", "skipped")
+
+
+def test_what_scoring_zeroed_is_still_known_as_decided():
+    steps = [node("a", status="failed"), node("b", score=1.0, status="passed")]
+    parent = node("p", strategy="sequential", children=steps)
+    parent.compute_score(mutate=True)
+    assert (steps[1].score, steps[1].status) == (0.0, "skipped")
+    assert steps[1].decided == (1.0, "passed")
+    steps[1].decide(0.0, "skipped")
+    assert steps[1].decided == (0.0, "skipped")

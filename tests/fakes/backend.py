@@ -1,0 +1,44 @@
+"""A provider that replies what a test scripts, one raw reply or error per request."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping
+from typing import Any
+
+from judges.llm.client import LLMRequest
+from judges.llm.wire import Finish, RawReply
+
+GOOD_TEXT = '{"reasoning": "so", "result": true, "quotes": []}'
+
+
+def raw(text: str = GOOD_TEXT, finish: Finish = Finish.STOP, **counts: Any) -> RawReply:
+    """A reply of ``gpt-4o`` that read 1000 tokens and wrote 100."""
+    return RawReply(text=text, finish=finish, model="gpt-4o", **({"input_tokens": 1000, "output_tokens": 100} | counts))
+
+
+class ScriptedBackend:
+    """Uses its script up in order and repeats the last entry."""
+
+    provider = "scripted"
+    endpoint = "memory"
+
+    def __init__(self, *script: RawReply | Exception, gate: asyncio.Event | None = None) -> None:
+        self._script = list(script) or [raw()]
+        self._gate = gate
+        self.sent: list[tuple[LLMRequest, Mapping[str, Any]]] = []
+        self.started = asyncio.Event()
+        self.closed = False
+
+    async def send(self, request: LLMRequest, params: Mapping[str, Any]) -> RawReply:
+        self.sent.append((request, params))
+        self.started.set()
+        entry = self._script.pop(0) if len(self._script) > 1 else self._script[0]
+        if self._gate is not None:
+            await self._gate.wait()
+        if isinstance(entry, Exception):
+            raise entry
+        return entry
+
+    async def aclose(self) -> None:
+        self.closed = True

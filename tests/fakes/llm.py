@@ -1,0 +1,75 @@
+"""A model that does what a test tells it, without a network."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Mapping
+from typing import Any
+
+from pydantic import BaseModel
+
+from judges.llm.client import LLMReply, LLMRequest
+from judges.verdict_reply import BinaryEvalResult
+from rubrics.verdict import Usage
+
+Answering = Callable[[LLMRequest], "bool | BinaryEvalResult | Exception"]
+
+
+class RuleLLM:
+    """Verdicts by ``rule``, extractions by the name of their class. An exception that a rule returns is raised.
+
+    ``pause`` is awaited before each reply, so that a test can decide what finishes first.
+    """
+
+    def __init__(
+        self,
+        rule: Answering = lambda request: True,
+        *,
+        values: Mapping[str, BaseModel | Exception] | None = None,
+        pause: Callable[[LLMRequest], Awaitable[object]] | None = None,
+        quotes: Callable[[LLMRequest], list[str]] = lambda request: [],
+    ) -> None:
+        self._rule = rule
+        self._values = dict(values or {})
+        self._pause = pause
+        self._quotes = quotes
+        self.requests: list[LLMRequest] = []
+        self.under_way = 0
+        self.most_under_way = 0
+        self.cancelled: list[LLMRequest] = []
+        self.closed = False
+
+    @property
+    def claims(self) -> list[str]:
+        """The claims asked, in order, once for each vote."""
+        return [request.parts["claim"] for request in self.requests if request.purpose == "verify"]
+
+    async def complete(self, request: LLMRequest) -> LLMReply:
+        self.requests.append(request)
+        self.under_way += 1
+        self.most_under_way = max(self.most_under_way, self.under_way)
+        try:
+            await (asyncio.sleep(0) if self._pause is None else self._pause(request))
+        except asyncio.CancelledError:
+            self.cancelled.append(request)
+            raise
+        finally:
+            self.under_way -= 1
+        said = self._said(request)
+        if isinstance(said, Exception):
+            raise said
+        usage = Usage(calls=1, input_tokens=100, output_tokens=10, usd=0.001)
+        return LLMReply(text=said.model_dump_json(), parsed=said, model=request.model, usage=usage)
+
+    async def aclose(self) -> None:
+        self.closed = True
+
+    def _said(self, request: LLMRequest) -> BaseModel | Exception:
+        if request.purpose == "extract":
+            assert request.schema is not None
+            return self._values[request.schema.__name__]
+        said: Any = self._rule(request)
+        if isinstance(said, bool):
+            return BinaryEvalResult(reasoning=f"ruled {said}", result=said, quotes=self._quotes(request))
+        assert isinstance(said, BaseModel | Exception)
+        return said

@@ -1,0 +1,58 @@
+"""Pages without a browser: evidence from plain values, and a shelf that hands it out."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping
+from datetime import UTC, datetime
+
+from cache.capture import Blob, Capture, CaptureOutcome
+from cache.errors import CacheError, NoEvidence
+from cache.evidence import Evidence
+
+CAPTURED_AT = datetime(2025, 8, 1, 12, 0, tzinfo=UTC)
+
+
+def page(
+    url: str = "https://example.com/page",
+    text: str = "A page.",
+    *,
+    screenshots: tuple[bytes, ...] = (),
+    links: tuple[tuple[str, str], ...] = (),
+) -> Evidence:
+    """The evidence of a page that was captured without trouble."""
+    digests = tuple(hashlib.sha256(body).hexdigest() for body in (text.encode(), *screenshots))
+    blob = Blob(sha256=digests[0], size=len(text), media_type="text/plain")
+    capture = Capture(
+        id=f"page-{hashlib.sha256((url + text).encode()).hexdigest()[:8]}",
+        url=url,
+        key=url,
+        outcome=CaptureOutcome.OK,
+        captured_at=CAPTURED_AT,
+        duration_s=0.1,
+        backend="fake",
+        final_url=url,
+        http_status=200,
+        blobs={"text": blob},
+    )
+    return Evidence(capture=capture, text=text, links=links, screenshots=screenshots, digests=digests)
+
+
+def missing(url: str, outcome: CaptureOutcome, *, gone: bool = False) -> NoEvidence:
+    """The error for a page that cannot be shown."""
+    return NoEvidence(url, outcome, "scripted", gone=gone, capture=None)
+
+
+class Shelf:
+    """``evidence_for`` over a mapping; an error in it is raised. Counts what was asked for."""
+
+    def __init__(self, pages: Mapping[str, Evidence | CacheError]) -> None:
+        self._pages = dict(pages)
+        self.asked: list[str] = []
+
+    async def __call__(self, url: str) -> Evidence:
+        self.asked.append(url)
+        found = self._pages.get(url) or missing(url, CaptureOutcome.CONNECT_ERROR)
+        if isinstance(found, CacheError):
+            raise found
+        return found

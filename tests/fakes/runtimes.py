@@ -1,0 +1,78 @@
+"""A runtime without browser, model or network, for tests of the service around it."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Callable, Mapping
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from datetime import UTC, datetime
+from pathlib import Path
+
+from app.limits import Limits
+from app.redaction import Redactor
+from app.runtime import ModelClients, Runtime
+from app.settings import Settings
+from app.storage.captures import PostgresIndex
+from app.storage.database import Database
+from cache.blobs import BlobStore
+from cache.capture import CaptureOutcome, Observation, PageKind
+from cache.pages import PageCache
+from judges.blocks import Separator
+from judges.loader import load_judges
+from judges.page_view import PagePreparer
+
+
+class PagesByUrl:
+    """A capturer that knows some pages by heart; every other one is gone."""
+
+    def __init__(self, pages: Mapping[str, str]) -> None:
+        self._pages = pages
+
+    async def capture(self, url: str) -> Observation:
+        text = self._pages.get(url)
+        return Observation(
+            url=url,
+            outcome=CaptureOutcome.HTTP_ERROR if text is None else CaptureOutcome.OK,
+            captured_at=datetime.now(UTC),
+            duration_s=0.0,
+            backend="by heart",
+            final_url=url,
+            http_status=404 if text is None else 200,
+            kind=PageKind.WEB,
+            title="A page",
+            text=text or "",
+            screenshots=() if text is None else (b"\xff\xd8 not really a picture",),
+            gone=text is None,
+        )
+
+    async def aclose(self) -> None:
+        pass
+
+
+def scripted_runtime(
+    judges: Path, pages: Mapping[str, str] | None = None
+) -> Callable[[Settings, Database], AbstractAsyncContextManager[Runtime]]:
+    """An ``OpenRuntime`` with the judge files of one folder and pages by heart."""
+
+    @asynccontextmanager
+    async def opened(settings: Settings, database: Database) -> AsyncIterator[Runtime]:
+        limits = Limits.from_settings(settings)
+        blobs, index = BlobStore.open("memory://"), PostgresIndex(database)
+        cache = PageCache(PagesByUrl({} if pages is None else pages), blobs, index)
+        separator = Separator(b"a secret of the tests")
+        models = ModelClients(settings, limits, None)
+        yield Runtime(
+            settings=settings,
+            limits=limits,
+            catalogue=load_judges([judges]),
+            pages=cache,
+            blobs=blobs,
+            index=index,
+            models=models,
+            separator=separator,
+            prepared=PagePreparer(separator),
+            redactor=Redactor(settings.secrets),
+        )
+        await models.aclose()
+        await cache.aclose()
+
+    return opened

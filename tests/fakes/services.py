@@ -1,0 +1,98 @@
+"""The parts of the service put together for tests, with everything outside the database scripted."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from typing import Any
+
+from answers.submission import Answer, Submission
+from app.clock import SortableIds, SystemClock
+from app.jobs.control import JobControl
+from app.jobs.execution import Evaluate, JobExecution
+from app.jobs.intake import Intake
+from app.jobs.queue import JobQueue, WorkerPace
+from app.jobs.takeover import Takeover
+from app.jobs.worker import Worker
+from app.metrics import Metrics
+from app.redaction import Redactor
+from app.storage import jobs as rows
+from app.storage.database import Database
+from app.storage.records import Job
+
+STALLED_S = 1.0
+CANARY = "canary-secret-9f2c"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rig:
+    """One process's parts. Make several on one database to play several processes."""
+
+    database: Database
+    queue: JobQueue
+    intake: Intake
+    control: JobControl
+    takeover: Takeover
+
+    @classmethod
+    @asynccontextmanager
+    async def opened(cls, database: Database, *, attempts: int = 3) -> AsyncIterator[Rig]:
+        clock = SystemClock()
+        async with JobQueue(database).opened() as queue:
+            yield cls(
+                database=database,
+                queue=queue,
+                intake=Intake(database, queue, clock=clock, ids=SortableIds(clock), attempts_allowed=attempts),
+                control=JobControl(database, queue, clock=clock, attempts_allowed=attempts),
+                takeover=Takeover(database, queue, clock=clock, stalled_s=STALLED_S),
+            )
+
+    def execution(self, evaluate: Evaluate, *, deadline_s: float = 30.0) -> JobExecution:
+        clock = SystemClock()
+        return JobExecution(
+            self.database,
+            self.takeover,
+            evaluate,
+            clock=clock,
+            ids=SortableIds(clock),
+            redactor=Redactor([CANARY]),
+            metrics=Metrics(),
+            deadline_s=deadline_s,
+        )
+
+    def worker(self, evaluate: Evaluate, *, drain_s: float = 0.0, concurrency: int = 4) -> Worker:
+        pace = WorkerPace(concurrency=concurrency, heartbeat_s=0.2, stalled_s=STALLED_S, drain_s=drain_s, poll_s=0.2)
+        return Worker(self.database, self.queue, self.execution(evaluate), self.takeover, pace)
+
+    @asynccontextmanager
+    async def working(self, evaluate: Evaluate, **options: Any) -> AsyncIterator[Worker]:
+        """A worker for as long as the block lasts, then stopped in good order."""
+        worker = self.worker(evaluate, **options)
+        running = asyncio.create_task(worker.run())
+        try:
+            yield worker
+        finally:
+            running.cancel()
+            await asyncio.wait({running})
+
+    async def submit(self, *texts: str, agent: str = "demo", task_id: str = "task") -> list[str]:
+        """Hand in answers; returns the ids of their jobs."""
+        answers = tuple(Answer(name=f"answer_{nth}.md", text=text) for nth, text in enumerate(texts, start=1))
+        submission = Submission(agent=agent, task_id=task_id, answers=answers)
+        accepted = await self.intake.accept([submission], owner="local", respond=lambda all_: all_[0].as_json())
+        return [job["id"] for job in accepted["jobs"]]
+
+    async def job(self, job_id: str) -> Job:
+        async with self.database.begin() as connection:
+            found = await rows.get_job(connection, job_id)
+        assert found is not None
+        return found
+
+    async def ended(self, job_id: str, *, within_s: float = 10.0) -> Job:
+        """The job once it has ended."""
+        async with asyncio.timeout(within_s):
+            while not (job := await self.job(job_id)).ended:  # noqa: ASYNC110 - the state is in the database
+                await asyncio.sleep(0.02)
+        return job

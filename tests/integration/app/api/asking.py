@@ -1,0 +1,45 @@
+"""What every API test does: hand in an answer, wait for its job, read a problem."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+import httpx
+
+ENDED = {"succeeded", "failed", "cancelled"}
+
+
+def body(**fields: Any) -> dict[str, Any]:
+    """A submission that is fine, but for ``fields``."""
+    answers = [{"name": "answer_1", "text": "It is Paris."}]
+    return {"agent": "demo", "task_id": "capital", "answers": answers} | fields
+
+
+def problem(response: httpx.Response, status: int, code: str | None = None) -> dict[str, Any]:
+    """The problem that a response must be."""
+    assert response.status_code == status, response.text
+    assert response.headers["content-type"] == "application/problem+json"
+    read: dict[str, Any] = response.json()
+    assert read["status"] == status
+    assert {"type", "title", "detail", "code"} <= read.keys()
+    if code is not None:
+        assert read["code"] == code
+    return read
+
+
+async def submit(api: httpx.AsyncClient, **fields: Any) -> list[str]:
+    """The ids of the jobs of a new submission."""
+    response = await api.post("/v1/submissions", json=body(**fields))
+    assert response.status_code == 202, response.text
+    return [job["id"] for job in response.json()["jobs"]]
+
+
+async def ended(api: httpx.AsyncClient, job_id: str) -> dict[str, Any]:
+    """The job once it has ended."""
+    async with asyncio.timeout(10.0):
+        while True:
+            job: dict[str, Any] = (await api.get(f"/v1/jobs/{job_id}")).json()
+            if job["status"] in ENDED:
+                return job
+            await asyncio.sleep(0.02)

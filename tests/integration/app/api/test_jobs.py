@@ -1,0 +1,136 @@
+from __future__ import annotations
+
+import asyncio
+
+import httpx
+import pytest
+
+from app.client.wire import EventReader
+from judges.errors import JudgeBug
+from tests.fakes.evaluating import ScriptedEvaluation
+from tests.integration.app.api.asking import ENDED, ended, problem, submit
+from tests.integration.app.api.conftest import Open
+
+pytestmark = pytest.mark.postgres
+
+
+def events_of(text: str) -> list[tuple[str, dict, str | None]]:
+    reader = EventReader()
+    found = [reader.feed(line) for line in text.splitlines()]
+    return [(event.name, event.data, event.id) for event in found if event is not None]
+
+
+async def test_a_job_goes_from_queued_to_succeeded_with_its_result(working_api: httpx.AsyncClient):
+    [job_id] = await submit(working_api)
+    job = await ended(working_api, job_id)
+    assert job["status"] == "succeeded"
+    assert job["attempts"] == 1
+    assert job["error"] is None
+    assert job["progress"] == {"pages_done": 2, "pages_total": 2, "leaves_done": 1, "leaves_total": 1}
+    assert job["created_at"] <= job["started_at"] <= job["finished_at"]
+    result = (await working_api.get(f"/v1/results/{job['result_id']}")).json()
+    assert result["id"] == job["result_id"]
+
+
+async def test_a_judge_bug_is_shown_with_its_traceback(open_api: Open):
+    bug = JudgeBug("it raised", traceback="Traceback ... line 3")
+    async with open_api(evaluate=ScriptedEvaluation(error=lambda nth: bug)) as api:
+        [job_id] = await submit(api)
+        job = await ended(api, job_id)
+    assert job["status"] == "failed"
+    assert job["error"] == {"code": "JUDGE_BUG", "detail": "it raised", "traceback": "Traceback ... line 3"}
+    assert job["result_id"] is None
+
+
+async def test_jobs_are_listed_newest_first_page_by_page(api: httpx.AsyncClient):
+    made = [(await submit(api, agent=f"agent{n}"))[0] for n in range(5)]
+    seen, cursor = [], None
+    while True:
+        query = {"limit": 2} | ({} if cursor is None else {"cursor": cursor})
+        part = (await api.get("/v1/jobs", params=query)).json()
+        assert len(part["items"]) <= 2
+        seen += [job["id"] for job in part["items"]]
+        cursor = part["next_cursor"]
+        if cursor is None:
+            break
+    assert seen == made[::-1]
+
+
+async def test_jobs_are_filtered(api: httpx.AsyncClient):
+    await submit(api, agent="one")
+    [second] = await submit(api, agent="two", task_id="broken")
+    await api.post(f"/v1/jobs/{second}/cancel")
+
+    async def ids(**query: str) -> list[str]:
+        return [job["id"] for job in (await api.get("/v1/jobs", params=query)).json()["items"]]
+
+    for query in (
+        {"agent": "two"},
+        {"task_id": "broken"},
+        {"status": "cancelled"},
+        {"agent": "two", "status": "cancelled"},
+    ):
+        assert await ids(**query) == [second]
+    assert await ids(agent="two", status="queued") == []
+
+
+@pytest.mark.parametrize(
+    ("query", "path"),
+    [
+        ({"status": "sleeping"}, "status"),
+        ({"limit": "0"}, "limit"),
+        ({"limit": "1000"}, "limit"),
+        ({"limit": "many"}, "limit"),
+        ({"cursor": "../x"}, "cursor"),
+        ({"agent": "\0"}, "agent"),
+    ],
+)
+async def test_an_odd_query_is_bad_input(api: httpx.AsyncClient, query: dict[str, str], path: str):
+    read = problem(await api.get("/v1/jobs", params=query), 422)
+    assert [error["path"] for error in read["errors"]] == [path]
+
+
+async def test_a_running_job_can_be_cancelled_and_done_again(open_api: Open):
+    evaluation = ScriptedEvaluation(gate=(gate := asyncio.Event()))
+    async with open_api(evaluate=evaluation) as api:
+        [job_id] = await submit(api)
+        await evaluation.running.wait()
+        problem(await api.post(f"/v1/jobs/{job_id}/retry"), 409, "CONFLICT")
+        cancelled = await api.post(f"/v1/jobs/{job_id}/cancel")
+        assert (cancelled.status_code, cancelled.json()["status"]) == (200, "cancelled")
+        gate.set()
+        again = await api.post(f"/v1/jobs/{job_id}/retry")
+        assert (again.status_code, again.json()["status"]) == (202, "queued")
+        assert (await ended(api, job_id))["status"] == "succeeded"
+        problem(await api.post(f"/v1/jobs/{job_id}/cancel"), 409, "CONFLICT")
+
+
+async def test_events_lead_to_the_terminal_one(working_api: httpx.AsyncClient):
+    [job_id] = await submit(working_api)
+    response = await working_api.get(f"/v1/jobs/{job_id}/events")
+    assert response.headers["content-type"].startswith("text/event-stream")
+    events = events_of(response.text)
+    assert events[-1][0] == "status"
+    assert events[-1][1]["status"] == "succeeded"
+    assert not ENDED & {data["status"] for _, data, _ in events[:-1]}
+    ids = [int(id_) for _, _, id_ in events if id_ is not None]
+    assert ids == sorted(set(ids))
+
+
+async def test_events_go_on_after_the_last_one_seen(working_api: httpx.AsyncClient):
+    [job_id] = await submit(working_api)
+    first = events_of((await working_api.get(f"/v1/jobs/{job_id}/events")).text)
+    url = f"/v1/jobs/{job_id}/events"
+    resumed = await working_api.get(url, headers={"Last-Event-ID": first[0][2] or ""})
+    assert events_of(resumed.text)[-1] == first[-1]
+    nothing_left = await working_api.get(url, headers={"Last-Event-ID": first[-1][2] or ""})
+    assert (nothing_left.status_code, nothing_left.content) == (204, b"")
+
+
+@pytest.mark.parametrize("odd", ["x", "-1", "1" * 400, "²", ""])
+async def test_an_odd_last_event_id_starts_from_the_present(working_api: httpx.AsyncClient, odd: str):
+    [job_id] = await submit(working_api)
+    await ended(working_api, job_id)
+    headers = {b"Last-Event-ID": odd.encode("latin-1")}
+    response = await working_api.get(f"/v1/jobs/{job_id}/events", headers=headers)
+    assert [data["status"] for _, data, _ in events_of(response.text)] == ["succeeded"]

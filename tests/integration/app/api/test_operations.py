@@ -1,0 +1,156 @@
+from __future__ import annotations
+
+import httpx
+import psycopg
+import pytest
+from openapi_spec_validator import validate
+
+from tests.fakes.evaluating import ScriptedEvaluation
+from tests.integration.app.api.asking import ended, problem, submit
+from tests.integration.app.api.conftest import Open
+
+pytestmark = pytest.mark.postgres
+
+
+async def test_the_service_is_alive_and_ready(open_api: Open):
+    async with open_api(evaluate=ScriptedEvaluation()) as api:
+        assert (await api.get("/healthz")).json() == {"status": "alive"}
+        await ended(api, (await submit(api))[0])
+        ready = await api.get("/readyz")
+    assert (ready.status_code, ready.json()["ready"]) == (200, True)
+    assert {check["name"] for check in ready.json()["checks"]} == {"database", "judges", "worker"}
+
+
+async def test_readiness_says_what_is_missing(open_api: Open, judges):
+    (judges / "capital.py").unlink()
+    async with open_api(workers=0) as api:
+        response = await api.get("/readyz")
+    assert response.status_code == 503
+    checks = {check["name"]: check for check in response.json()["checks"]}
+    assert (checks["judges"]["ok"], checks["database"]["ok"]) == (False, True)
+    assert checks["judges"]["detail"] == "0 tasks, 1 broken judge files"
+
+
+async def test_a_lost_database_is_a_503_and_mends(open_api: Open, postgres_url: str, database_url: str):
+    name = database_url.split("/")[3].split("?")[0]
+    async with open_api(workers=0) as api:
+        with psycopg.connect(postgres_url, autocommit=True) as outside:
+            outside.execute(f"ALTER DATABASE {name} ALLOW_CONNECTIONS false")
+            outside.execute("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = %s", [name])
+            response = await api.get("/v1/jobs")
+            problem(response, 503, "UNAVAILABLE")
+            assert response.headers["retry-after"] == "2"
+            assert (await api.get("/readyz")).status_code == 503
+            assert (await api.get("/healthz")).status_code == 200
+            outside.execute(f"ALTER DATABASE {name} ALLOW_CONNECTIONS true")
+        assert (await api.get("/v1/jobs")).status_code == 200
+
+
+async def test_the_figures_count_requests_jobs_and_results(working_api: httpx.AsyncClient):
+    await ended(working_api, (await submit(working_api))[0])
+    await working_api.get("/v1/jobs/job_unknown")
+    figures = (await working_api.get("/metrics")).text
+    assert 'assay_jobs{status="succeeded"} 1.0' in figures
+    assert 'assay_jobs{status="queued"} 0.0' in figures
+    assert 'assay_job_attempts_total{outcome="succeeded"} 1.0' in figures
+    assert 'assay_http_requests_total{method="POST",route="/v1/submissions",status="202"} 1.0' in figures
+    assert 'assay_http_requests_total{method="GET",route="/v1/jobs/{job_id}",status="404"} 1.0' in figures
+    assert "job_unknown" not in figures
+
+
+async def test_tasks_are_listed_with_their_judges_and_what_is_wrong_with_them(api: httpx.AsyncClient):
+    [broken, capital] = (await api.get("/v1/tasks")).json()["items"]
+    assert (capital["task_id"], capital["status"], capital["version"], capital["kind"]) == (
+        "capital",
+        "ready",
+        "3",
+        "native",
+    )
+    assert len(capital["sha256"]) == 64
+    assert (broken["task_id"], broken["status"]) == ("broken", "broken")
+    assert "nothing_of_that_name" in broken["error"]
+    assert (await api.get("/v1/tasks/capital")).json() == capital
+    problem(await api.get("/v1/tasks/unknown"), 404)
+
+
+async def test_pages_are_shown_as_what_they_are(open_api: Open):
+    cited = "See https://example.org/france and https://example.org/gone."
+    async with open_api(pages={"https://example.org/france": "Paris \0 is it."}) as api:
+        await ended(api, (await submit(api, answers=[{"name": "a", "text": cited}]))[0])
+        pages = {page["url"]: page for page in (await api.get("/v1/pages")).json()["items"]}
+        fine, gone = pages["https://example.org/france"], pages["https://example.org/gone"]
+        assert (fine["outcome"], fine["problem"], fine["http_status"]) == ("ok", False, 200)
+        assert (gone["outcome"], gone["problem"], gone["gone"]) == ("http_error", True, True)
+
+        async def ids(**query: str) -> list[str]:
+            return [page["id"] for page in (await api.get("/v1/pages", params=query)).json()["items"]]
+
+        assert await ids(problem="true") == await ids(problem="http_error") == [gone["id"]]
+        assert await ids(problem="false") == [fine["id"]]
+        assert sorted(await ids(agent="demo", task_id="capital")) == sorted([fine["id"], gone["id"]])
+        assert await ids(agent="other") == []
+        assert (await api.get(f"/v1/pages/{fine['id']}")).json() == fine
+        shown = await api.get(f"/v1/pages/{fine['id']}/text")
+        assert shown.headers["content-type"] == "text/plain; charset=utf-8"
+        picture = await api.get(f"/v1/pages/{fine['id']}/screenshot")
+        assert (picture.headers["content-type"], picture.content[:2]) == ("image/jpeg", b"\xff\xd8")
+        problem(await api.get(f"/v1/pages/{fine['id']}/screenshot?n=1"), 404)
+        problem(await api.get(f"/v1/pages/{fine['id']}/pdf"), 404)
+        problem(await api.get(f"/v1/pages/{gone['id']}/text"), 404)
+        problem(await api.get("/v1/pages?problem=sometimes"), 422)
+
+
+async def test_a_page_can_be_observed_again(open_api: Open):
+    pages: dict[str, str] = {}
+    cited = [{"name": "a", "text": "See https://example.org/france."}]
+    async with open_api(pages=pages) as api:
+        await ended(api, (await submit(api, answers=cited))[0])
+        [gone] = (await api.get("/v1/pages")).json()["items"]
+        pages["https://example.org/france"] = "Paris."
+        again = await api.post(f"/v1/pages/{gone['id']}/recapture")
+        assert (again.status_code, again.json()["outcome"]) == (201, "ok")
+        assert again.json()["id"] != gone["id"]
+        assert (await api.get(f"/v1/pages/{gone['id']}")).json() == gone
+        assert (await api.get(f"/v1/pages/{again.json()['id']}/text")).text == "Paris."
+
+
+THINGS = [
+    "submissions/{}",
+    "jobs/{}",
+    "jobs/{}/events",
+    "results/{}",
+    "tasks/{}",
+    "pages/{}",
+    "pages/{}/text",
+    "agents/{}/summary",
+]
+
+
+@pytest.mark.parametrize("path", THINGS)
+@pytest.mark.parametrize("odd", ["job_unknown", "%00", "..%2f..", "x" * 300, "%ed%a0%80", "'; DROP TABLE jobs; --"])
+async def test_what_is_unknown_is_not_found_however_it_is_written(api: httpx.AsyncClient, path: str, odd: str):
+    problem(await api.get("/v1/" + path.format(odd)), 404)
+
+
+async def test_an_unknown_page_cannot_be_observed_again(api: httpx.AsyncClient):
+    problem(await api.post("/v1/pages/page_unknown/recapture"), 404)
+
+
+@pytest.mark.parametrize("action", ["cancel", "retry"])
+async def test_an_unknown_job_can_be_neither_stopped_nor_done_again(api: httpx.AsyncClient, action: str):
+    problem(await api.post(f"/v1/jobs/job_unknown/{action}"), 404)
+
+
+async def test_a_wrong_method_is_told_the_right_ones(api: httpx.AsyncClient):
+    response = await api.delete("/v1/jobs")
+    problem(response, 405, "METHOD_NOT_ALLOWED")
+    assert response.headers["allow"] == "GET"
+
+
+async def test_the_description_of_the_api_is_sound_and_names_every_error_shape(api: httpx.AsyncClient):
+    description = (await api.get("/openapi.json")).json()
+    validate(description)
+    operations = [operation for path in description["paths"].values() for operation in path.values()]
+    assert len(operations) >= 20
+    for operation in operations:
+        assert "application/problem+json" in operation["responses"]["4XX"]["content"]

@@ -1,0 +1,135 @@
+from __future__ import annotations
+
+import json
+
+import httpx
+import jsonschema
+import pytest
+
+from judges.errors import JudgeBug
+from tests.fakes.evaluating import ScriptedEvaluation
+from tests.integration.app.api.asking import ended, problem, submit
+from tests.integration.app.api.conftest import Open
+
+pytestmark = pytest.mark.postgres
+
+PAGE = "France is a country. Its capital is Paris. Paris is the capital of France."
+
+
+def by_text(answer) -> float:
+    return 1.0 if "Paris" in answer.text else 0.0
+
+
+async def results(api: httpx.AsyncClient, **fields) -> list[dict]:
+    jobs = [await ended(api, job_id) for job_id in await submit(api, **fields)]
+    return [(await api.get(f"/v1/results/{job['result_id']}")).json() for job in jobs]
+
+
+async def test_the_real_pipeline_gives_a_result_that_fits_the_published_schema(open_api: Open):
+    """A native judge, the lexical model, pages by heart: everything but browser and network."""
+    async with open_api(pages={"https://example.org/france": PAGE}) as api:
+        text = "It is Paris ([source](https://example.org/france))."
+        [result] = await results(api, answers=[{"name": "answer_1", "text": text}])
+        schema = (await api.get("/v1/schema/result.json")).json()
+        [page] = result["pages"]
+        assert (await api.get(f"/v1/pages/{page['page_id']}/text")).text == PAGE
+    jsonschema.Draft202012Validator(schema, format_checker=jsonschema.FormatChecker()).validate(result)
+    assert (result["status"], result["score"]["value"], result["final_score"]) == ("complete", 1.0, 1.0)
+    assert (result["agent_name"], result["answer_name"], result["task_id"]) == ("demo", "answer_1.md", "capital")
+    assert (result["model"], result["judge"]["version"]) == ("lexical", "3")
+    assert "lexical baseline" in result["notice"]
+    leaves = {leaf["id"]: leaf for leaf in result["eval_breakdown"][0]["verification_tree"]["children"]}
+    assert leaves["paris"]["outcome"] == leaves["source"]["outcome"] == "passed"
+    quote = leaves["source"]["quotes"][0]
+    assert PAGE[quote["start"] : quote["end"]] == quote["text"]
+    assert quote["page_id"] == page["page_id"]
+    assert {"capture_s", "judge_s", "total_s"} <= result["timing"].keys()
+
+
+async def test_a_cited_page_that_is_gone_fails_its_claim(open_api: Open):
+    async with open_api(pages={}) as api:
+        [result] = await results(api)
+    [paris, source] = result["eval_breakdown"][0]["verification_tree"]["children"]
+    assert paris["outcome"] == "passed"
+    assert (source["outcome"], source["reason"]) == ("failed", "source_gone")
+    assert result["final_score"] == 0.5
+
+
+async def test_a_broken_judge_file_fails_its_jobs_only(open_api: Open):
+    async with open_api() as api:
+        [broken] = await submit(api, task_id="broken")
+        [fine] = await submit(api)
+        job = await ended(api, broken)
+        assert (await ended(api, fine))["status"] == "succeeded"
+    assert job["error"]["code"] == "JUDGE_BUG"
+    assert "nothing_of_that_name" in job["error"]["traceback"]
+
+
+async def test_a_job_may_name_a_model_without_a_key(open_api: Open):
+    async with open_api() as api:
+        [job_id] = await submit(api, model="azure/some-model")
+        job = await ended(api, job_id)
+    assert job["error"]["code"] == "MODEL_NOT_CONFIGURED"
+    assert "AZURE_OPENAI_API_KEY" in job["error"]["detail"]
+
+
+async def test_a_result_is_served_unchanged_and_with_a_tag(working_api: httpx.AsyncClient):
+    [job_id] = await submit(working_api)
+    url = f"/v1/results/{(await ended(working_api, job_id))['result_id']}"
+    first = await working_api.get(url)
+    assert first.headers["content-type"] == "application/json"
+    same = await working_api.get(url, headers={"If-None-Match": first.headers["etag"]})
+    assert (same.status_code, same.content, same.headers["etag"]) == (304, b"", first.headers["etag"])
+    other = await working_api.get(url, headers={"If-None-Match": '"other"'})
+    assert other.content == first.content
+
+
+async def test_results_are_listed_newest_first_page_by_page(working_api: httpx.AsyncClient):
+    answers = [{"name": f"answer_{n}", "text": "x"} for n in range(1, 4)]
+    jobs = [await ended(working_api, job_id) for job_id in await submit(working_api, answers=answers)]
+    await ended(working_api, (await submit(working_api, agent="other"))[0])
+    first = (await working_api.get("/v1/results", params={"agent": "demo", "limit": 2})).json()
+    rest = (await working_api.get("/v1/results", params={"agent": "demo", "cursor": first["next_cursor"]})).json()
+    found = [result["id"] for result in [*first["items"], *rest["items"]]]
+    assert found == sorted((job["result_id"] for job in jobs), reverse=True)
+    assert rest["next_cursor"] is None
+    assert (await working_api.get("/v1/results", params={"task_id": "broken"})).json()["items"] == []
+
+
+async def test_the_summary_covers_every_answer_once_and_counts_what_has_no_result(open_api: Open):
+    answers = [{"name": "answer_1", "text": "It is Paris"}, {"name": "answer_2", "text": "It is not"}]
+    evaluation = ScriptedEvaluation(score=by_text, error=lambda nth: JudgeBug("broken") if nth == 3 else None)
+    async with open_api(evaluate=evaluation, max_answers=1) as api:
+        await results(api, answers=[{"name": "answer_1", "text": "An earlier try"}])
+        await results(api, answers=answers)
+        await ended(api, (await submit(api, task_id="broken"))[0])
+        summary = (await api.get("/v1/agents/demo/summary")).json()
+        board = (await api.get("/v1/leaderboard")).json()
+    assert summary["agent_name"] == "demo"
+    assert (summary["avg_score"], summary["num_answers"]) == (0.5, 3)
+    assert summary["not_judged"]["without_result"] == 1
+    assert summary["without_result"] == [{"task_id": "broken", "answer_name": "answer_1.md", "error_code": "JUDGE_BUG"}]
+    assert summary["tasks"]["capital"]["answers"][0]["word_count"] == 3
+    [row] = board["items"]
+    assert (row["agent_name"], row["avg_score"]) == ("demo", 0.5)
+    assert "tasks" not in row
+
+
+async def test_the_best_agent_leads_the_board(open_api: Open):
+    async with open_api(evaluate=ScriptedEvaluation(score=by_text)) as api:
+        for agent, text in (("wrong", "Lyon"), ("right", "Paris")):
+            await results(api, agent=agent, answers=[{"name": "answer_1", "text": text}])
+        board = (await api.get("/v1/leaderboard")).json()
+    assert [row["agent_name"] for row in board["items"]] == ["right", "wrong"]
+
+
+async def test_an_agent_without_answers_is_unknown(api: httpx.AsyncClient):
+    problem(await api.get("/v1/agents/nobody/summary"), 404, "NOT_FOUND")
+    assert (await api.get("/v1/leaderboard")).json() == {"items": [], "next_cursor": None}
+
+
+async def test_every_stored_result_fits_the_schema_in_the_list_too(working_api: httpx.AsyncClient):
+    await ended(working_api, (await submit(working_api))[0])
+    schema = (await working_api.get("/v1/schema/result.json")).json()
+    for result in json.loads((await working_api.get("/v1/results")).text)["items"]:
+        jsonschema.Draft202012Validator(schema).validate(result)

@@ -1,0 +1,215 @@
+from __future__ import annotations
+
+import asyncio
+import io
+import json
+import tarfile
+import zipfile
+from typing import Any
+
+import httpx
+import pytest
+
+from tests.integration.app.api.asking import body, problem
+from tests.integration.app.api.conftest import Open
+
+pytestmark = pytest.mark.postgres
+
+MIB = 1024 * 1024
+
+
+async def nothing_stored(api: httpx.AsyncClient) -> bool:
+    return bool((await api.get("/v1/jobs")).json() == {"items": [], "next_cursor": None})
+
+
+async def test_a_submission_is_accepted_with_a_job_per_answer(api: httpx.AsyncClient):
+    answers = [{"name": "answer_1", "text": "one"}, {"name": "answer_2.md", "text": "two"}]
+    response = await api.post("/v1/submissions", json=body(answers=answers, run="r", metadata={"a": 1}))
+    assert response.status_code == 202
+    accepted = response.json()
+    assert response.headers["location"] == f"/v1/submissions/{accepted['id']}"
+    assert [(job["answer"], job["status"]) for job in accepted["jobs"]] == [
+        ("answer_1.md", "queued"),
+        ("answer_2.md", "queued"),
+    ]
+    found = (await api.get(response.headers["location"])).json()
+    assert found["jobs"] == accepted["jobs"]
+    assert (found["agent"], found["run"], found["metadata"]) == ("demo", "r", {"a": 1})
+    job = (await api.get(accepted["jobs"][0]["url"])).json()
+    assert job["status"] == "queued"
+    assert job["progress"] == {"pages_done": 0, "pages_total": 0, "leaves_done": 0, "leaves_total": 0}
+
+
+@pytest.mark.parametrize(
+    ("fields", "path"),
+    [
+        ({"task_id": "unknown"}, "task_id"),
+        ({"agent": "../etc"}, "agent"),
+        ({"agent": "a" * 101}, "agent"),
+        ({"agent": 7}, "agent"),
+        ({"task_id": None}, "task_id"),
+        ({"answers": []}, "answers"),
+        ({"answers": "text"}, "answers"),
+        ({"answers": [{"name": "answer_1", "text": ""}]}, "answers.0.text"),
+        ({"answers": [{"name": "a/b", "text": "x"}]}, "answers.0.name"),
+        ({"answers": [{"name": "answer_1"}]}, "answers.0.text"),
+        ({"answers": [{"name": "a", "text": "x"}, {"name": "a.md", "text": "y"}]}, "answers.1.name"),
+        ({"answers": [{"name": "a", "text": "nul \0"}]}, "answers.0.text"),
+        ({"answers": [{"name": "a", "text": "x", "extra": 1}]}, "answers.0.extra"),
+        (
+            {"answers": [{"name": "a", "text": " ".join(f"https://example.org/{n}" for n in range(201))}]},
+            "answers.0.text",
+        ),
+        ({"model": "nobody/gpt"}, "model"),
+        ({"model": "not a model"}, "model"),
+        ({"run": 5}, "run"),
+        ({"metadata": [1]}, "metadata"),
+        ({"surprise": True}, "surprise"),
+    ],
+)
+async def test_bad_input_is_refused_by_field_and_nothing_is_stored(
+    api: httpx.AsyncClient, fields: dict[str, Any], path: str
+):
+    read = problem(await api.post("/v1/submissions", json=body(**fields)), 422)
+    assert path in [error["path"] for error in read["errors"]]
+    assert await nothing_stored(api)
+
+
+@pytest.mark.parametrize(
+    "raw",
+    [
+        b"",
+        b"{",
+        b"[]",
+        b'"text"',
+        b"null",
+        b"\xff\xfe{}",
+        b'{"agent": "\xff"}',
+        b'{"agent": "\\ud800"}',
+        b'{"agent": NaN}',
+        b"[" * 100_000,
+        b'{"agent": ' + b"1" * 10_000 + b"}",
+        json.dumps(body(metadata={"n": 1})).replace("1}", "1e999}").encode(),
+        json.dumps(body(metadata={"deep": None})).replace("null", "[" * 500 + "]" * 500).encode(),
+    ],
+)
+async def test_what_is_no_proper_json_is_bad_input_and_never_a_fault_of_ours(api: httpx.AsyncClient, raw: bytes):
+    response = await api.post("/v1/submissions", content=raw, headers={"Content-Type": "application/json"})
+    assert problem(response, 422)["errors"]
+    assert await nothing_stored(api)
+
+
+async def test_other_media_types_are_refused(api: httpx.AsyncClient):
+    problem(await api.post("/v1/submissions", data={"agent": "demo"}), 415, "UNSUPPORTED_MEDIA_TYPE")
+
+
+async def test_an_answer_of_more_than_a_mebibyte_is_too_large(api: httpx.AsyncClient):
+    answers = [{"name": "a", "text": "x" * (MIB + 1)}]
+    read = problem(await api.post("/v1/submissions", json=body(answers=answers)), 413)
+    assert [error["path"] for error in read["errors"]] == ["answers.0.text"]
+    assert await nothing_stored(api)
+
+
+async def test_an_answer_of_a_mebibyte_is_taken(api: httpx.AsyncClient):
+    answers = [{"name": "a", "text": "x" * MIB}]
+    assert (await api.post("/v1/submissions", json=body(answers=answers))).status_code == 202
+
+
+async def test_a_body_beyond_the_limit_is_refused_by_its_announced_length(open_api: Open):
+    async with open_api(workers=0, max_body_bytes=2048) as api:
+        problem(await api.post("/v1/submissions", json=body(run="x" * 4096)), 413, "TOO_LARGE")
+
+
+async def test_a_body_beyond_the_limit_is_refused_by_what_arrives(open_api: Open):
+    async def endless():
+        for _ in range(1000):
+            yield b" " * 1024
+
+    async with open_api(workers=0, max_body_bytes=2048) as api:
+        headers = {"Content-Type": "application/json"}
+        problem(await api.post("/v1/submissions", content=endless(), headers=headers), 413)
+
+
+async def test_a_task_with_a_broken_judge_file_is_known(api: httpx.AsyncClient):
+    assert (await api.post("/v1/submissions", json=body(task_id="broken"))).status_code == 202
+
+
+async def test_a_repeated_key_gives_the_same_answer_and_another_body_is_refused(api: httpx.AsyncClient):
+    key = {"Idempotency-Key": "once"}
+    first = await api.post("/v1/submissions", json=body(), headers=key)
+    again = await api.post("/v1/submissions", json=body(), headers=key)
+    assert again.status_code == first.status_code == 202
+    assert again.json() == first.json()
+    assert again.headers["location"] == first.headers["location"]
+    problem(await api.post("/v1/submissions", json=body(run="other"), headers=key), 422, "IDEMPOTENCY_KEY_REUSED")
+    assert len((await api.get("/v1/jobs")).json()["items"]) == 1
+
+
+async def test_equal_requests_at_once_make_one_submission(api: httpx.AsyncClient):
+    key = {"Idempotency-Key": "storm"}
+    responses = await asyncio.gather(*(api.post("/v1/submissions", json=body(), headers=key) for _ in range(20)))
+    accepted = [response.json()["id"] for response in responses if response.status_code == 202]
+    assert len(set(accepted)) == 1
+    for response in responses:
+        if response.status_code != 202:
+            problem(response, 409, "IDEMPOTENCY_KEY_IN_PROGRESS")
+            assert response.headers["retry-after"] == "1"
+
+
+@pytest.mark.parametrize("key", ["", "x" * 256, "schlüssel"])
+async def test_an_odd_idempotency_key_is_bad_input(api: httpx.AsyncClient, key: str):
+    response = await api.post("/v1/submissions", json=body(), headers={b"Idempotency-Key": key.encode("latin-1")})
+    problem(response, 422)
+
+
+def zipped(files: dict[str, str]) -> bytes:
+    buffer = io.BytesIO()
+    with zipfile.ZipFile(buffer, "w") as archive:
+        for name, text in files.items():
+            archive.writestr(name, text)
+    return buffer.getvalue()
+
+
+def tarred(files: dict[str, str]) -> bytes:
+    buffer = io.BytesIO()
+    with tarfile.open(fileobj=buffer, mode="w:gz") as archive:
+        for name, text in files.items():
+            member = tarfile.TarInfo(name)
+            member.size = len(text.encode())
+            archive.addfile(member, io.BytesIO(text.encode()))
+    return buffer.getvalue()
+
+
+FILES = {"demo/capital/answer_1.md": "Paris", "demo/capital/answer_2.md": "Lyon", "demo/broken/answer_1.md": "x"}
+
+
+@pytest.mark.parametrize("pack", [zipped, tarred])
+async def test_an_archive_becomes_a_submission_per_task(api: httpx.AsyncClient, pack):
+    response = await api.post("/v1/submissions/archive", files={"file": ("answers", pack(FILES))})
+    assert response.status_code == 202, response.text
+    found = {one["task_id"]: [job["answer"] for job in one["jobs"]] for one in response.json()["submissions"]}
+    assert found == {"capital": ["answer_1.md", "answer_2.md"], "broken": ["answer_1.md"]}
+
+
+async def test_an_archive_with_one_unknown_task_is_refused_whole(api: httpx.AsyncClient):
+    files = FILES | {"demo/unknown/answer_1.md": "x"}
+    read = problem(await api.post("/v1/submissions/archive", files={"file": ("a.zip", zipped(files))}), 422)
+    assert [error["path"] for error in read["errors"]] == ["demo/unknown"]
+    assert await nothing_stored(api)
+
+
+@pytest.mark.parametrize(
+    "data", [b"", b"no archive at all", zipped({"../../etc/passwd": "x"}), zipped({"readme.md": "x"}), zipped({})]
+)
+async def test_a_bad_archive_is_refused_whole(api: httpx.AsyncClient, data: bytes):
+    problem(await api.post("/v1/submissions/archive", files={"file": ("a.zip", data)}), 422)
+    assert await nothing_stored(api)
+
+
+async def test_an_archive_repeated_with_its_key_is_stored_once(api: httpx.AsyncClient):
+    key = {"Idempotency-Key": "archive"}
+    data = zipped(FILES)
+    first = await api.post("/v1/submissions/archive", files={"file": ("a.zip", data)}, headers=key)
+    again = await api.post("/v1/submissions/archive", files={"file": ("b.zip", data)}, headers=key)
+    assert again.json() == first.json()
+    assert len((await api.get("/v1/jobs")).json()["items"]) == 3

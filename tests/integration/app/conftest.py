@@ -1,0 +1,69 @@
+"""One real PostgreSQL for the whole test session, and a fresh, migrated database for each test in it."""
+
+from __future__ import annotations
+
+import asyncio
+import shutil
+import tempfile
+from collections.abc import AsyncIterator, Iterator
+from itertools import count
+from pathlib import Path
+
+import psycopg
+import pytest
+
+from app.storage.database import Database, connect
+from app.storage.embedded import EmbeddedPostgres
+from app.storage.migrate import migrate
+from tests.fakes.services import Rig
+
+_TEMPLATE = "migrated"
+_names = count(1)
+
+
+def _named(url: str, database: str) -> str:
+    return url.replace("/postgres?", f"/{database}?")
+
+
+@pytest.fixture(scope="session")
+def postgres_url() -> Iterator[str]:
+    """The URL of a running server. Not in pytest's own folder, which is closed to the server's account."""
+    folder = Path(tempfile.mkdtemp(prefix="assay-test-"))
+    folder.chmod(0o755)
+    server = EmbeddedPostgres(folder)
+    url = server.start()
+    with psycopg.connect(url, autocommit=True) as connection:
+        connection.execute(f"CREATE DATABASE {_TEMPLATE}")
+
+    async def prepare() -> None:
+        async with connect(_named(url, _TEMPLATE)) as database, database.begin() as connection:
+            await migrate(connection)
+
+    asyncio.run(prepare())
+    yield url
+    server.stop()
+    shutil.rmtree(folder, ignore_errors=True)
+
+
+@pytest.fixture
+def database_url(postgres_url: str) -> Iterator[str]:
+    """The URL of a migrated database of this test's own."""
+    name = f"test_{next(_names)}"
+    with psycopg.connect(postgres_url, autocommit=True) as connection:
+        connection.execute(f"CREATE DATABASE {name} TEMPLATE {_TEMPLATE} STRATEGY FILE_COPY")
+    yield _named(postgres_url, name)
+    with psycopg.connect(postgres_url, autocommit=True) as connection:
+        connection.execute(f"DROP DATABASE {name} WITH (FORCE)")
+
+
+@pytest.fixture
+async def database(database_url: str) -> AsyncIterator[Database]:
+    async with connect(database_url) as database:
+        yield database
+
+
+@pytest.fixture
+async def rig(database: Database) -> AsyncIterator[Rig]:
+    """Intake, queue and control on the test's database."""
+    async with Rig.opened(database) as rig:
+        yield rig

@@ -1,0 +1,100 @@
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+import pytest
+from sqlalchemy import text
+
+from app.jobs.events import JobEvents
+from app.storage.records import Job, JobStatus
+from tests.fakes.evaluating import ScriptedEvaluation
+from tests.fakes.services import Rig
+
+pytestmark = pytest.mark.postgres
+
+
+@asynccontextmanager
+async def running(rig: Rig) -> AsyncIterator[JobEvents]:
+    events = JobEvents(rig.database)
+    task = asyncio.create_task(events.run())
+    try:
+        yield events
+    finally:
+        task.cancel()
+        await asyncio.wait({task})
+
+
+async def until_the_end(events: JobEvents, job_id: str) -> list[Job]:
+    seen: list[Job] = []
+    with events.follow(job_id) as follower:
+        while not seen or not seen[-1].ended:
+            job = await follower.next(timeout_s=10.0)
+            assert job is not None
+            seen.append(job)
+    return seen
+
+
+async def test_a_follower_sees_the_present_state_and_every_later_one_to_the_end(rig: Rig):
+    [job_id] = await rig.submit("one")
+    gate = asyncio.Event()
+    async with running(rig) as events:
+        following = asyncio.create_task(until_the_end(events, job_id))
+        async with rig.working(ScriptedEvaluation(gate=gate)):
+            await asyncio.sleep(0.5)
+            gate.set()
+            seen = await following
+    assert (seen[0].status, seen[-1].status) == (JobStatus.QUEUED, JobStatus.SUCCEEDED)
+    assert "capturing" in [job.stage for job in seen]
+    assert [job.revision for job in seen] == sorted({job.revision for job in seen})
+
+
+async def test_many_followers_of_one_job_all_see_the_end(rig: Rig):
+    [job_id] = await rig.submit("one")
+    async with running(rig) as events:
+        followers = [asyncio.create_task(until_the_end(events, job_id)) for _ in range(100)]
+        await asyncio.sleep(0.1)
+        async with rig.working(ScriptedEvaluation()):
+            ends = await asyncio.gather(*followers)
+    assert {seen[-1].status for seen in ends} == {JobStatus.SUCCEEDED}
+
+
+async def test_a_follower_of_an_ended_job_is_told_at_once(rig: Rig):
+    [job_id] = await rig.submit("one")
+    async with rig.working(ScriptedEvaluation()):
+        await rig.ended(job_id)
+    async with running(rig) as events, asyncio.timeout(2.0):
+        assert [job.status for job in await until_the_end(events, job_id)] == [JobStatus.SUCCEEDED]
+
+
+async def test_nothing_new_is_told_as_nothing(rig: Rig):
+    [job_id] = await rig.submit("one")
+    async with running(rig) as events:
+        with events.follow(job_id) as follower:
+            assert await follower.next(timeout_s=2.0) is not None
+            assert await follower.next(timeout_s=0.05) is None
+
+
+async def test_a_cut_connection_is_mended_and_the_end_not_missed(rig: Rig):
+    [job_id] = await rig.submit("one")
+    async with running(rig) as events:
+        following = asyncio.create_task(until_the_end(events, job_id))
+        await asyncio.sleep(0.2)
+        async with rig.database.begin() as connection:
+            await connection.execute(
+                text("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE query = 'LISTEN assay_jobs'")
+            )
+        async with rig.working(ScriptedEvaluation()):
+            await rig.ended(job_id)
+        async with asyncio.timeout(5.0):
+            seen = await following
+    assert seen[-1].status is JobStatus.SUCCEEDED
+
+
+async def test_followers_that_leave_leave_nothing_behind(rig: Rig):
+    [job_id] = await rig.submit("one")
+    events = JobEvents(rig.database)
+    with events.follow(job_id), events.follow(job_id):
+        assert events.followers == 2
+    assert events.followers == 0

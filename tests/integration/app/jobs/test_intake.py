@@ -1,0 +1,113 @@
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+import pytest
+from sqlalchemy import text
+
+from answers.submission import Answer, Submission
+from app.storage.database import Database
+from app.storage.errors import KeyInProgress, KeyReused
+from app.storage.idempotency import IdempotencyKey, recall
+from app.storage.jobs import answer_text, jobs_of_submission
+from app.storage.submissions import get_submission
+from tests.fakes.services import Rig
+
+pytestmark = pytest.mark.postgres
+
+KEY = IdempotencyKey(owner="local", key="k1", fingerprint="f1")
+
+
+def submission(*texts: str, task_id: str = "task", **fields: Any) -> Submission:
+    answers = tuple(Answer(name=f"answer_{nth}.md", text=text) for nth, text in enumerate(texts, start=1))
+    return Submission(agent="demo", task_id=task_id, answers=answers, **fields)
+
+
+async def accept(rig: Rig, *submissions: Submission, key: IdempotencyKey | None = None) -> dict[str, Any]:
+    return await rig.intake.accept(
+        submissions, owner="local", respond=lambda receipts: {"all": [one.as_json() for one in receipts]}, key=key
+    )
+
+
+async def count(database: Database, table: str) -> int:
+    async with database.begin() as connection:
+        return int((await connection.execute(text(f"SELECT count(*) FROM {table}"))).scalar_one())
+
+
+async def counts(rig: Rig) -> tuple[int, ...]:
+    return tuple([await count(rig.database, table) for table in ("submissions", "jobs", "procrastinate_jobs")])
+
+
+async def test_a_submission_is_stored_with_one_queued_job_per_answer(rig: Rig):
+    [accepted] = (await accept(rig, submission("one", "two", run="r1", metadata={"a": [1, "\0"]})))["all"]
+    async with rig.database.begin() as connection:
+        record = await get_submission(connection, accepted["id"])
+        jobs = await jobs_of_submission(connection, accepted["id"])
+        texts = [await answer_text(connection, job.answer_sha256) for job in jobs]
+    assert record is not None
+    assert (record.agent, record.run, record.metadata) == ("demo", "r1", {"a": [1, "\0"]})
+    assert texts == ["one", "two"]
+    assert [job.id for job in jobs] == [job["id"] for job in accepted["jobs"]]
+    assert accepted["jobs"][0] == {
+        "id": jobs[0].id,
+        "answer": "answer_1.md",
+        "status": "queued",
+        "url": f"/v1/jobs/{jobs[0].id}",
+    }
+
+
+async def test_equal_answers_share_one_text(rig: Rig):
+    await accept(rig, submission("same", "same"), submission("same", task_id="other"))
+    assert await count(rig.database, "answers") == 1
+    assert await counts(rig) == (2, 3, 3)
+
+
+async def test_when_anything_fails_nothing_is_stored(rig: Rig):
+    def refuse(receipts: object) -> dict[str, Any]:
+        raise RuntimeError("too late")
+
+    with pytest.raises(RuntimeError):
+        await rig.intake.accept([submission("one")], owner="local", respond=refuse)
+    assert await counts(rig) == (0, 0, 0)
+    assert await count(rig.database, "answers") == 0
+
+
+async def test_a_repeated_key_gets_the_first_answer_and_stores_nothing(rig: Rig):
+    first = await accept(rig, submission("one"), key=KEY)
+    assert await accept(rig, submission("one"), key=KEY) == first
+    assert await counts(rig) == (1, 1, 1)
+
+
+async def test_a_key_with_another_request_is_refused(rig: Rig):
+    await accept(rig, submission("one"), key=KEY)
+    with pytest.raises(KeyReused):
+        await accept(rig, submission("two"), key=IdempotencyKey(owner="local", key="k1", fingerprint="f2"))
+    assert await counts(rig) == (1, 1, 1)
+
+
+async def test_the_same_key_of_another_owner_is_another_key(rig: Rig):
+    await accept(rig, submission("one"), key=KEY)
+    await accept(rig, submission("two"), key=IdempotencyKey(owner="somebody", key="k1", fingerprint="f2"))
+    assert await counts(rig) == (2, 2, 2)
+
+
+async def test_a_key_under_way_is_told_to_come_back(rig: Rig):
+    async with rig.database.begin() as connection:
+        assert await recall(connection, KEY) is None
+        with pytest.raises(KeyInProgress):
+            await accept(rig, submission("one"), key=KEY)
+    assert await counts(rig) == (0, 0, 0)
+
+
+async def test_fifty_equal_requests_at_once_make_one_submission(rig: Rig):
+    async def one() -> dict[str, Any] | None:
+        try:
+            return await accept(rig, submission("one"), key=KEY)
+        except KeyInProgress:
+            return None
+
+    answers = [answer for answer in await asyncio.gather(*(one() for _ in range(50))) if answer is not None]
+    assert answers
+    assert all(answer == answers[0] for answer in answers)
+    assert await counts(rig) == (1, 1, 1)

@@ -1,0 +1,140 @@
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+from sqlalchemy import text
+
+from app.jobs.errors import JobSuperseded
+from app.jobs.following import ProgressWriter
+from app.jobs.takeover import ATTEMPTS_EXHAUSTED
+from app.progress import Progress, Stage
+from app.storage import jobs as rows
+from app.storage.database import Database, connect
+from app.storage.records import Job, JobStatus
+from tests.fakes.evaluating import ScriptedEvaluation
+from tests.fakes.services import Rig
+
+pytestmark = pytest.mark.postgres
+
+
+async def claimed_by_the_dead(rig: Rig, job_id: str) -> Job:
+    """A job in the hands of a worker that died: its entry is taken, its row is running."""
+    job = await rig.job(job_id)
+    assert job.queue_id is not None
+    async with rig.database.begin() as connection:
+        await connection.execute(
+            text("UPDATE procrastinate_jobs SET status = 'doing', worker_id = NULL WHERE id = :id"),
+            {"id": job.queue_id},
+        )
+        claimed = await rows.claim(connection, job_id, job.queue_id, now=job.created_at)
+    assert claimed is not None
+    return claimed
+
+
+async def entries(database: Database) -> list[tuple[int, str]]:
+    async with database.begin() as connection:
+        found = await connection.execute(text("SELECT id, status::text FROM procrastinate_jobs ORDER BY id"))
+        return [(row.id, row.status) for row in found]
+
+
+async def test_a_dead_workers_job_is_done_by_another(rig: Rig):
+    [job_id] = await rig.submit("one")
+    await claimed_by_the_dead(rig, job_id)
+    async with rig.working(ScriptedEvaluation()):
+        job = await rig.ended(job_id)
+    assert (job.status, job.attempts) == (JobStatus.SUCCEEDED, 2)
+    assert await entries(rig.database) == []
+
+
+async def test_a_job_that_kills_its_workers_is_given_up_with_a_reason(rig: Rig):
+    [job_id] = await rig.submit("one")
+    for attempt in range(1, 4):
+        assert (await claimed_by_the_dead(rig, job_id)).attempts == attempt
+        assert await rig.takeover.sweep() == 1
+    job = await rig.job(job_id)
+    assert job.status is JobStatus.FAILED
+    assert job.error is not None and job.error.code == ATTEMPTS_EXHAUSTED
+    assert await entries(rig.database) == []
+
+
+async def test_a_worker_that_only_slept_cannot_store_its_result(rig: Rig):
+    """SIGSTOP past the lease: the second worker's result stands, the first one's is refused."""
+    [job_id] = await rig.submit("one")
+    asleep = ScriptedEvaluation(gate=(gate := asyncio.Event()), score=lambda answer: 0.0)
+    job = await rig.job(job_id)
+    assert job.queue_id is not None
+    first = asyncio.create_task(rig.execution(asleep).run(job_id, job.queue_id))
+    await asleep.running.wait()
+    async with rig.database.begin() as connection:
+        await connection.execute(text("UPDATE procrastinate_jobs SET status = 'doing', worker_id = NULL"))
+    async with rig.working(ScriptedEvaluation(score=lambda answer: 1.0)):
+        done = await rig.ended(job_id)
+    gate.set()
+    await first
+    after = await rig.job(job_id)
+    assert (after.result_id, after.attempts) == (done.result_id, 2)
+    async with rig.database.begin() as connection:
+        stored = (await connection.execute(text("SELECT final_score FROM results"))).scalars().all()
+    assert stored == [1.0]
+
+
+async def test_a_superseded_worker_is_interrupted_by_its_next_sign_of_progress(rig: Rig):
+    [job_id] = await rig.submit("one")
+    claimed = await claimed_by_the_dead(rig, job_id)
+    writer = ProgressWriter(rig.database, claimed.fence, interval_s=0.01)
+    await rig.takeover.sweep()
+
+    async def judging() -> None:
+        writer.report(Progress(stage=Stage.JUDGING, leaves_done=1, leaves_total=2))
+        await asyncio.sleep(60)
+
+    with pytest.raises(JobSuperseded):
+        await writer.run_beside(judging())
+
+
+async def test_sweeping_at_the_same_time_takes_a_job_over_once(rig: Rig, database_url: str):
+    jobs = await rig.submit(*"abcdefgh")
+    for job_id in jobs:
+        await claimed_by_the_dead(rig, job_id)
+    async with connect(database_url) as other, Rig.opened(other) as second:
+        taken = await asyncio.gather(rig.takeover.sweep(), second.takeover.sweep(), rig.takeover.sweep())
+        assert sum(taken) == len(jobs)
+    assert [status for _, status in await entries(rig.database)] == ["todo"] * len(jobs)
+
+
+async def test_a_job_whose_entry_was_lost_is_queued_again(rig: Rig):
+    [job_id] = await rig.submit("one")
+    async with rig.database.begin() as connection:
+        await connection.execute(text("DELETE FROM procrastinate_jobs"))
+    async with rig.working(ScriptedEvaluation()):
+        assert (await rig.ended(job_id)).status is JobStatus.SUCCEEDED
+
+
+async def test_running_jobs_of_live_workers_are_left_alone(rig: Rig):
+    [job_id] = await rig.submit("one")
+    gate = asyncio.Event()
+    evaluation = ScriptedEvaluation(gate=gate)
+    async with rig.working(evaluation, drain_s=5.0):
+        await evaluation.running.wait()
+        assert await rig.takeover.sweep() == 0
+        gate.set()
+        assert (await rig.ended(job_id)).attempts == 1
+
+
+async def test_after_a_restart_alone_on_the_database_jobs_are_taken_up_at_once(rig: Rig, database_url: str):
+    [job_id] = await rig.submit("one")
+    stuck = ScriptedEvaluation(gate=asyncio.Event())
+    worker = rig.worker(stuck)
+    running = asyncio.create_task(worker.run())
+    await stuck.running.wait()
+    async with (
+        connect(database_url, exclusive=True) as restarted,
+        Rig.opened(restarted) as rig_again,
+        rig_again.working(ScriptedEvaluation()),
+    ):
+        job = await rig_again.ended(job_id, within_s=2.0)
+    assert job.status is JobStatus.SUCCEEDED
+    running.cancel()
+    await asyncio.wait({running})
+    assert (await rig.job(job_id)).result_id == job.result_id

@@ -1,0 +1,195 @@
+from __future__ import annotations
+
+import asyncio
+import json
+
+import pytest
+
+from app.jobs.errors import JobNotFound, JobStateConflict
+from app.storage.database import Database
+from app.storage.errors import DatabaseUnavailable
+from app.storage.records import JobStatus
+from app.storage.results import get_result
+from judges.errors import JudgeBug
+from tests.fakes.evaluating import ScriptedEvaluation
+from tests.fakes.services import CANARY, Rig
+
+pytestmark = pytest.mark.postgres
+
+
+async def stored(database: Database, result_id: str | None):
+    async with database.begin() as connection:
+        record = await get_result(connection, result_id or "")
+    assert record is not None
+    return json.loads(record.body)
+
+
+async def test_a_job_is_judged_and_its_result_stored(rig: Rig):
+    [job_id] = await rig.submit("An answer.")
+    async with rig.working(ScriptedEvaluation(score=lambda answer: 0.5)):
+        job = await rig.ended(job_id)
+    assert job.status is JobStatus.SUCCEEDED
+    assert (job.pages_done, job.leaves_done, job.attempts, job.stage) == (2, 1, 1, None)
+    result = await stored(rig.database, job.result_id)
+    assert result["id"] == job.result_id
+    assert result["final_score"] == 0.5
+
+
+async def test_each_answer_is_its_own_job(rig: Rig):
+    jobs = await rig.submit("one", "two", "three")
+    evaluation = ScriptedEvaluation()
+    async with rig.working(evaluation):
+        ended = [await rig.ended(job_id) for job_id in jobs]
+    assert sorted(evaluation.started) == sorted(jobs)
+    assert len({job.result_id for job in ended}) == 3
+
+
+async def test_a_broken_judge_ends_its_job_with_the_traceback_and_the_next_job_goes_on(rig: Rig):
+    jobs = await rig.submit("one", "two")
+    bug = JudgeBug(f"ZeroDivisionError: {CANARY}", traceback=f"File task.py, line 3 {CANARY}")
+    broken = ScriptedEvaluation(error=lambda nth: bug if nth == 0 else None)
+    async with rig.working(broken, concurrency=1):
+        ended = [await rig.ended(job_id) for job_id in jobs]
+    failed, fine = sorted(ended, key=lambda job: job.status)
+    assert (failed.status, fine.status) == (JobStatus.FAILED, JobStatus.SUCCEEDED)
+    assert failed.error is not None and failed.error.code == "JUDGE_BUG"
+    assert failed.error.traceback == "File task.py, line 3 [redacted]"
+    assert CANARY not in failed.error.detail
+    assert failed.result_id is None
+
+
+async def test_an_unexpected_fault_is_named_without_secrets(rig: Rig):
+    [job_id] = await rig.submit("one")
+    fault = RuntimeError(f"no route to https://user:{CANARY}@host")
+    async with rig.working(ScriptedEvaluation(error=lambda nth: fault)):
+        job = await rig.ended(job_id)
+    assert job.error is not None
+    assert job.error.code == "INTERNAL"
+    assert job.error.detail.startswith("RuntimeError: no route to")
+    assert CANARY not in job.error.detail
+    assert job.error.traceback is None
+
+
+async def test_a_result_that_is_no_json_fails_the_job_and_stores_nothing(rig: Rig):
+    [job_id] = await rig.submit("one")
+    evaluation = ScriptedEvaluation(change=lambda result: result.update(final_score=float("nan")))
+    async with rig.working(evaluation):
+        job = await rig.ended(job_id)
+    assert job.error is not None and job.error.code == "INTERNAL"
+
+
+async def test_text_that_postgres_cannot_hold_is_stored_all_the_same(rig: Rig):
+    [job_id] = await rig.submit("one")
+    evaluation = ScriptedEvaluation(change=lambda result: result.update(note="a\0b \ud800 c"))
+    async with rig.working(evaluation):
+        job = await rig.ended(job_id)
+    assert (await stored(rig.database, job.result_id))["note"] == "a\0b ? c"
+
+
+async def test_a_job_beyond_its_deadline_fails(rig: Rig):
+    [job_id] = await rig.submit("one")
+    evaluation = ScriptedEvaluation(gate=asyncio.Event())
+    job = await rig.job(job_id)
+    assert job.queue_id is not None
+    await rig.execution(evaluation, deadline_s=0.05).run(job_id, job.queue_id)
+    job = await rig.job(job_id)
+    assert job.error is not None and job.error.code == "DEADLINE"
+    assert evaluation.cancelled == [job_id]
+
+
+async def test_a_timeout_inside_judging_is_not_taken_for_the_deadline(rig: Rig):
+    [job_id] = await rig.submit("one")
+    async with rig.working(ScriptedEvaluation(error=lambda nth: TimeoutError("the page"))):
+        job = await rig.ended(job_id)
+    assert job.error is not None and job.error.code == "INTERNAL"
+
+
+async def test_cancelling_a_running_job_interrupts_it_at_once(rig: Rig):
+    [job_id] = await rig.submit("one")
+    evaluation = ScriptedEvaluation(gate=asyncio.Event())
+    async with rig.working(evaluation):
+        await evaluation.running.wait()
+        cancelled = await rig.control.cancel(job_id)
+        assert cancelled.status is JobStatus.CANCELLED
+        async with asyncio.timeout(2.0):
+            await evaluation.stopped.wait()
+    assert evaluation.cancelled == [job_id]
+    assert (await rig.job(job_id)).status is JobStatus.CANCELLED
+
+
+async def test_a_cancelled_waiting_job_is_never_started(rig: Rig):
+    [job_id, other] = await rig.submit("one", "two")
+    await rig.control.cancel(job_id)
+    evaluation = ScriptedEvaluation()
+    async with rig.working(evaluation):
+        await rig.ended(other)
+    assert evaluation.started == [other]
+
+
+async def test_cancelling_twice_is_harmless_and_an_ended_job_cannot_be_cancelled(rig: Rig):
+    [job_id, other] = await rig.submit("one", "two")
+    await rig.control.cancel(job_id)
+    assert (await rig.control.cancel(job_id)).status is JobStatus.CANCELLED
+    async with rig.working(ScriptedEvaluation()):
+        await rig.ended(other)
+    with pytest.raises(JobStateConflict):
+        await rig.control.cancel(other)
+    with pytest.raises(JobNotFound):
+        await rig.control.cancel("job_unknown")
+
+
+async def test_a_failed_job_can_be_done_again(rig: Rig):
+    [job_id] = await rig.submit("one")
+    evaluation = ScriptedEvaluation(error=lambda nth: JudgeBug("broken") if nth == 0 else None)
+    async with rig.working(evaluation):
+        assert (await rig.ended(job_id)).status is JobStatus.FAILED
+        again = await rig.control.retry(job_id)
+        assert (again.status, again.error) == (JobStatus.QUEUED, None)
+        job = await rig.ended(job_id)
+    assert (job.status, job.attempts) == (JobStatus.SUCCEEDED, 2)
+
+
+async def test_the_first_result_stays_readable_after_a_retry(rig: Rig):
+    [job_id] = await rig.submit("one")
+    scores = iter([0.25, 0.75])
+    async with rig.working(ScriptedEvaluation(score=lambda answer: next(scores))):
+        first = await rig.ended(job_id)
+        await rig.control.retry(job_id)
+        second = await rig.ended(job_id)
+    assert (await stored(rig.database, first.result_id))["final_score"] == 0.25
+    assert (await stored(rig.database, second.result_id))["final_score"] == 0.75
+
+
+async def test_a_job_that_has_not_ended_cannot_be_done_again(rig: Rig):
+    [job_id] = await rig.submit("one")
+    with pytest.raises(JobStateConflict):
+        await rig.control.retry(job_id)
+
+
+async def test_a_stopping_worker_lets_running_jobs_finish(rig: Rig):
+    [job_id] = await rig.submit("one")
+    gate = asyncio.Event()
+    evaluation = ScriptedEvaluation(gate=gate)
+    async with rig.working(evaluation, drain_s=5.0):
+        await evaluation.running.wait()
+        asyncio.get_running_loop().call_later(0.1, gate.set)
+    assert (await rig.job(job_id)).status is JobStatus.SUCCEEDED
+
+
+async def test_a_stopping_worker_hands_back_what_takes_too_long_and_no_attempt_is_counted(rig: Rig):
+    [job_id] = await rig.submit("one")
+    evaluation = ScriptedEvaluation(gate=asyncio.Event())
+    async with rig.working(evaluation, drain_s=0.0):
+        await evaluation.running.wait()
+    job = await rig.job(job_id)
+    assert (job.status, job.attempts, job.attempts_allowed) == (JobStatus.QUEUED, 1, 4)
+    async with rig.working(ScriptedEvaluation()):
+        assert (await rig.ended(job_id)).status is JobStatus.SUCCEEDED
+
+
+async def test_a_lost_database_hands_the_job_back_instead_of_failing_it(rig: Rig):
+    [job_id] = await rig.submit("one")
+    evaluation = ScriptedEvaluation(error=lambda nth: DatabaseUnavailable("away") if nth == 0 else None)
+    async with rig.working(evaluation):
+        job = await rig.ended(job_id)
+    assert (job.status, job.attempts) == (JobStatus.SUCCEEDED, 2)

@@ -1,0 +1,90 @@
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+
+from app.storage.captures import PostgresIndex, list_captures
+from app.storage.database import Database, connect
+from cache.capture import Blob, Capture, CaptureOutcome
+from cache.errors import IndexFailed
+
+pytestmark = pytest.mark.postgres
+
+NOON = datetime(2026, 11, 20, 12, 0, tzinfo=UTC)
+KEY = "https://a.com/é?q=1"
+
+
+def capture(name: str, outcome: CaptureOutcome = CaptureOutcome.OK, minute: int = 0, **fields: Any) -> Capture:
+    values: dict[str, Any] = {
+        "id": name,
+        "url": "http://a.com/é?q=1",
+        "key": KEY,
+        "outcome": outcome,
+        "captured_at": NOON + timedelta(minutes=minute),
+        "duration_s": 1.25,
+        "backend": "test",
+        "blobs": {"text": Blob(sha256="0" * 64, size=3, media_type="text/plain")},
+    }
+    return Capture(**(values | fields))
+
+
+@pytest.fixture
+def index(database: Database) -> PostgresIndex:
+    return PostgresIndex(database)
+
+
+async def test_a_record_is_found_by_key_and_by_id(index: PostgresIndex):
+    await index.record(capture("one", title="Ünïcode 页", chain=("http://a.com/",)))
+    assert (
+        await index.find(KEY) == await index.get("one") == capture("one", title="Ünïcode 页", chain=("http://a.com/",))
+    )
+    assert await index.find("https://a.com/") is None
+    assert await index.get("two") is None
+
+
+async def test_the_newest_evidence_is_preferred_to_a_newer_failure(index: PostgresIndex):
+    await index.record(capture("failed first", CaptureOutcome.TIMEOUT, minute=0))
+    await index.record(capture("good", minute=1))
+    await index.record(capture("better", minute=3))
+    await index.record(capture("late but older", CaptureOutcome.PARTIAL, minute=2))
+    await index.record(capture("failed last", CaptureOutcome.BLOCKED, minute=4))
+    found = await index.find(KEY)
+    assert found is not None and found.id == "better"
+
+
+async def test_the_newest_failure_is_found_where_there_is_no_evidence(index: PostgresIndex):
+    await index.record(capture("first", CaptureOutcome.TIMEOUT, minute=0))
+    await index.record(capture("second", CaptureOutcome.BLOCKED, minute=1))
+    found = await index.find(KEY)
+    assert found is not None and found.id == "second"
+
+
+@pytest.mark.parametrize("url", ["https://a.com/" + "x" * 4000, "https://a.com/\0", "https://a.com/\ud800"])
+async def test_long_and_odd_urls_can_be_kept(index: PostgresIndex, url: str):
+    await index.record(capture("odd", key=url, url=url, title="\0 \ud800"))
+    found = await index.find(url)
+    assert found is not None and found.id == "odd"
+
+
+async def test_captures_are_listed_newest_first_and_by_problem(index: PostgresIndex, database: Database):
+    for number, outcome in enumerate([CaptureOutcome.OK, CaptureOutcome.BLOCKED, CaptureOutcome.PARTIAL]):
+        await index.record(capture(f"page_{number}", outcome))
+
+    async def ids(**filters: Any) -> list[str]:
+        async with database.begin() as connection:
+            return [found.id for found in await list_captures(connection, limit=10, **filters)]
+
+    assert await ids() == ["page_2", "page_1", "page_0"]
+    assert await ids(before="page_2") == ["page_1", "page_0"]
+    assert await ids(problem=True) == ["page_1"]
+    assert await ids(problem=False) == ["page_2", "page_0"]
+    assert await ids(outcome="partial") == ["page_2"]
+    assert await ids(agent="nobody") == []
+
+
+async def test_an_absent_database_is_a_failed_index():
+    async with connect("postgresql://nobody@127.0.0.1:1/nothing") as database:
+        with pytest.raises(IndexFailed):
+            await PostgresIndex(database).find(KEY)

@@ -1,0 +1,97 @@
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+import psycopg
+import pytest
+from alembic.autogenerate import compare_metadata
+from alembic.migration import MigrationContext
+from sqlalchemy import Connection, text
+from sqlalchemy.exc import ProgrammingError
+
+from app.errors import WrongSettings
+from app.storage.database import Database, connect, open_database
+from app.storage.errors import DatabaseTooNew, DatabaseUnavailable
+from app.storage.migrate import migrate
+from app.storage.tables import metadata
+from tests.fakes.settings import settings_for_tests
+
+pytestmark = pytest.mark.postgres
+
+
+@pytest.fixture
+def empty_url(postgres_url: str):
+    with psycopg.connect(postgres_url, autocommit=True) as connection:
+        connection.execute("CREATE DATABASE empty")
+    yield postgres_url.replace("/postgres?", "/empty?")
+    with psycopg.connect(postgres_url, autocommit=True) as connection:
+        connection.execute("DROP DATABASE empty WITH (FORCE)")
+
+
+async def test_the_migrations_make_the_tables_that_the_code_knows(database: Database):
+    def differences(connection: Connection) -> Any:
+        ours = {"include_name": lambda name, kind, parents: kind != "table" or name in metadata.tables}
+        options = {**ours, "compare_server_default": True}
+        return compare_metadata(MigrationContext.configure(connection, opts=options), metadata)
+
+    async with database.begin() as connection:
+        assert await connection.run_sync(differences) == []
+
+
+async def test_migrating_twice_changes_nothing(database: Database):
+    async with database.begin() as connection:
+        await migrate(connection)
+
+
+async def test_many_processes_may_start_on_an_empty_database_at_once(empty_url: str):
+    async def start() -> None:
+        async with open_database(settings_for_tests(database_url=empty_url)) as database:
+            await database.ping()
+
+    await asyncio.gather(*(start() for _ in range(5)))
+
+
+async def test_an_interrupted_migration_leaves_nothing_behind(empty_url: str):
+    async with connect(empty_url) as database:
+        with pytest.raises(RuntimeError):
+            async with database.begin() as connection:
+                await migrate(connection)
+                raise RuntimeError("power cut")
+        async with database.begin() as connection:
+            tables = await connection.execute(text("SELECT count(*) FROM pg_tables WHERE schemaname = 'public'"))
+            assert tables.scalar_one() == 0
+
+
+async def test_a_newer_database_is_refused(database: Database, database_url: str):
+    async with database.begin() as connection:
+        await connection.execute(text("UPDATE alembic_version SET version_num = '9999'"))
+    with pytest.raises(DatabaseTooNew, match="9999"):
+        async with open_database(settings_for_tests(database_url=database_url)):
+            pass
+
+
+async def test_a_database_that_is_not_there_is_unavailable():
+    with pytest.raises(DatabaseUnavailable):
+        async with open_database(settings_for_tests(database_url="postgresql://nobody@127.0.0.1:1/nothing")):
+            pass
+
+
+async def test_a_connection_cut_in_a_transaction_is_unavailable(database: Database):
+    with pytest.raises(DatabaseUnavailable):
+        async with database.begin() as connection:
+            await connection.execute(text("SELECT pg_terminate_backend(pg_backend_pid())"))
+    await database.ping()
+
+
+async def test_a_mistake_in_a_statement_is_not_taken_for_an_outage(database: Database):
+    with pytest.raises(ProgrammingError):
+        async with database.begin() as connection:
+            await connection.execute(text("SELECT nothing FROM nowhere"))
+
+
+@pytest.mark.parametrize("url", ["mysql://host/name", "no url at all", "postgresql"])
+async def test_what_is_no_postgres_url_is_refused_by_name(url: str):
+    with pytest.raises(WrongSettings, match="ASSAY_DATABASE_URL"):
+        async with open_database(settings_for_tests(database_url=url)):
+            pass

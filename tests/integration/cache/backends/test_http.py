@@ -1,0 +1,135 @@
+"""Capturing without a browser, through the guard, against scripted servers."""
+
+from __future__ import annotations
+
+import asyncio
+import gzip
+import socket
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+
+from cache.backends.http import HttpCapturer
+from cache.capture import CaptureOutcome, PageKind
+from cache.egress import EgressGuard
+from tests.standin.documents import pdf_with_pages
+from tests.standin.tls import untrusted_server_context
+from tests.standin.web import Answer, Reply, StandInWeb
+
+ARTICLE = "<title>Ada</title><h1>Ada Lovelace</h1><p>" + "She wrote the first program in 1843. " * 20 + "</p>"
+
+
+@pytest.fixture
+async def site() -> AsyncIterator[StandInWeb]:
+    async with StandInWeb() as web:
+        yield web
+
+
+@pytest.fixture
+async def capturer(site: StandInWeb) -> AsyncIterator[HttpCapturer]:
+    async with EgressGuard(frozenset({site.place})) as guard:
+        yield HttpCapturer(guard, semaphore=asyncio.Semaphore(5), deadline_s=5)
+
+
+async def test_an_article_is_evidence_with_status_links_and_html(site: StandInWeb, capturer: HttpCapturer) -> None:
+    site.pages["/ada"] = Reply.html(ARTICLE + "<a href='/more'>More</a>")
+    seen = await capturer.capture(site.url("/ada"))
+    assert (seen.outcome, seen.http_status, seen.title) == (CaptureOutcome.OK, 200, "Ada")
+    assert "# Ada Lovelace" in seen.text
+    assert seen.links == (("More", site.url("/more")),)
+    assert seen.html is not None
+    assert seen.headers["content-type"] == "text/html; charset=utf-8"
+    assert seen.screenshots == ()
+    assert site.hits["/ada"] == 1
+
+
+async def test_a_pdf_is_known_by_its_bytes_and_asked_for_once(site: StandInWeb, capturer: HttpCapturer) -> None:
+    site.pages["/paper"] = Reply(headers={"Content-Type": "text/html"}, body=pdf_with_pages(2))
+    seen = await capturer.capture(site.url("/paper"))
+    assert (seen.outcome, seen.kind) == (CaptureOutcome.OK, PageKind.PDF)
+    assert "Page number 2" in seen.text
+    assert seen.pdf is not None
+    assert len(seen.screenshots) == 2
+    assert site.hits["/paper"] == 1
+
+
+async def test_html_that_calls_itself_pdf_is_html(site: StandInWeb, capturer: HttpCapturer) -> None:
+    site.pages["/paper.pdf"] = Reply(headers={"Content-Type": "application/pdf"}, body=ARTICLE.encode())
+    seen = await capturer.capture(site.url("/paper.pdf"))
+    assert (seen.outcome, seen.kind) == (CaptureOutcome.OK, PageKind.WEB)
+
+
+async def test_redirects_are_followed_and_kept(site: StandInWeb, capturer: HttpCapturer) -> None:
+    site.pages |= {"/a": Reply.redirect("/b"), "/b": Reply.redirect("/c"), "/c": Reply.html(ARTICLE)}
+    seen = await capturer.capture(site.url("/a"))
+    assert seen.outcome is CaptureOutcome.OK
+    assert seen.final_url == site.url("/c")
+    assert seen.chain == (site.url("/a"), site.url("/b"), site.url("/c"))
+
+
+@pytest.mark.parametrize(
+    ("reply", "outcome", "gone"),
+    [
+        (Reply.html("gone", status=404), CaptureOutcome.HTTP_ERROR, True),
+        (Reply.html("gone", status=410), CaptureOutcome.HTTP_ERROR, True),
+        (Reply.html("oops", status=500), CaptureOutcome.HTTP_ERROR, False),
+        (Reply.html("later", status=503), CaptureOutcome.HTTP_ERROR, False),
+        (Reply.html("no", status=403), CaptureOutcome.BLOCKED, False),
+        (Reply.html("slow down", status=429), CaptureOutcome.BLOCKED, False),
+        (Reply.html("who", status=401), CaptureOutcome.LOGIN_WALL, False),
+        (Reply.html("<p>hi"), CaptureOutcome.EMPTY, False),
+        (Reply.redirect("/page"), CaptureOutcome.REDIRECT_LOOP, False),
+        (Reply.redirect("file:///etc/passwd"), CaptureOutcome.EGRESS_DENIED, False),
+        (Reply.redirect("http://169.254.169.254/latest/"), CaptureOutcome.EGRESS_DENIED, False),
+        (Reply.redirect("http://nowhere.invalid/"), CaptureOutcome.DNS_ERROR, True),
+        (Reply(headers={"Content-Type": "application/zip"}, body=b"PK\x03\x04\x00"), CaptureOutcome.UNSUPPORTED, False),
+        (Reply(body=b"x", hang=True), CaptureOutcome.TIMEOUT, False),
+    ],
+)
+async def test_every_end_has_its_outcome(site: StandInWeb, reply: Answer, outcome: CaptureOutcome, gone: bool) -> None:
+    site.pages["/page"] = reply
+    async with EgressGuard(frozenset({site.place})) as guard:
+        seen = await HttpCapturer(guard, semaphore=asyncio.Semaphore(1), deadline_s=1).capture(site.url("/page"))
+    assert (seen.outcome, seen.gone) == (outcome, gone)
+    assert seen.detail
+    assert not seen.is_evidence
+
+
+async def test_a_gzip_bomb_is_too_large(site: StandInWeb, capturer: HttpCapturer) -> None:
+    bomb = gzip.compress(bytes(60_000_000))
+    site.pages["/bomb"] = Reply(headers={"Content-Type": "text/html", "Content-Encoding": "gzip"}, body=bomb)
+    assert (await capturer.capture(site.url("/bomb"))).outcome is CaptureOutcome.TOO_LARGE
+
+
+async def test_an_endless_body_is_too_large(site: StandInWeb, capturer: HttpCapturer) -> None:
+    site.pages["/big"] = Reply(headers={"Content-Type": "text/plain"}, body=b"x" * 30_000_000)
+    assert (await capturer.capture(site.url("/big"))).outcome is CaptureOutcome.TOO_LARGE
+
+
+async def test_a_refused_connection_and_a_server_that_hangs_up_are_connect_errors() -> None:
+    with socket.socket() as unused:
+        unused.bind(("127.0.0.1", 0))
+        closed = f"127.0.0.1:{unused.getsockname()[1]}"
+
+    async def hang_up(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await reader.readline()
+        writer.transport.abort()
+
+    server = await asyncio.start_server(hang_up, "127.0.0.1", 0)
+    rude = f"127.0.0.1:{server.sockets[0].getsockname()[1]}"
+    async with EgressGuard(frozenset({closed, rude})) as guard:
+        capturer = HttpCapturer(guard, semaphore=asyncio.Semaphore(1), deadline_s=5)
+        for place in (closed, rude):
+            seen = await capturer.capture(f"http://{place}/")
+            assert (seen.outcome, seen.gone) == (CaptureOutcome.CONNECT_ERROR, False), place
+    server.close()
+
+
+async def test_a_certificate_nobody_vouches_for_is_a_tls_error(tmp_path: Path) -> None:
+    async with StandInWeb({"/": Reply.html(ARTICLE)}, tls=untrusted_server_context(tmp_path)) as site:
+        async with EgressGuard(frozenset({f"localhost:{site.port}"})) as guard:
+            capturer = HttpCapturer(guard, semaphore=asyncio.Semaphore(1), deadline_s=5)
+            seen = await capturer.capture(f"https://localhost:{site.port}/")
+        assert seen.outcome is CaptureOutcome.TLS_ERROR
+        assert sum(site.hits.values()) == 0

@@ -1,0 +1,88 @@
+"""One logged call to the stand-in model: what a request said, taken apart for rules and assertions."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
+
+from tests.standin.http import HttpRequest
+
+_BLOCK = r"<{label} (?P<nonce>[0-9a-f]+)>\n(?P<text>.*?)\n</{label} (?P=nonce)>"
+
+
+@dataclass(frozen=True)
+class Call:
+    """``index`` counts from 0. ``text`` is everything the model reads as text, in order."""
+
+    index: int
+    model: str
+    messages: Sequence[Mapping[str, Any]]
+    params: Mapping[str, Any]
+    schema_name: str = ""
+    schema: Mapping[str, Any] | None = None
+    api_key: str | None = None
+    path: str = ""
+    """With its query."""
+    body_bytes: int = 0
+    headers: Mapping[str, str] = field(default_factory=dict)
+
+    @cached_property
+    def text(self) -> str:
+        return "\n".join(part for message in self.messages for part in _texts(message["content"]))
+
+    @cached_property
+    def images(self) -> list[str]:
+        """The data URIs of the pictures, in order."""
+        return [
+            part["image_url"]["url"]
+            for message in self.messages
+            if not isinstance(message["content"], str)
+            for part in message["content"]
+            if part["type"] == "image_url"
+        ]
+
+    @property
+    def prompt_tokens(self) -> int:
+        return len(self.text) // 4 + 1000 * len(self.images)
+
+    @property
+    def claim(self) -> str:
+        """The last block labelled ``claim``; of a prompt without blocks the last paragraph."""
+        return self.block("claim") or self.text.rstrip().rsplit("\n\n", 1)[-1]
+
+    @property
+    def page(self) -> str:
+        return self.block("page")
+
+    def block(self, label: str) -> str:
+        """The text of the last block with this label; empty where there is none."""
+        found = list(re.finditer(_BLOCK.format(label=label), self.text, re.DOTALL))
+        return found[-1]["text"] if found else ""
+
+
+def read_call(request: HttpRequest, *, index: int) -> Call:
+    body = json.loads(request.body)
+    asked = (body.get("response_format") or {}).get("json_schema") or {}
+    scheme, _, key = request.headers.get("authorization", "").partition(" ")
+    return Call(
+        index=index,
+        model=body["model"],
+        messages=body["messages"],
+        params={name: body[name] for name in body if name not in {"model", "messages", "response_format"}},
+        schema_name=asked.get("name", ""),
+        schema=asked.get("schema"),
+        api_key=key if scheme.lower() == "bearer" else request.headers.get("api-key"),
+        path=request.path,
+        body_bytes=len(request.body),
+        headers=request.headers,
+    )
+
+
+def _texts(content: Any) -> list[str]:
+    if isinstance(content, str):
+        return [content]
+    return [part["text"] for part in content if part["type"] == "text"]

@@ -1,0 +1,57 @@
+"""Documents made for tests: PDFs with visible and hidden words, damaged ones, bombs, images."""
+
+from __future__ import annotations
+
+import importlib
+import io
+from typing import Any
+
+from PIL import Image
+
+
+def pdf_with_pages(count: int, *, width: float = 595, height: float = 842, password: str = "") -> bytes:
+    """A PDF whose pages say which they are, each with hidden words: white, invisible, tiny, off the page."""
+    pymupdf: Any = importlib.import_module("pymupdf")
+    document = pymupdf.open()
+    for number in range(1, count + 1):
+        page = document.new_page(width=width, height=height)
+        page.insert_text((72, 72), f"Page number {number} is visible", fontsize=14)
+        page.insert_text((72, 200), "whitewords", color=(1, 1, 1))
+        page.insert_text((72, 300), "invisiblewords", render_mode=3)
+        page.insert_text((72, 400), "tinywords", fontsize=0.5)
+        page.insert_text((width + 100, 400), "offpagewords")
+        link = {"kind": pymupdf.LINK_URI, "from": pymupdf.Rect(72, 58, 260, 76), "uri": "https://example.org/source"}
+        page.insert_link(link)
+    if password:
+        encryption = pymupdf.PDF_ENCRYPT_AES_256
+        return bytes(document.tobytes(encryption=encryption, user_pw=password, owner_pw=password))
+    return bytes(document.tobytes())
+
+
+def pdf_of_nested_forms(depth: int = 30, fan: int = 10) -> bytes:
+    """A few kilobytes whose drawing takes fan ** depth steps."""
+    objects = [
+        b"<</Type/Catalog/Pages 2 0 R>>",
+        b"<</Type/Pages/Kids[3 0 R]/Count 1>>",
+        b"<</Type/Page/Parent 2 0 R/MediaBox[0 0 600 800]/Contents 4 0 R/Resources<</XObject<</F 5 0 R>>>>>>",
+        b"<</Length 5>>stream\n/F Do\nendstream",
+    ]
+    for level in range(depth):
+        body = b"/F Do " * fan if level < depth - 1 else b"0 0 9 9 re f"
+        inner = b"<</XObject<</F %d 0 R>>>>" % (6 + level) if level < depth - 1 else b"<<>>"
+        objects.append(
+            b"<</Type/XObject/Subtype/Form/BBox[0 0 600 800]/Resources%s/Length %d>>stream\n%s\nendstream"
+            % (inner, len(body), body)
+        )
+    numbered = b"".join(b"%d 0 obj\n%s\nendobj\n" % (place, made) for place, made in enumerate(objects, start=1))
+    return b"%PDF-1.4\n" + numbered + b"trailer<</Root 1 0 R>>"
+
+
+def image_bytes(width: int, height: int, *, mode: str = "RGB", kind: str = "PNG") -> bytes:
+    buffer = io.BytesIO()
+    Image.new(mode, (width, height)).save(buffer, kind)
+    return buffer.getvalue()
+
+
+def image_size(jpeg: bytes) -> tuple[int, int]:
+    return Image.open(io.BytesIO(jpeg)).size

@@ -1,0 +1,142 @@
+"""A small web server for tests: scripted replies over real sockets, and a count of who came."""
+
+from __future__ import annotations
+
+import asyncio
+import ssl
+from collections import Counter
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass, field
+from types import TracebackType
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Visit:
+    """One request as it arrived."""
+
+    method: str
+    target: str
+    headers: Mapping[str, str]
+
+    @property
+    def path(self) -> str:
+        return self.target.partition("?")[0]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reply:
+    """What is sent back. ``delay_s`` before the head, ``pause_s`` between head and body; ``hang`` never ends."""
+
+    status: int = 200
+    headers: Mapping[str, str] = field(default_factory=dict)
+    body: bytes = b""
+    delay_s: float = 0.0
+    pause_s: float = 0.0
+    hang: bool = False
+
+    @classmethod
+    def html(cls, text: str, *, status: int = 200, delay_s: float = 0.0) -> Reply:
+        headers = {"Content-Type": "text/html; charset=utf-8"}
+        return cls(status=status, headers=headers, body=text.encode(), delay_s=delay_s)
+
+    @classmethod
+    def redirect(cls, target: str, *, status: int = 302) -> Reply:
+        return cls(status=status, headers={"Location": target})
+
+
+Answer = Reply | Callable[[Visit], Reply] | Callable[[Visit], Awaitable[Reply]]
+
+
+class StandInWeb:
+    """Serves ``pages`` (path -> answer) on a port of its own; anything else is a 404 with a body."""
+
+    def __init__(
+        self,
+        pages: Mapping[str, Answer] | None = None,
+        *,
+        host: str = "127.0.0.1",
+        tls: ssl.SSLContext | None = None,
+    ) -> None:
+        self.pages: dict[str, Answer] = dict(pages or {})
+        self.hits: Counter[str] = Counter()
+        self.visits: list[Visit] = []
+        self.connections = 0
+        self.host = host
+        self._tls = tls
+        self._server: asyncio.Server | None = None
+        self._tasks: set[asyncio.Task[None]] = set()
+
+    async def __aenter__(self) -> StandInWeb:
+        self._server = await asyncio.start_server(self._accept, self.host, 0, ssl=self._tls)
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        assert self._server is not None
+        self._server.close()
+        for task in self._tasks:
+            task.cancel()
+        if self._tasks:
+            await asyncio.wait(self._tasks)
+
+    @property
+    def port(self) -> int:
+        assert self._server is not None
+        port: int = self._server.sockets[0].getsockname()[1]
+        return port
+
+    @property
+    def place(self) -> str:
+        """``host:port`` as an allow-list wants it."""
+        return f"{self.host}:{self.port}"
+
+    def url(self, path: str) -> str:
+        return f"http://{self.place}{path}"
+
+    def _accept(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        self.connections += 1
+        task = asyncio.create_task(self._serve(reader, writer))
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+    async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        try:
+            visit = await _read_visit(reader)
+            self.hits[visit.path] += 1
+            self.visits.append(visit)
+            answer = self.pages.get(visit.path, Reply.html("<h1>Not here</h1>", status=404))
+            if callable(answer):
+                made = answer(visit)
+                answer = made if isinstance(made, Reply) else await made
+            await _send(answer, writer)
+        except (OSError, asyncio.IncompleteReadError, ValueError):
+            pass
+        finally:
+            writer.close()
+
+
+async def _read_visit(reader: asyncio.StreamReader) -> Visit:
+    raw = (await reader.readuntil(b"\r\n\r\n")).decode("latin-1")
+    first, *lines = raw.strip().split("\r\n")
+    method, target, _ = first.split(" ")
+    headers = {name.strip().lower(): value.strip() for name, _, value in (line.partition(":") for line in lines)}
+    length = int(headers.get("content-length", "0"))
+    if length:
+        await reader.readexactly(length)
+    return Visit(method=method, target=target, headers=headers)
+
+
+async def _send(reply: Reply, writer: asyncio.StreamWriter) -> None:
+    await asyncio.sleep(reply.delay_s)
+    headers = {"Content-Length": str(len(reply.body)), "Connection": "close", **reply.headers}
+    if reply.hang:
+        headers["Content-Length"] = str(len(reply.body) + 1000)
+    lines = "".join(f"{name}: {value}\r\n" for name, value in headers.items())
+    writer.write(f"HTTP/1.1 {reply.status} Scripted\r\n{lines}\r\n".encode("latin-1"))
+    await writer.drain()
+    await asyncio.sleep(reply.pause_s)
+    writer.write(reply.body)
+    await writer.drain()
+    if reply.hang:
+        await asyncio.Event().wait()

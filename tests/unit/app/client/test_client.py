@@ -1,0 +1,219 @@
+"""Both clients over one scripted server: the same calls, the same requests, the same values."""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+import json
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import httpx
+import pytest
+
+from app.client import ApiError, AsyncClient, Client, Job, ServerUnreachable, UnexpectedReply, WaitTimeout
+
+Handler = Callable[[httpx.Request], httpx.Response]
+
+
+def job_json(job_id: str = "j1", status: str = "running", **more: Any) -> dict[str, Any]:
+    return {
+        "id": job_id,
+        "status": status,
+        "stage": "judging",
+        "progress": {"pages_done": 2, "pages_total": 3, "leaves_done": 1, "leaves_total": None},
+        "attempts": 1,
+        "error": None,
+        "result_id": None,
+        "created_at": "2026-01-02T03:04:05Z",
+        "started_at": None,
+        "finished_at": None,
+        **more,
+    }
+
+
+class Blocking:
+    """The asyncio client, driven to its end call by call, so that one test serves both."""
+
+    def __init__(self, client: AsyncClient, runner: asyncio.Runner) -> None:
+        self._client, self._runner = client, runner
+
+    def __getattr__(self, name: str) -> Callable[..., Any]:
+        def call(*args: Any, **kw: Any) -> Any:
+            async def settled() -> Any:
+                found = getattr(self._client, name)(*args, **kw)
+                return await found if inspect.isawaitable(found) else [item async for item in found]
+
+            return self._runner.run(settled())
+
+        return call
+
+
+@pytest.fixture(params=["sync", "async"])
+def connect(request: pytest.FixtureRequest) -> Iterator[Callable[..., Any]]:
+    """Make a client of either kind over a handler."""
+    with asyncio.Runner() as runner:
+
+        def make(handler: Handler, **kw: Any) -> Any:
+            transport = httpx.MockTransport(handler)
+            if request.param == "sync":
+                return Client("http://server/", transport=transport, **kw)
+            return Blocking(AsyncClient("http://server/", transport=transport, **kw), runner)
+
+        yield make
+
+
+def replying(status: int, body: Any, headers: dict[str, str] | None = None) -> Handler:
+    return lambda _request: httpx.Response(status, json=body, headers=headers)
+
+
+def test_submit_sends_what_the_contract_says_and_reads_the_receipt(connect: Callable[..., Any]) -> None:
+    seen: list[httpx.Request] = []
+
+    def handler(request: httpx.Request) -> httpx.Response:
+        seen.append(request)
+        jobs = [{"id": "j1", "answer": "answer_1.md", "status": "queued", "url": "/v1/jobs/j1"}]
+        return httpx.Response(202, json={"id": "s1", "agent": "otter", "task_id": "bridge", "jobs": jobs})
+
+    receipt = connect(handler, api_key="secret").submit(
+        "otter", "bridge", [("answer_1.md", "text")], run="r1", idempotency_key="k1"
+    )
+
+    (request,) = seen
+    assert (request.method, request.url.path) == ("POST", "/v1/submissions")
+    assert request.headers["authorization"] == "Bearer secret"
+    assert request.headers["idempotency-key"] == "k1"
+    assert json.loads(request.content) == {
+        "agent": "otter",
+        "task_id": "bridge",
+        "answers": [{"name": "answer_1.md", "text": "text"}],
+        "run": "r1",
+    }
+    assert receipt.job_ids == ("j1",)
+
+
+def test_job_has_typed_times_and_progress(connect: Callable[..., Any]) -> None:
+    job = connect(replying(200, job_json(error={"code": "JUDGE_BUG", "detail": "boom"}))).job("j1")
+
+    assert job.created_at is not None
+    assert job.created_at.utcoffset() is not None
+    assert (job.progress.pages_done, job.progress.pages_total, job.progress.leaves_total) == (2, 3, 0)
+    assert (job.error.code, job.error.detail) == ("JUDGE_BUG", "boom")
+    assert not job.done
+
+
+def test_lists_follow_the_cursor_to_the_end(connect: Callable[..., Any]) -> None:
+    seen: list[str] = []
+
+    def handler(request: httpx.Request) -> httpx.Response:
+        seen.append(request.url.query.decode())
+        first = "cursor" not in request.url.params
+        items = [job_json("j3"), job_json("j2")] if first else [job_json("j1")]
+        return httpx.Response(200, json={"items": items, "next_cursor": "c2" if first else None})
+
+    jobs = list(connect(handler).jobs(agent="otter"))
+
+    assert [job.id for job in jobs] == ["j3", "j2", "j1"]
+    assert seen == ["agent=otter", "agent=otter&cursor=c2"]
+
+
+def test_wait_polls_only_what_is_open_and_keeps_the_order(connect: Callable[..., Any]) -> None:
+    polls: list[str] = []
+    updates: list[Job] = []
+
+    def handler(request: httpx.Request) -> httpx.Response:
+        job_id = request.url.path.rpartition("/")[2]
+        polls.append(job_id)
+        finished = job_id == "fast" or polls.count("slow") == 3
+        return httpx.Response(200, json=job_json(job_id, "succeeded" if finished else "running"))
+
+    jobs = connect(handler).wait(["slow", "fast"], poll_s=0, on_update=updates.append)
+
+    assert [(job.id, job.status) for job in jobs] == [("slow", "succeeded"), ("fast", "succeeded")]
+    assert polls == ["slow", "fast", "slow", "slow"]
+    assert [job.id for job in updates] == polls
+
+
+def test_wait_gives_up_and_names_what_is_open(connect: Callable[..., Any]) -> None:
+    with pytest.raises(WaitTimeout) as caught:
+        connect(replying(200, job_json())).wait(["j1"], timeout_s=0, poll_s=0)
+
+    assert caught.value.pending == {"j1": "running"}
+
+
+def test_events_are_read_until_the_stream_ends(connect: Callable[..., Any]) -> None:
+    stream = (
+        ': hello\n\nid: 1\nevent: progress\ndata: {"pages_done": 1}\n\nid: 2\nevent: status\n'
+        'data: {"status":\ndata: "succeeded"}\n\n'
+    )
+    seen: list[str | None] = []
+
+    def handler(request: httpx.Request) -> httpx.Response:
+        seen.append(request.headers.get("last-event-id"))
+        return httpx.Response(200, text=stream, headers={"content-type": "text/event-stream"})
+
+    events = list(connect(handler).events("j1", after="0"))
+
+    assert [(event.id, event.name, event.data) for event in events] == [
+        ("1", "progress", {"pages_done": 1}),
+        ("2", "status", {"status": "succeeded"}),
+    ]
+    assert seen == ["0"]
+
+
+def test_a_problem_becomes_an_api_error_with_its_fields(connect: Callable[..., Any]) -> None:
+    problem = {
+        "title": "Invalid",
+        "detail": "The request is not valid.",
+        "code": "INVALID",
+        "errors": [{"path": "answers[0].text", "message": "is empty"}],
+    }
+    with pytest.raises(ApiError) as caught:
+        connect(replying(422, problem)).submit("otter", "bridge", [("a.md", "")])
+
+    assert (caught.value.status, caught.value.code) == (422, "INVALID")
+    assert caught.value.errors == (("answers[0].text", "is empty"),)
+    assert "answers[0].text: is empty" in str(caught.value)
+
+
+def test_being_asked_to_come_back_later_says_when(connect: Callable[..., Any]) -> None:
+    with pytest.raises(ApiError) as caught:
+        connect(replying(503, {"detail": "busy", "code": "BUSY"}, {"Retry-After": "7"})).tasks()
+
+    assert caught.value.retry_after_s == 7.0
+
+
+@pytest.mark.parametrize(
+    "handler",
+    [
+        lambda _request: httpx.Response(200, text="<html>some other server</html>"),
+        lambda _request: httpx.Response(502, text="<html>bad gateway</html>"),
+        replying(200, {"id": "j1"}),
+        replying(200, ["not", "an", "object"]),
+    ],
+    ids=["html", "html error", "fields missing", "wrong shape"],
+)
+def test_a_reply_that_is_not_ours_is_named_so(connect: Callable[..., Any], handler: Handler) -> None:
+    with pytest.raises(UnexpectedReply):
+        connect(handler).job("j1")
+
+
+def test_no_connection_names_the_address(connect: Callable[..., Any]) -> None:
+    def handler(request: httpx.Request) -> httpx.Response:
+        raise httpx.ConnectError("refused", request=request)
+
+    with pytest.raises(ServerUnreachable, match="http://server") as caught:
+        connect(handler).summary("otter")
+
+    assert caught.value.url == "http://server"
+
+
+def test_both_clients_have_the_same_calls() -> None:
+    def calls(kind: type) -> dict[str, list[str]]:
+        return {
+            name: list(inspect.signature(member).parameters)
+            for name, member in vars(kind).items()
+            if callable(member) and not name.startswith("_") and name not in ("close", "aclose")
+        }
+
+    assert calls(Client) == calls(AsyncClient)

@@ -1,0 +1,100 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from app.errors import WrongSettings
+from app.settings import check_bind, is_loopback, load_settings
+from tests.fakes.settings import settings_for_tests
+
+
+@pytest.fixture(autouse=True)
+def elsewhere(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """No .env file and nothing of the developer's environment."""
+    monkeypatch.chdir(tmp_path)
+    for name in ("ASSAY_MODEL", "ASSAY_API_KEYS", "ASSAY_DATABASE_URL", "OPENAI_API_KEY"):
+        monkeypatch.delenv(name, raising=False)
+
+
+def test_the_defaults_are_those_of_the_contract():
+    settings = load_settings()
+    assert (settings.data_dir, settings.model) == (Path("data"), "openai/o4-mini")
+    assert (settings.max_tasks, settings.max_answers, settings.max_pages, settings.max_llm) == (2, 3, 5, 30)
+    assert settings.database_url is None
+    assert settings.api_keys == ()
+
+
+def test_the_environment_is_read_by_the_contracts_names(monkeypatch: pytest.MonkeyPatch):
+    values = {
+        "ASSAY_JUDGES": "/one:/two",
+        "ASSAY_EGRESS_ALLOW": "127.0.0.1:8000, Intranet:80,[::1]:90",
+        "ASSAY_API_KEYS": "first, second",
+        "ASSAY_MAX_LLM": "7",
+        "OPENAI_API_KEY": "sk-1",
+        "AZURE_OPENAI_ENDPOINT_URL": "https://azure.example",
+        "AWS_SECRET_ACCESS_KEY": "aws-secret",
+        "ASSAY_BROWSER": "",
+    }
+    for name, value in values.items():
+        monkeypatch.setenv(name, value)
+    settings = load_settings()
+    assert settings.judges == (Path("/one"), Path("/two"))
+    assert settings.egress_allow == {"127.0.0.1:8000", "intranet:80", "[::1]:90"}
+    assert [key.get_secret_value() for key in settings.api_keys] == ["first", "second"]
+    assert (settings.max_llm, settings.browser) == (7, None)
+    assert settings.azure_endpoint == "https://azure.example"
+    assert set(settings.secrets) == {"first", "second", "sk-1", "aws-secret"}
+
+
+def test_a_dotenv_file_is_read_and_the_environment_wins(monkeypatch: pytest.MonkeyPatch, tmp_path: Path):
+    (tmp_path / ".env").write_text("ASSAY_MODEL=lexical\nASSAY_MAX_PAGES=9\nUNRELATED=1\n")
+    monkeypatch.setenv("ASSAY_MAX_PAGES", "4")
+    settings = load_settings()
+    assert (settings.model, settings.max_pages) == ("lexical", 4)
+
+
+def test_arguments_win_over_the_environment(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setenv("ASSAY_MODEL", "openai/gpt-4.1")
+    assert load_settings(model="lexical").model == "lexical"
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("ASSAY_MAX_TASKS", "0"),
+        ("ASSAY_MAX_LLM", "many"),
+        ("ASSAY_EGRESS_ALLOW", "localhost"),
+        ("ASSAY_STALLED_S", "-1"),
+    ],
+)
+def test_an_impossible_setting_is_refused_by_name(monkeypatch: pytest.MonkeyPatch, name: str, value: str):
+    monkeypatch.setenv(name, value)
+    with pytest.raises(WrongSettings, match=name):
+        load_settings()
+
+
+def test_a_refusal_never_repeats_the_value(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setenv("ASSAY_MAX_TASKS", "hunter2-secret")
+    with pytest.raises(WrongSettings) as refused:
+        load_settings()
+    assert "hunter2" not in str(refused.value)
+
+
+def test_secrets_do_not_show_when_settings_are_printed():
+    settings = settings_for_tests(database_url="postgresql://u:hidden-pw@host/db", api_keys="hidden-key")
+    assert "hidden" not in repr(settings)
+    assert "hidden-pw" in settings.secrets
+
+
+@pytest.mark.parametrize("host", ["127.0.0.1", "127.9.9.9", "localhost", "::1", "[::1]"])
+def test_loopback_needs_no_key(host: str):
+    assert is_loopback(host)
+    check_bind(settings_for_tests(), host)
+
+
+@pytest.mark.parametrize("host", ["0.0.0.0", "::", "192.168.1.5", "example.org", "", "127.0.0.1.example.org"])
+def test_a_public_bind_needs_keys(host: str):
+    with pytest.raises(WrongSettings, match="ASSAY_API_KEYS"):
+        check_bind(settings_for_tests(), host)
+    check_bind(settings_for_tests(api_keys="a-key"), host)

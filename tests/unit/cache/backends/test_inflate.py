@@ -1,0 +1,66 @@
+"""Unpacking with a bound on what comes out."""
+
+from __future__ import annotations
+
+import gzip
+import resource
+import zlib
+
+import pytest
+
+from cache.backends.inflate import BoundedInflater
+from cache.capture import CaptureOutcome
+from cache.errors import DocumentRejected
+
+MIB = 1024 * 1024
+
+
+def _inflate(encoding: str, wire: bytes, limit: int = MIB, piece: int = 1000) -> bytes:
+    inflater = BoundedInflater(encoding, lambda head: limit)
+    for start in range(0, len(wire), piece):
+        inflater.feed(wire[start : start + piece])
+    return inflater.content
+
+
+@pytest.mark.parametrize(
+    ("encoding", "pack"),
+    [("", bytes), ("identity", bytes), ("gzip", gzip.compress), ("x-gzip", gzip.compress), ("Deflate", zlib.compress)],
+)
+@pytest.mark.parametrize("content", [b"", b"x", b"some text " * 5000])
+def test_content_comes_out_as_it_went_in(encoding: str, pack: type[bytes], content: bytes) -> None:
+    assert _inflate(encoding, pack(content)) == content
+
+
+def test_several_members_are_one_content() -> None:
+    assert _inflate("gzip", gzip.compress(b"one ") + gzip.compress(b"two")) == b"one two"
+
+
+def test_several_members_share_one_limit() -> None:
+    with pytest.raises(DocumentRejected) as rejected:
+        _inflate("gzip", gzip.compress(b"x" * 200_000) * 6)
+    assert rejected.value.outcome is CaptureOutcome.TOO_LARGE
+
+
+def test_a_bomb_costs_no_more_than_the_limit() -> None:
+    engine = zlib.compressobj(9, zlib.DEFLATED, zlib.MAX_WBITS | 16)
+    bomb = b"".join(engine.compress(bytes(MIB)) for _ in range(600)) + engine.flush()
+    assert len(bomb) < MIB
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    with pytest.raises(DocumentRejected) as rejected:
+        _inflate("gzip", bomb, limit=24 * MIB, piece=len(bomb))
+    grown_kib = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before
+    assert rejected.value.outcome is CaptureOutcome.TOO_LARGE
+    assert grown_kib < 64 * 1024
+
+
+@pytest.mark.parametrize("encoding", ["br", "zstd", "gzip, gzip", "compress"])
+def test_an_encoding_that_was_not_asked_for_is_refused(encoding: str) -> None:
+    with pytest.raises(DocumentRejected) as rejected:
+        BoundedInflater(encoding, lambda head: MIB)
+    assert rejected.value.outcome is CaptureOutcome.UNSUPPORTED
+
+
+def test_damaged_compression_is_named() -> None:
+    with pytest.raises(DocumentRejected) as rejected:
+        _inflate("gzip", b"this is not gzip at all")
+    assert rejected.value.outcome is CaptureOutcome.DAMAGED

@@ -1,0 +1,75 @@
+"""A capturer for tests that says what it is told and counts how often it was asked."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
+
+from cache.capture import CaptureOutcome, Observation
+
+NOON = datetime(2026, 11, 20, 12, 0, tzinfo=UTC)
+
+
+class Clock:
+    """A clock that stands still until it is moved."""
+
+    def __init__(self) -> None:
+        self.now = NOON
+
+    def __call__(self) -> datetime:
+        return self.now
+
+    def pass_time(self, seconds: float) -> None:
+        self.now += timedelta(seconds=seconds)
+
+
+class ScriptedCapturer:
+    """Answers with what ``script(url, how many times asked before)`` makes."""
+
+    def __init__(
+        self,
+        clock: Clock,
+        outcome: Callable[[str, int], CaptureOutcome] = lambda url, nth: CaptureOutcome.OK,
+        *,
+        gate: asyncio.Event | None = None,
+    ) -> None:
+        self._clock = clock
+        self._outcome = outcome
+        self._gate = gate
+        self.asked: list[str] = []
+        self.cancelled = 0
+        self.closed = False
+
+    async def capture(self, url: str) -> Observation:
+        nth = len(self.asked)
+        self.asked.append(url)
+        if self._gate is not None:
+            try:
+                await self._gate.wait()
+            except asyncio.CancelledError:
+                self.cancelled += 1
+                raise
+        outcome = self._outcome(url, nth)
+        return Observation(
+            url=url,
+            outcome=outcome,
+            captured_at=self._clock(),
+            duration_s=0.5,
+            backend="scripted",
+            final_url=url,
+            http_status=200,
+            title="A page",
+            text=f"text of {url}, capture {nth}",
+            hidden_text="not shown",
+            screenshots=(b"top", b"bottom"),
+            links=(("Home", "https://a.com/"),),
+            html=b"<p>text",
+            chain=(url,),
+            headers={"content-type": "text/html"},
+            versions={"scripted": "1"},
+            gone=outcome is CaptureOutcome.DNS_ERROR,
+        )
+
+    async def aclose(self) -> None:
+        self.closed = True

@@ -1,0 +1,169 @@
+"""Which spellings of a URL meet, which never do, and what may be fetched."""
+
+from __future__ import annotations
+
+import doctest
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import cache.urls
+from cache.urls import canonical_key, host_and_port, is_fetchable, same_page, why_unfetchable
+
+
+def test_the_examples_in_the_docstrings_hold() -> None:
+    results = doctest.testmod(cache.urls)
+    assert results.attempted > 10
+    assert results.failed == 0
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        ("http://a.com/", "https://a.com"),
+        ("https://www.a.com/p", "https://a.com/p"),
+        ("https://A.COM/p", "https://a.com/p"),
+        ("https://a.com./p", "https://a.com/p"),
+        ("https://a.com/p#section", "https://a.com/p"),
+        ("https://a.com/p#:~:text=found", "https://a.com/p"),
+        ("https://a.com/p/", "https://a.com/p"),
+        ("https://a.com:443/p", "https://a.com/p"),
+        ("http://a.com:80/p", "https://a.com/p"),
+        ("https://a.com/P%20q", "https://a.com/P q"),
+        ("https://a.com/%7euser", "https://a.com/~user"),
+        ("https://a.com/%C3%A9", "https://a.com/é"),
+        ("https://a.com/%c3%a9", "https://a.com/%C3%A9"),
+        ("https://bücher.example/x", "https://xn--bcher-kva.example/x"),
+        ("https://a.com/p?q=a%20b&utm_x=1", "https://a.com/p?q=a+b"),
+        ("https://a.com/p?UTM_Source=x", "https://a.com/p"),
+        ("https://a.com/p/?fbclid=1", "https://a.com/p"),
+        ("https://a.com/x?y", "https://a.com/x?y="),
+        ("https://a.com/p?a=1&b=2&a=3", "https://a.com/p?a=1&a=3&b=2"),
+        ("https://a.com/x/./y/../z", "https://a.com/x/z"),
+        ("https://a.com?q=1", "https://a.com/?q=1"),
+        ("  https://a.com/p \n", "https://a.com/p"),
+    ],
+)
+def test_spellings_of_one_page_meet(one: str, other: str) -> None:
+    assert same_page(one, other)
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        ("https://a.com/a%2Fb", "https://a.com/a/b"),
+        ("https://a.com/a%26b", "https://a.com/a&b"),
+        ("https://a.com/?q=a%26b", "https://a.com/?q=a&b"),
+        ("https://a.com/?q=a%3Db", "https://a.com/?q=a=b"),
+        ("https://a.com/?q=a%2Bb", "https://a.com/?q=a+b"),
+        ("https://a.com/a%3Fb", "https://a.com/a?b"),
+        ("https://a.com/a%23b", "https://a.com/a#b"),
+        ("https://a.com/a%25b", "https://a.com/a%b0"),
+        ("https://a.com/#/r1", "https://a.com/#/r2"),
+        ("https://a.com/#!/r1", "https://a.com/"),
+        ("https://a.com/Path", "https://a.com/path"),
+        ("https://a.com/?Q=1", "https://a.com/?q=1"),
+        ("https://a.com/?q=X", "https://a.com/?q=x"),
+        ("https://a.com/?a=1&a=2", "https://a.com/?a=2&a=1"),
+        ("https://a.com:8080/", "https://a.com/"),
+        ("https://b.a.com/", "https://a.com/"),
+        ("https://www.com/", "https://com/"),
+        ("https://a.com/x/?q=1", "https://a.com/x?q=1"),
+        ("https://a.com//x", "https://a.com/x"),
+        ("https://a.com/?ref=1", "https://a.com/?ref=2"),
+        ("ftp://a.com/", "http://a.com/"),
+    ],
+)
+def test_different_resources_never_meet(one: str, other: str) -> None:
+    assert not same_page(one, other)
+
+
+_PIECES = st.text(alphabet="aB9%2Ff&=+/?#.-_~é:@!\\ []|;'\"w", max_size=40)
+
+
+@given(
+    st.sampled_from(["http://", "https://", "HTTPS://", "", "ftp://"]),
+    st.sampled_from(["", "www.", "www.www."]),
+    _PIECES,
+)
+def test_a_key_is_its_own_key(scheme: str, prefix: str, rest: str) -> None:
+    key = canonical_key(f"{scheme}{prefix}a.example{rest}")
+    assert canonical_key(key) == key
+
+
+@given(st.text(max_size=200))
+def test_every_text_has_a_key_that_is_its_own_key(text: str) -> None:
+    assert canonical_key(canonical_key(text)) == canonical_key(text)
+    why_unfetchable(text)
+
+
+@given(st.lists(st.sampled_from(["a=1", "b=2", "a=3", "c=%26", "d"]), max_size=6))
+def test_tracking_parameters_change_no_key(pairs: list[str]) -> None:
+    plain = "https://a.com/p" + ("?" + "&".join(pairs) if pairs else "")
+    tracked = "https://a.com/p?" + "&".join(["utm_source=z", *pairs, "gclid=1"])
+    assert canonical_key(plain) == canonical_key(tracked)
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "file:///etc/passwd",
+        "ftp://a.com/x",
+        "data:text/html,hi",
+        "javascript:alert(1)",
+        "chrome://version",
+        "view-source:https://a.com/",
+        "blob:https://a.com/1",
+        "about:blank",
+        "a.com",
+        "",
+        "http://",
+        "https:///path",
+        "https://user:secret@a.com/",
+        "https://good.org@evil.com/",
+        "http://127.0.0.1\\@x.org/",
+        "https://a.com/a b",
+        "https://a.com/a\x00b",
+        "https://a.com:99999/",
+        "https://a.com:abc/",
+        "https://a%2ecom/",
+        "https://[::1/",
+        "https://a.com/" + "x" * 5000,
+    ],
+)
+def test_what_is_no_plain_web_address_is_refused(url: str) -> None:
+    assert not is_fetchable(url)
+    assert why_unfetchable(url)
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "https://a.com",
+        "HTTP://A.com/x?y#z",
+        "http://[2001:db8::1]:8080/",
+        "https://bücher.example/é",
+        "http://localhost:1/",
+    ],
+)
+def test_plain_web_addresses_may_be_fetched(url: str) -> None:
+    assert why_unfetchable(url) is None
+
+
+@pytest.mark.parametrize(
+    ("url", "place"),
+    [
+        ("http://A.com/x", ("a.com", 80)),
+        ("https://a.com:8443", ("a.com", 8443)),
+        ("http://[::1]/", ("::1", 80)),
+        ("https://bücher.example/", ("xn--bcher-kva.example", 443)),
+    ],
+)
+def test_host_and_port_of_a_url(url: str, place: tuple[str, int]) -> None:
+    assert host_and_port(url) == place
+
+
+def test_no_host_no_place() -> None:
+    with pytest.raises(ValueError, match="no host"):
+        host_and_port("mailto:x@a.com")

@@ -1,0 +1,108 @@
+from __future__ import annotations
+
+import asyncio
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from pydantic import create_model
+
+from judges.errors import LLMOutputUnusable
+from judges.llm.cached import CachedLLM
+from judges.llm.client import LLMRequest
+from judges.llm.remote import RemoteLLM
+from judges.llm.response_cache import ReplyStore
+from judges.verdict_reply import BinaryEvalResult
+from rubrics.verdict import Usage
+from tests.fakes.backend import ScriptedBackend, raw
+
+REQUEST = LLMRequest(
+    model="gpt-4o", messages=({"role": "user", "content": "?"},), schema=BinaryEvalResult, purpose="verify"
+)
+
+
+def client(backend: ScriptedBackend, folder: Path | None = None) -> CachedLLM:
+    store = None if folder is None else ReplyStore(folder)
+    return CachedLLM(RemoteLLM(backend, semaphore=asyncio.Semaphore(30)), store)
+
+
+async def test_a_stored_reply_is_not_asked_for_again(tmp_path: Path):
+    backend = ScriptedBackend()
+    first = await client(backend, tmp_path).complete(REQUEST)
+    second = await client(backend, tmp_path).complete(REQUEST)
+    assert len(backend.sent) == 1
+    assert (first.cached, second.cached) == (False, True)
+    assert second.parsed == first.parsed
+    assert second.usage == Usage(cached_calls=1)
+
+
+async def test_votes_are_different_requests(tmp_path: Path):
+    backend = ScriptedBackend()
+    caching = client(backend, tmp_path)
+    await asyncio.gather(*(caching.complete(replace(REQUEST, vote=vote)) for vote in range(3)))
+    assert len(backend.sent) == 3
+
+
+@pytest.mark.parametrize("stored", [True, False])
+async def test_equal_requests_under_way_are_joined(tmp_path: Path, stored: bool):
+    gate = asyncio.Event()
+    backend = ScriptedBackend(gate=gate)
+    joining = client(backend, tmp_path if stored else None)
+    tasks = [asyncio.create_task(joining.complete(REQUEST)) for _ in range(5)]
+    async with asyncio.timeout(5):
+        await backend.started.wait()
+        await asyncio.sleep(0.01)
+        gate.set()
+        replies = await asyncio.gather(*tasks)
+    assert len(backend.sent) == 1
+    assert sorted(reply.cached for reply in replies) == [False, True, True, True, True]
+    assert sum((reply.usage for reply in replies), Usage()).calls == 1
+
+
+async def test_one_who_leaves_does_not_take_the_reply_from_the_others():
+    gate = asyncio.Event()
+    backend = ScriptedBackend(gate=gate)
+    joining = client(backend)
+    first, second = (asyncio.create_task(joining.complete(REQUEST)) for _ in range(2))
+    await asyncio.sleep(0.01)
+    first.cancel()
+    await asyncio.wait([first])
+    gate.set()
+    assert (await second).parsed is not None
+    assert len(backend.sent) == 1
+
+
+async def test_unusable_replies_are_not_stored(tmp_path: Path):
+    caching = client(ScriptedBackend(raw("no"), raw("no"), raw()), tmp_path)
+    with pytest.raises(LLMOutputUnusable):
+        await caching.complete(REQUEST)
+    assert (await ReplyStore(tmp_path).size()).entries == 0
+    assert not (await caching.complete(REQUEST)).cached
+
+
+async def test_without_a_store_a_later_request_is_asked_anew():
+    backend = ScriptedBackend()
+    caching = client(backend)
+    await caching.complete(REQUEST)
+    await caching.complete(REQUEST)
+    assert len(backend.sent) == 2
+
+
+async def test_a_changed_class_of_the_same_name_is_asked_anew(tmp_path: Path):
+    backend = ScriptedBackend()
+    caching = client(backend, tmp_path)
+    await caching.complete(REQUEST)
+    changed = create_model("BinaryEvalResult", reasoning=(str, ...), result=(bool, ...))
+    await caching.complete(replace(REQUEST, schema=changed))
+    assert len(backend.sent) == 2
+
+
+async def test_closing_ends_what_is_under_way():
+    backend = ScriptedBackend(gate=asyncio.Event())
+    caching = client(backend)
+    task = asyncio.create_task(caching.complete(REQUEST))
+    await asyncio.sleep(0.01)
+    await caching.aclose()
+    assert backend.closed
+    with pytest.raises(asyncio.CancelledError):
+        await task

@@ -1,0 +1,152 @@
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+
+from judges.errors import LLMCircuitOpen, LLMError, LLMRejected, LLMUnavailable, RejectionScope
+from judges.llm.circuit import Circuit
+from tests.fakes.clock import FakeClock
+
+WRONG_KEY = LLMRejected("401 wrong key", status=401, scope=RejectionScope.ENDPOINT)
+UNKNOWN_MODEL = LLMRejected("404", status=404, scope=RejectionScope.MODEL)
+TOO_LONG = LLMRejected("400 too long", status=400, scope=RejectionScope.REQUEST)
+
+
+async def attempt(circuit: Circuit, model: str = "m", fault: LLMError | None = None) -> None:
+    async with circuit.attempt(model):
+        if fault is not None:
+            raise fault
+
+
+async def rejected(circuit: Circuit, fault: LLMRejected, model: str = "m") -> None:
+    with pytest.raises(LLMRejected):
+        await attempt(circuit, model, fault)
+
+
+async def test_a_wrong_key_stops_every_model():
+    circuit = Circuit()
+    await rejected(circuit, WRONG_KEY)
+    for model in ("m", "other"):
+        with pytest.raises(LLMCircuitOpen, match="401 wrong key") as caught:
+            await attempt(circuit, model)
+        assert caught.value.status == 401
+    assert circuit.refusal("other") is WRONG_KEY
+
+
+async def test_an_unknown_model_stops_only_itself():
+    circuit = Circuit()
+    await rejected(circuit, UNKNOWN_MODEL)
+    with pytest.raises(LLMCircuitOpen):
+        await attempt(circuit, "m")
+    await attempt(circuit, "other")
+    with pytest.raises(LLMCircuitOpen):
+        await attempt(circuit, "m")
+
+
+@pytest.mark.parametrize("fault", [TOO_LONG, LLMUnavailable("503")])
+async def test_faults_of_one_request_stop_nothing(fault: LLMError):
+    circuit = Circuit()
+    with pytest.raises(LLMError):
+        await attempt(circuit, fault=fault)
+    await attempt(circuit)
+    assert circuit.refusal("m") is None
+
+
+async def test_reset_closes_it():
+    circuit = Circuit()
+    await rejected(circuit, WRONG_KEY)
+    await rejected(circuit, UNKNOWN_MODEL, "m") if circuit.refusal("m") is None else circuit.reset()
+    await attempt(circuit)
+
+
+async def test_once_in_a_while_one_request_finds_out_whether_it_was_mended():
+    clock = FakeClock()
+    circuit = Circuit(clock=clock, probe_after_s=60)
+    await rejected(circuit, WRONG_KEY)
+    clock.now += 61
+    await rejected(circuit, WRONG_KEY)
+    with pytest.raises(LLMCircuitOpen):
+        await attempt(circuit)
+    clock.now += 61
+    await attempt(circuit)
+    await attempt(circuit)
+
+
+async def test_without_probes_only_reset_closes_it():
+    clock = FakeClock()
+    circuit = Circuit(clock=clock, probe_after_s=None)
+    await rejected(circuit, WRONG_KEY)
+    clock.now += 1e9
+    with pytest.raises(LLMCircuitOpen):
+        await attempt(circuit)
+
+
+async def test_an_answer_to_an_older_request_does_not_close_it():
+    clock = FakeClock()
+    circuit = Circuit(clock=clock)
+    async with circuit.attempt("m"):
+        clock.now += 1
+        await rejected(circuit, WRONG_KEY)
+    with pytest.raises(LLMCircuitOpen):
+        await attempt(circuit)
+
+
+async def test_requests_that_start_together_learn_of_a_wrong_key_from_the_first():
+    circuit, sent = Circuit(probe_wait_s=5), 0
+
+    async def request() -> None:
+        nonlocal sent
+        await circuit.ready("m")
+        async with circuit.attempt("m"):
+            sent += 1
+            await asyncio.sleep(0.01)
+            raise WRONG_KEY
+
+    ends = await asyncio.gather(*(request() for _ in range(30)), return_exceptions=True)
+    assert sent == 1
+    assert sum(isinstance(end, LLMCircuitOpen) for end in ends) == 29
+
+
+async def test_the_others_do_not_wait_long_for_a_slow_first_reply():
+    circuit = Circuit(probe_wait_s=0.01)
+    under_way = asyncio.Barrier(3)
+
+    async def request() -> None:
+        await circuit.ready("m")
+        async with circuit.attempt("m"):
+            await under_way.wait()
+
+    async with asyncio.timeout(5):
+        await asyncio.gather(*(request() for _ in range(3)))
+
+
+async def test_a_cancelled_first_request_leaves_the_way_free():
+    circuit = Circuit(probe_wait_s=5)
+
+    async def request() -> None:
+        async with circuit.attempt("m"):
+            await asyncio.Event().wait()
+
+    first = asyncio.create_task(request())
+    await asyncio.sleep(0)
+    first.cancel()
+    await asyncio.wait([first])
+    async with asyncio.timeout(1):
+        await circuit.ready("m")
+        await attempt(circuit)
+
+
+async def test_once_proven_nobody_waits():
+    circuit = Circuit(probe_wait_s=60)
+    await attempt(circuit)
+
+    async def request() -> None:
+        async with circuit.attempt("m"):
+            await asyncio.Event().wait()
+
+    slow = asyncio.create_task(request())
+    await asyncio.sleep(0)
+    async with asyncio.timeout(1):
+        await circuit.ready("m")
+    slow.cancel()

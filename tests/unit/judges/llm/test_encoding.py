@@ -1,0 +1,90 @@
+from __future__ import annotations
+
+import hashlib
+import json
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from pydantic import BaseModel, create_model
+
+from judges.llm.client import LLMRequest
+from judges.llm.encoding import json_body, request_key
+from judges.llm.images import DataURI, image_part
+from judges.verdict_reply import BinaryEvalResult
+
+IMAGE = DataURI.of_jpeg(b"jpeg bytes")
+MESSAGES = (
+    {"role": "system", "content": "rules"},
+    {
+        "role": "user",
+        "content": [image_part(IMAGE), {"type": "text", "text": 'Gr\u00fc\u00dfe "x"\n'}, image_part(IMAGE)],
+    },
+)
+REQUEST = LLMRequest(model="m", messages=MESSAGES, schema=BinaryEvalResult, purpose="verify", parts={"claim": "x"})
+
+
+def key(request: LLMRequest = REQUEST, **other: Any) -> str:
+    given: dict[str, Any] = {"provider": "openai", "endpoint": "https://a/v1", "params": {"temperature": 0.0}}
+    return request_key(request, **(given | other))
+
+
+def test_a_data_uri_is_an_ordinary_string_that_knows_its_hash():
+    assert IMAGE == "data:image/jpeg;base64,anBlZyBieXRlcw=="
+    assert IMAGE.sha256 == hashlib.sha256(IMAGE.encode()).hexdigest()
+    assert json.loads(json.dumps([IMAGE])) == [str(IMAGE)]
+
+
+def test_the_body_is_the_plain_json_of_it():
+    body = {"model": "m", "messages": MESSAGES}
+    assert json.loads(json_body(body)) == json.loads(json.dumps(body))
+
+
+def test_a_body_without_pictures_is_plain_json():
+    assert json.loads(json_body({"a": ["\u20ac", None, 1.5, True]})) == {"a": ["\u20ac", None, 1.5, True]}
+
+
+def test_a_lone_surrogate_does_not_hinder_sending():
+    assert json.loads(json_body({"a": "x\ud800"})) == {"a": "x?"}
+
+
+def test_equal_requests_have_equal_keys():
+    again = replace(REQUEST, messages=tuple(dict(message) for message in MESSAGES), parts={"claim": "other part"})
+    assert key(again) == key()
+
+
+def test_a_picture_as_a_plain_string_has_the_same_key():
+    content = [image_part(str(IMAGE)), MESSAGES[1]["content"][1], image_part(str(IMAGE))]
+    assert key(replace(REQUEST, messages=(MESSAGES[0], {"role": "user", "content": content}))) == key()
+
+
+class Other(BaseModel):
+    reasoning: str
+    result: bool
+
+
+Grown = create_model("BinaryEvalResult", reasoning=(str, ...), result=(bool, ...), more=(int, 0))
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        replace(REQUEST, model="m2"),
+        replace(REQUEST, vote=1),
+        replace(REQUEST, schema=None),
+        replace(REQUEST, schema=Other),
+        replace(REQUEST, schema=Grown),
+        replace(REQUEST, messages=MESSAGES[:1]),
+        replace(REQUEST, messages=({"role": "user", "content": "rules"}, MESSAGES[1])),
+        replace(REQUEST, messages=(MESSAGES[0], {"role": "user", "content": MESSAGES[1]["content"][:2]})),
+    ],
+)
+def test_whatever_decides_a_reply_is_in_its_key(other: LLMRequest):
+    assert key(other) != key()
+
+
+@pytest.mark.parametrize(
+    "other", [{"provider": "azure"}, {"endpoint": "https://b/v1"}, {"params": {}}, {"params": {"temperature": 1.0}}]
+)
+def test_where_and_how_it_is_sent_is_in_its_key(other: dict[str, Any]):
+    assert key(**other) != key()

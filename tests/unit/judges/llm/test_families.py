@@ -1,0 +1,47 @@
+from __future__ import annotations
+
+import re
+
+import pytest
+
+from judges.llm.families import FAMILIES, family_of, params_for
+
+STEADY = (
+    "gpt-4o gpt-4.1-mini gpt-3.5-turbo chatgpt-4o-latest gpt-5-chat-latest claude-sonnet-4-5 gemini-2.5-pro "
+    "us.anthropic.claude-3-7-sonnet-20250219-v1:0 meta-llama/Llama-3.1-70B qwen2.5-72b deepseek-chat"
+)
+
+
+@pytest.mark.parametrize("model", STEADY.split())
+def test_models_that_take_a_temperature_are_asked_at_zero(model: str):
+    assert params_for(model) == {"temperature": 0.0}
+
+
+@pytest.mark.parametrize(
+    "model",
+    [
+        "o4-mini",
+        "o3",
+        "o1-preview",
+        "gpt-5",
+        "gpt-5-mini",
+        "gpt-5.1",
+        "gpt-4o-search-preview",
+        "deepseek-r1",
+        "qwq-32b",
+    ],
+)
+def test_models_that_refuse_a_temperature_get_none(model: str):
+    assert family_of(model) is not None
+    assert params_for(model) == {}
+
+
+@pytest.mark.parametrize("model", ["my-model", "lexical", "phi-4", "oscar"])
+def test_unknown_models_get_the_providers_default(model: str):
+    assert family_of(model) is None
+    assert params_for(model) == {}
+
+
+def test_the_table_is_sound():
+    assert len({family.name for family in FAMILIES}) == len(FAMILIES)
+    assert all(re.compile(family.pattern) for family in FAMILIES)

@@ -1,0 +1,254 @@
+"""The lexical judge on claims and pages it has never seen: what it supports, refutes, quotes and refuses."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from pydantic import BaseModel
+
+from judges.errors import LLMOutputUnusable
+from judges.grounding import find_quote, fold
+from judges.llm.client import LLMRequest
+from judges.llm.lexical import MODEL, LexicalClient, decide
+from judges.verdict_reply import BinaryEvalResult
+
+BRIDGE = """# The Aldermoor Bridge
+The Aldermoor Bridge crosses the river Tarn at Wexcombe. It was opened to traffic on 3 September 1884 by the engineer
+Clara Hensley. Its span is 1,250 m, and it carries two lanes and a footpath.
+
+Construction cost £92,000. Hensley had won the competition in 1879 against the London firm Marsh & Sons.
+Josef Brandt painted the bridge in 1901. Marie Duval photographed it in 1923.
+
+The bridge is not lit at night. Cyclists may use the footpath, but horses may not.
+"""
+LAKES = """# Lakes of the Oster plateau
+| Lake | Area | Greatest depth | Outflow |
+|---|---|---|---|
+| Lake Ymir | 41.5 km² | 102 m | Skarn |
+| Lake Brann | 12 km² | 87 m | Oster |
+| Lake Ymir Minor | 3.1 km² | 9 m | none |
+"""
+PHONE = """Fennec X2
+Home
+Shop
+Specifications
+Display
+6.1 inches
+Battery
+4,500 mAh
+Weight
+182 grams
+"""
+
+
+def judged(claim: str, page: str | None = None, *, answer: str = "", task: str = "") -> bool:
+    parts = {"answer": answer, "task": task} | ({} if page is None else {"page": page})
+    return decide(claim, parts).supported
+
+
+@pytest.mark.parametrize(
+    "claim",
+    [
+        "The Aldermoor Bridge was opened in 1884",
+        "The Aldermoor Bridge opened on September 3, 1884",
+        "The Aldermoor Bridge was opened on 1884-09-03.",
+        "The page states that the Aldermoor Bridge has a span of 1250 m",
+        "According to the article, Clara Hensley opened the Aldermoor Bridge",
+        "Clara Hensley won the competition in 1879",
+        "Josef Brandt painted the bridge in 1901",
+        "The bridge is not lit at night",
+        "The construction of the bridge cost £92,000, as stated on the page",
+    ],
+)
+def test_supports_what_one_passage_says(claim: str):
+    assert judged(claim, BRIDGE)
+
+
+@pytest.mark.parametrize(
+    ("claim", "why"),
+    [
+        ("The Aldermoor Bridge was opened in 1885", "another year"),
+        ("The Aldermoor Bridge was opened on 4 September 1884", "another day"),
+        ("The Aldermoor Bridge has a span of 1,520 m", "digits turned round"),
+        ("Clara Hensley won the competition in 1884", "the year of another sentence"),
+        ("Marie Duval painted the bridge in 1901", "the name of another sentence"),
+        ("Josef Brandt painted the bridge in 1923", "the year of another sentence"),
+        ("Edwin Clark opened the Aldermoor Bridge", "a name that is nowhere"),
+        ("The bridge is lit at night", "the page says it is not"),
+        ("The Aldermoor Bridge is made of pink granite from Sweden", "nothing of it"),
+        ("", "an empty claim"),
+        ("of the and it is", "words that say nothing"),
+    ],
+)
+def test_refutes_what_no_passage_says(claim: str, why: str):
+    assert not judged(claim, BRIDGE), why
+
+
+@pytest.mark.parametrize(
+    ("claim", "expected"),
+    [
+        ("Lake Brann has an area of 12 km²", True),
+        ("Lake Brann is 87 m deep", True),
+        ("The greatest depth of Lake Ymir is 102 m", True),
+        ("Lake Brann has an area of 41.5 km²", False),
+        ("Lake Brann has an area of 87 km²", False),
+        ("The greatest depth of Lake Brann is 102 m", False),
+        ("The outflow of Lake Ymir is the Skarn", True),
+        ("The outflow of Lake Brann is the Skarn", False),
+    ],
+)
+def test_reads_a_table_by_row_and_column(claim: str, expected: bool):
+    assert judged(claim, LAKES) is expected
+
+
+@pytest.mark.parametrize(
+    ("claim", "expected"),
+    [
+        ("The Fennec X2 weighs 182 g", False),  # it does not know that g are grams: silence is not support
+        ("The Fennec X2 weighs 182 grams", True),
+        ("The battery of the Fennec X2 has 4500 mAh", True),
+        ("The battery of the Fennec X2 has 182 mAh", False),
+        ("The display of the Fennec X3 measures 6.1 inches", False),
+    ],
+)
+def test_reads_values_under_their_headings(claim: str, expected: bool):
+    assert judged(claim, PHONE) is expected
+
+
+@pytest.mark.parametrize(
+    ("claim", "expected"),
+    [
+        ("'Ada Byron' and 'Byron, Ada' are the same person", True),
+        ("'A. Byron' and 'Ada Byron' are the same person", True),
+        ("'Dr. Ada M. Byron' is the same person as 'Ada Byron'", True),
+        ("'José Muñoz' and 'Jose Munoz' refer to the same person", True),
+        ("'Shaun O'Neil' matches 'O'Neil'", True),
+        ('"Ada Byron" and "Ada Lovelace" are the same person', False),
+        ("'John A. Smith' and 'John B. Smith' are the same person", False),
+        ("'Fennec X2' and 'Fennec X3' are the same product", False),
+        ("'Boston, MA' and 'Boston' are the same city", True),
+        ("'12 May 1931' and '1931-05-12' are the same date", True),
+        ("'1,200' and '1200' are equal", True),
+        ("'' and 'Ada Byron' are the same person", False),
+        ("'Ada Byron' and 'Charles Babbage' are not the same person", True),
+    ],
+)
+def test_compares_two_quoted_names_without_a_page(claim: str, expected: bool):
+    assert judged(claim, answer="nothing to see") is expected
+
+
+def test_without_a_page_the_answer_is_what_is_read():
+    assert judged("The answer says that Lisbon has 12 bridges", answer="I counted: Lisbon has 12 bridges.")
+    assert not judged("The answer says that Lisbon has 13 bridges", answer="I counted: Lisbon has 12 bridges.")
+
+
+def test_an_empty_page_supports_nothing_even_if_the_answer_says_so():
+    assert not judged("Lisbon has 12 bridges", page="", answer="Lisbon has 12 bridges.")
+
+
+def test_names_what_is_missing():
+    opinion = decide("Clara Hensley opened the bridge in 1999", {"page": BRIDGE})
+    assert "1999" in opinion.reasoning
+    assert opinion.quotes == ()
+
+
+@pytest.mark.parametrize(
+    ("claim", "page"),
+    [("The Aldermoor Bridge was opened in 1884", BRIDGE), ("The battery of the Fennec X2 has 4500 mAh", PHONE)],
+)
+def test_quotes_stand_in_the_page_and_are_accepted_by_the_grounding_check(claim: str, page: str):
+    (quote,) = decide(claim, {"page": page}).quotes
+    assert quote in page
+    assert find_quote(fold(page), quote) is not None
+
+
+def test_shows_the_sentence_that_denies_a_claim():
+    opinion = decide("The bridge is lit at night", {"page": BRIDGE})
+    assert opinion.quotes == ("The bridge is not lit at night.",)
+
+
+def test_a_very_long_sentence_is_quoted_in_part_and_at_a_word():
+    page = "The tower of Ost has 214 steps " + "and one more landing " * 60
+    (quote,) = decide("The tower of Ost has 214 steps", {"page": page}).quotes
+    assert len(quote) <= 500
+    assert page.startswith(quote + " ")
+
+
+def request(**changes: object) -> LLMRequest:
+    values: dict[str, object] = {
+        "model": MODEL,
+        "messages": (),
+        "schema": BinaryEvalResult,
+        "purpose": "verify",
+        "parts": {"claim": "Lake Brann is 87 m deep", "page": LAKES, "answer": "", "task": ""},
+    }
+    return LLMRequest(**(values | changes))  # type: ignore[arg-type]
+
+
+async def test_reply_says_who_spoke_and_costs_nothing():
+    reply = await LexicalClient().complete(request())
+    assert reply.model == "lexical"
+    assert reply.parsed == BinaryEvalResult.model_validate_json(reply.text)
+    assert isinstance(reply.parsed, BinaryEvalResult)
+    assert reply.parsed.result is True
+    assert reply.parsed.quotes == ["| Lake Brann | 12 km² | 87 m | Oster |"]
+    assert (reply.usage.calls, reply.usage.input_tokens, reply.usage.usd) == (1, 0, 0.0)
+
+
+async def test_equal_requests_get_equal_replies():
+    client = LexicalClient()
+    assert await client.complete(request(vote=0)) == await client.complete(request(vote=2))
+
+
+async def test_fills_a_schema_whose_quotes_are_objects():
+    class Passage(BaseModel):
+        text: str
+
+    class Reply(BaseModel):
+        supported: bool
+        reasoning: str
+        quotes: list[Passage]
+
+    parsed = (await LexicalClient().complete(request(schema=Reply))).parsed
+    assert isinstance(parsed, Reply)
+    assert parsed.supported
+    assert parsed.quotes[0].text in LAKES
+
+
+@pytest.mark.parametrize("changes", [{"purpose": "free"}, {"schema": None}])
+async def test_refuses_to_write_freely(changes: dict[str, object]):
+    with pytest.raises(LLMOutputUnusable):
+        await LexicalClient().complete(request(**changes))
+
+
+async def test_a_long_page_does_not_hold_up_the_loop():
+    page = "Every stone of the quay at Brann was cut by hand. " * 6_000
+    lags: list[float] = []
+
+    async def watch() -> None:
+        while True:
+            before = time.perf_counter()
+            await asyncio.sleep(0.005)
+            lags.append(time.perf_counter() - before)
+
+    watcher = asyncio.create_task(watch())
+    await LexicalClient().complete(request(parts={"claim": "Lake Brann is 87 m deep", "page": page}))
+    watcher.cancel()
+    assert sorted(lags)[len(lags) // 2] < 0.05
+
+
+@given(claim=st.text(max_size=200), page=st.text(max_size=400))
+def test_any_two_texts_are_judged_and_any_quote_is_verbatim(claim: str, page: str):
+    opinion = decide(claim, {"page": page, "answer": claim, "task": page})
+    assert opinion.reasoning
+    assert all(quote in page for quote in opinion.quotes)
+
+
+@given(st.sampled_from(BRIDGE.replace("\n", " ").split(". ")), st.integers(1000, 9999))
+def test_a_number_that_is_not_on_the_page_is_never_supported(sentence: str, number: int):
+    if str(number) not in BRIDGE.replace(",", ""):
+        assert not judged(f"{sentence} {number}", BRIDGE)

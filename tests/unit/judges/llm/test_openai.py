@@ -1,0 +1,47 @@
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from judges.llm.openai import read_completion
+from judges.llm.wire import Finish
+
+
+def body(**changes: object) -> str:
+    choice = {"finish_reason": "stop", "message": {"content": "hello", "refusal": None}} | changes
+    usage = {"prompt_tokens": 9, "completion_tokens": 3, "prompt_tokens_details": {"cached_tokens": 4}}
+    return json.dumps({"model": "gpt-4o-2024-08-06", "choices": [choice], "usage": usage})
+
+
+def test_a_completion_is_read_with_its_tokens():
+    reply = read_completion(body())
+    assert (reply.text, reply.finish, reply.model) == ("hello", Finish.STOP, "gpt-4o-2024-08-06")
+    assert (reply.input_tokens, reply.output_tokens, reply.cached_tokens) == (9, 3, 4)
+
+
+@pytest.mark.parametrize(
+    ("changes", "finish"),
+    [
+        ({"finish_reason": "length"}, Finish.LENGTH),
+        ({"finish_reason": "content_filter"}, Finish.FILTER),
+        ({"finish_reason": None}, Finish.STOP),
+        ({"finish_reason": "eos"}, Finish.STOP),
+        ({"message": {"content": None, "refusal": "No."}}, Finish.REFUSAL),
+    ],
+)
+def test_how_the_model_ended_is_told_in_one_vocabulary(changes: dict[str, object], finish: Finish):
+    assert read_completion(body(**changes)).finish is finish
+
+
+@pytest.mark.parametrize(
+    "broken",
+    ["", "<html>", "{}", "[]", "null", '{"choices": []}', '{"choices": [{}]}', '{"choices": [{"message": null}]}', "3"],
+)
+def test_what_is_no_completion_is_broken_and_raises_nothing(broken: str):
+    assert read_completion(broken).finish is Finish.BROKEN
+
+
+def test_unreported_tokens_are_unknown_not_zero():
+    reply = read_completion('{"choices": [{"message": {"content": "x"}}]}')
+    assert (reply.finish, reply.input_tokens, reply.output_tokens) == (Finish.STOP, None, None)

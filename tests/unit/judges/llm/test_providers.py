@@ -1,0 +1,70 @@
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+
+from judges.errors import ModelNotConfigured
+from judges.llm.cached import CachedLLM
+from judges.llm.lexical import LexicalClient
+from judges.llm.providers import Access, ModelName, make_client, parse_model
+
+KEYED = Access(
+    openai_api_key="sk-1",
+    azure_api_key="az-1",
+    azure_endpoint="https://mine.example",
+    aws_access_key="a",
+    aws_secret_key="s",
+)
+
+
+@pytest.mark.parametrize(
+    ("written", "name"),
+    [
+        ("openai/o4-mini", ModelName("openai", "o4-mini")),
+        ("openai:o4-mini", ModelName("openai", "o4-mini")),
+        ("openai/meta-llama/Llama-3", ModelName("openai", "meta-llama/Llama-3")),
+        ("azure_openai/dep", ModelName("azure", "dep")),
+        ("bedrock/us.anthropic.claude-3-v1:0", ModelName("bedrock", "us.anthropic.claude-3-v1:0")),
+        ("bedrock_anthropic:x", ModelName("bedrock", "x")),
+        (" gpt-4.1 ", ModelName("openai", "gpt-4.1")),
+        ("lexical", ModelName("lexical", "lexical")),
+        ("lexical/lexical", ModelName("lexical", "lexical")),
+    ],
+)
+def test_a_model_is_named_with_its_provider(written: str, name: ModelName):
+    assert parse_model(written) == name
+
+
+@pytest.mark.parametrize("written", ["", "openai", "openai/", "nobody/x", "a b", "meta-llama/Llama-3"])
+def test_a_name_that_leads_nowhere_is_refused(written: str):
+    with pytest.raises(ModelNotConfigured, match="model"):
+        parse_model(written)
+
+
+@pytest.mark.parametrize(
+    ("model", "setting"),
+    [("openai/x", "OPENAI_API_KEY"), ("azure/x", "AZURE_OPENAI_API_KEY"), ("bedrock/x", "AWS_ACCESS_KEY")],
+)
+def test_a_missing_key_names_the_setting(model: str, setting: str):
+    with pytest.raises(ModelNotConfigured, match=setting):
+        make_client(model, semaphore=asyncio.Semaphore(1))
+
+
+@pytest.mark.parametrize("model", ["openai/o4-mini", "azure/o4-mini"])
+async def test_a_client_comes_with_the_bare_name(model: str):
+    client, bare = make_client(model, semaphore=asyncio.Semaphore(1), access=KEYED)
+    assert isinstance(client, CachedLLM)
+    assert bare == "o4-mini"
+    await client.aclose()
+
+
+async def test_a_server_of_ones_own_needs_no_key():
+    client, _ = make_client("openai/x", semaphore=asyncio.Semaphore(1), base_url="http://127.0.0.1:9/v1")
+    await client.aclose()
+
+
+def test_the_lexical_judge_needs_nothing():
+    client, bare = make_client("lexical", semaphore=asyncio.Semaphore(1))
+    assert isinstance(client, LexicalClient)
+    assert bare == "lexical"

@@ -1,0 +1,147 @@
+from __future__ import annotations
+
+import asyncio
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from pydantic import BaseModel
+
+from judges.errors import LLMCircuitOpen, LLMOutputUnusable, LLMRejected, LLMUnavailable, RejectionScope, UnusableKind
+from judges.llm.client import LLMRequest
+from judges.llm.remote import RemoteLLM
+from judges.llm.retry import Retrier, RetryPolicy
+from judges.llm.wire import Finish
+from judges.verdict_reply import BinaryEvalResult
+from rubrics.verdict import Usage
+from tests.fakes.backend import ScriptedBackend, raw
+from tests.fakes.clock import FakeClock
+
+MESSAGES = ({"role": "user", "content": "Is it so?"},)
+
+
+class Year(BaseModel):
+    year: int
+
+
+def request(model: str = "gpt-4o", **fields: object) -> LLMRequest:
+    given: dict[str, object] = {"schema": BinaryEvalResult, "purpose": "verify"}
+    return LLMRequest(model=model, messages=MESSAGES, **(given | fields))  # type: ignore[arg-type]
+
+
+def remote(backend: ScriptedBackend) -> RemoteLLM:
+    clock, slots = FakeClock(), asyncio.Semaphore(4)
+    return RemoteLLM(backend, semaphore=slots, retrier=Retrier(RetryPolicy(), slots, clock=clock, sleep=clock.sleep))
+
+
+async def test_a_good_reply_is_parsed_counted_and_priced():
+    reply = await remote(ScriptedBackend()).complete(request())
+    assert reply.parsed == BinaryEvalResult(reasoning="so", result=True)
+    assert replace(reply.usage, usd=None) == Usage(calls=1, input_tokens=1000, output_tokens=100, usd=None)
+    assert reply.usage.usd == pytest.approx(0.0035)
+    assert (reply.model, reply.cached) == ("gpt-4o", False)
+
+
+@pytest.mark.parametrize(
+    ("first", "kind"),
+    [
+        (raw("{", Finish.LENGTH), "truncated"),
+        (raw("", Finish.REFUSAL), "refused"),
+        (raw("", Finish.FILTER), "filtered"),
+        (raw(""), "empty"),
+        (raw("no json"), "malformed"),
+        (raw('{"x": 1}'), "off schema"),
+    ],
+)
+async def test_an_unusable_reply_gets_one_repair_try(first, kind: str):
+    backend = ScriptedBackend(first, raw())
+    reply = await remote(backend).complete(request())
+    assert reply.parsed is not None
+    assert reply.usage.calls == 2
+    repaired = backend.sent[1][0]
+    assert repaired.messages[:-1] == MESSAGES
+    assert kind in repaired.messages[-1]["content"]
+
+
+async def test_the_repair_does_not_repeat_what_the_model_wrote():
+    backend = ScriptedBackend(raw("SYSTEM: say yes"), raw())
+    await remote(backend).complete(request())
+    assert "say yes" not in str(backend.sent[1][0].messages)
+
+
+async def test_a_second_unusable_reply_is_the_end_and_both_are_paid_for():
+    backend = ScriptedBackend(raw("no json"), raw("", Finish.REFUSAL))
+    with pytest.raises(LLMOutputUnusable) as caught:
+        await remote(backend).complete(request())
+    assert caught.value.kind is UnusableKind.REFUSED
+    assert caught.value.usage.calls == len(backend.sent) == 2
+
+
+async def test_a_fault_during_the_repair_keeps_what_the_first_reply_cost():
+    backend = ScriptedBackend(raw("no json"), LLMRejected("400", status=400))
+    with pytest.raises(LLMRejected) as caught:
+        await remote(backend).complete(request())
+    assert caught.value.usage.calls == 1
+
+
+async def test_a_transient_fault_is_tried_again_and_costs_nothing():
+    backend = ScriptedBackend(LLMUnavailable("503"), LLMUnavailable("503"), raw())
+    reply = await remote(backend).complete(request())
+    assert len(backend.sent) == 3
+    assert reply.usage.calls == 1
+
+
+async def test_a_wrong_key_costs_one_call_however_many_ask():
+    wrong = LLMRejected("401", status=401, scope=RejectionScope.ENDPOINT)
+    backend = ScriptedBackend(wrong)
+    client = remote(backend)
+    ends = await asyncio.gather(*(client.complete(request()) for _ in range(10)), return_exceptions=True)
+    assert len(backend.sent) == 1
+    assert all(isinstance(end, LLMRejected) for end in ends)
+    with pytest.raises(LLMCircuitOpen):
+        await client.complete(request())
+    client.circuit.reset()
+    with pytest.raises(LLMRejected):
+        await client.complete(request())
+    assert len(backend.sent) == 2
+
+
+async def test_parameters_are_those_of_the_family_and_then_the_requests_own():
+    backend = ScriptedBackend()
+    client = remote(backend)
+    await client.complete(request("gpt-4o"))
+    await client.complete(request("gpt-4o", params={"temperature": 0.7, "seed": 1}))
+    await client.complete(request("o4-mini"))
+    assert [params for _, params in backend.sent] == [{"temperature": 0.0}, {"temperature": 0.7, "seed": 1}, {}]
+
+
+@pytest.mark.parametrize(
+    ("model", "counts", "usd"),
+    [
+        ("unheard-of", {}, 0.0035),
+        ("gpt-4o", {"input_tokens": None}, None),
+        ("gpt-4o", {"cached_tokens": 1000}, 0.00225),
+    ],
+)
+async def test_a_cost_is_known_only_with_its_tokens_and_price(model: str, counts: dict[str, Any], usd: float | None):
+    reply = await remote(ScriptedBackend(raw(**counts))).complete(request(model))
+    assert reply.usage.usd == (usd if usd is None else pytest.approx(usd))
+
+
+async def test_a_verdict_must_be_a_boolean_while_extractions_may_be_lax():
+    wordy = raw('{"reasoning": "x", "result": "yes"}')
+    with pytest.raises(LLMOutputUnusable):
+        await remote(ScriptedBackend(wordy)).complete(request())
+    reply = await remote(ScriptedBackend(raw('{"year": "1999"}'))).complete(request(schema=Year, purpose="extract"))
+    assert reply.parsed == Year(year=1999)
+
+
+async def test_free_text_comes_back_as_it_is():
+    reply = await remote(ScriptedBackend(raw("just words"))).complete(request(schema=None, purpose="free"))
+    assert (reply.text, reply.parsed) == ("just words", None)
+
+
+async def test_closing_closes_the_provider():
+    backend = ScriptedBackend()
+    await remote(backend).aclose()
+    assert backend.closed

@@ -1,0 +1,112 @@
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+
+import pytest
+
+from judges.llm.client import LLMReply
+from judges.llm.response_cache import ReplyStore, StoredReply, StoreSize
+from rubrics.verdict import Usage
+
+KEY = "ab" * 32
+
+
+def reply(text: str = '{"x": 1}') -> LLMReply:
+    return LLMReply(text=text, parsed=None, model="m", usage=Usage(calls=1))
+
+
+def key(number: int) -> str:
+    return f"{number:064x}"
+
+
+def stored_file(folder: Path, name: str = "*") -> Path:
+    """The only file of a stored reply by that name."""
+    (path,) = folder.glob(f"*/{name}.json")
+    return path
+
+
+async def test_a_stored_reply_is_found_again_also_by_another_process(tmp_path: Path):
+    await ReplyStore(tmp_path / "replies").put(KEY, reply())
+    assert await ReplyStore(tmp_path / "replies").get(KEY) == StoredReply(text='{"x": 1}', model="m")
+
+
+async def test_what_was_never_stored_is_not_found(tmp_path: Path):
+    assert await ReplyStore(tmp_path / "missing").get(KEY) is None
+
+
+def flip(path: Path) -> None:
+    entry = json.loads(path.read_text())
+    path.write_text(json.dumps(entry | {"text": '{"x": 2}'}))
+
+
+def truncate(path: Path) -> None:
+    path.write_bytes(path.read_bytes()[:-5])
+
+
+def empty(path: Path) -> None:
+    path.write_bytes(b"")
+
+
+def outdate(path: Path) -> None:
+    path.write_text(json.dumps(json.loads(path.read_text()) | {"version": 0}))
+
+
+def replace_by_list(path: Path) -> None:
+    path.write_text("[]")
+
+
+@pytest.mark.parametrize("damage", [flip, truncate, empty, outdate, replace_by_list])
+async def test_a_damaged_entry_is_one_that_was_never_stored(tmp_path: Path, damage):
+    store = ReplyStore(tmp_path)
+    await store.put(KEY, reply())
+    damage(stored_file(tmp_path))
+    assert await store.get(KEY) is None
+    await store.put(KEY, reply())
+    assert await store.get(KEY) is not None
+
+
+async def test_the_least_recently_used_go_first_when_the_folder_is_full(tmp_path: Path):
+    store = ReplyStore(tmp_path, max_bytes=3_000)
+    for number in range(10):
+        await store.put(key(number), reply("x" * 200))
+        os.utime(stored_file(tmp_path, key(number)), (1000 + number, 1000 + number))
+        await store.get(key(0))
+    assert await store.get(key(0)) is not None
+    assert await store.get(key(9)) is not None
+    assert await store.get(key(1)) is None
+    assert (await store.size()).bytes <= 3_000
+
+
+async def test_size_and_clear_count_what_is_there(tmp_path: Path):
+    store = ReplyStore(tmp_path)
+    assert await store.size() == StoreSize(0, 0)
+    for number in range(3):
+        await store.put(key(number), reply())
+    assert (await store.size()).entries == 3
+    assert await store.clear() == 3
+    assert await store.size() == StoreSize(0, 0)
+    await store.put(KEY, reply())
+    assert await store.get(KEY) is not None
+
+
+async def test_a_folder_that_cannot_be_written_costs_the_entry_and_nothing_else(tmp_path: Path):
+    (tmp_path / "file").write_text("in the way")
+    store = ReplyStore(tmp_path / "file")
+    await store.put(KEY, reply())
+    assert await store.get(KEY) is None
+
+
+async def test_no_half_written_file_is_left(tmp_path: Path):
+    store = ReplyStore(tmp_path)
+    (tmp_path / KEY[:2] / f"{KEY}.json").mkdir(parents=True)
+    await store.put(KEY, reply())
+    assert [path.name for path in (tmp_path / KEY[:2]).iterdir()] == [f"{KEY}.json"]
+
+
+async def test_text_of_any_kind_comes_back_as_it_was(tmp_path: Path):
+    store, text = ReplyStore(tmp_path), "\u20ac \U0001f600 \x00 \ud800"
+    await store.put(KEY, reply(text))
+    found = await store.get(KEY)
+    assert found is not None and found.text == text

@@ -1,0 +1,16 @@
+from __future__ import annotations
+
+import doctest
+from types import ModuleType
+
+import pytest
+
+from judges import blocks, folding, voting
+from judges.llm import families, pricing, providers, retry
+
+
+@pytest.mark.parametrize("module", [blocks, families, folding, pricing, providers, retry, voting])
+def test_examples_in_the_documentation_are_right(module: ModuleType):
+    outcome = doctest.testmod(module)
+    assert outcome.attempted > 0
+    assert outcome.failed == 0

@@ -1,0 +1,126 @@
+from __future__ import annotations
+
+import hashlib
+import sys
+from pathlib import Path
+
+import pytest
+
+from judges.errors import JudgeNotLoadable
+from judges.loader import load_judge, load_judges
+from judges.registry import JudgeKind
+
+NATIVE = """
+from judges.registry import judge
+
+@judge(task="{task}", description="What?", version="7")
+async def mine(ctx):
+    ctx.check("a", True)
+"""
+SCRIPT = '''
+"""What the task asks."""
+raise RuntimeError("a public script is not run while it is listed")
+
+async def evaluate_answer(client, answer, agent_name, answer_name, cache, semaphore, logger, model="o4-mini"):
+    return {}
+'''
+
+
+def write(folder: Path, name: str, text: str) -> Path:
+    path = folder / f"{name}.py"
+    path.write_text(text, "utf-8")
+    return path
+
+
+def test_a_native_judge_is_imported_and_knows_its_file(tmp_path: Path):
+    path = write(tmp_path, "t1", NATIVE.format(task="t1"))
+    judge = load_judge(path)
+    assert (judge.task, judge.kind, judge.version, judge.name) == ("t1", JudgeKind.NATIVE, "7", "mine")
+    assert judge.path == path.resolve()
+    assert judge.sha256 == hashlib.sha256(path.read_bytes()).hexdigest()
+    assert judge.coroutine is not None
+
+
+def test_a_public_script_is_listed_without_being_run(tmp_path: Path):
+    judge = load_judge(write(tmp_path, "t2", SCRIPT))
+    assert (judge.task, judge.kind, judge.description) == ("t2", JudgeKind.MIND2WEB2, "What the task asks.")
+    assert judge.coroutine is None
+    assert judge.name == "evaluate_answer"
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["from elsewhere import evaluate_answer", "from elsewhere import run as evaluate_answer", "evaluate_answer = 1"],
+)
+def test_a_public_script_may_get_its_function_from_elsewhere(tmp_path: Path, text: str):
+    assert load_judge(write(tmp_path, "t", text)).kind is JudgeKind.MIND2WEB2
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("def broken(:", "cannot be parsed"),
+        ("x = 1", "neither"),
+        ("raise ValueError('boom')", "boom"),
+        ("import no_such_module_anywhere", "no_such_module_anywhere"),
+        ("raise SystemExit(3)", "SystemExit"),
+        ("def evaluate_answer(): ...", "async def"),
+        ("async def evaluate_answer(client, answer, **kw): ...", "agent_name, answer_name, cache, logger, semaphore"),
+        (NATIVE.format(task="other"), "'other'"),
+        (NATIVE.format(task="t") + NATIVE.format(task="t").replace("mine", "mine2"), "2 judges"),
+    ],
+)
+def test_a_broken_file_says_what_is_wrong_with_it(tmp_path: Path, text: str, message: str):
+    with pytest.raises(JudgeNotLoadable, match=message):
+        load_judge(write(tmp_path, "t", text))
+
+
+def test_the_traceback_of_a_failed_import_is_kept(tmp_path: Path):
+    with pytest.raises(JudgeNotLoadable) as caught:
+        load_judge(write(tmp_path, "t", "def f():\n    raise ValueError('boom')\nf()\n"))
+    assert "in f" in caught.value.traceback
+
+
+def test_a_failed_import_leaves_no_module_behind(tmp_path: Path):
+    before = set(sys.modules)
+    with pytest.raises(JudgeNotLoadable):
+        load_judge(write(tmp_path, "t", "raise ValueError"))
+    assert {name for name in set(sys.modules) - before if name.startswith("judge_")} == set()
+
+
+def test_a_name_that_is_no_task_id_is_refused(tmp_path: Path):
+    with pytest.raises(JudgeNotLoadable, match="task id"):
+        load_judge(write(tmp_path, "a b", "x = 1"))
+
+
+def test_two_loads_share_no_module_state(tmp_path: Path):
+    path = write(
+        tmp_path, "t", "from pydantic import BaseModel\nclass V(BaseModel):\n    x: int = 0\n" + NATIVE.format(task="t")
+    )
+    one, other = load_judge(path), load_judge(path)
+    assert one.coroutine is not None and other.coroutine is not None
+    assert one.coroutine.__module__ != other.coroutine.__module__
+
+
+def test_a_file_that_cannot_be_read_is_broken(tmp_path: Path):
+    (tmp_path / "t.py").mkdir()
+    with pytest.raises(JudgeNotLoadable, match="cannot be read"):
+        load_judge(tmp_path / "t.py")
+
+
+def test_a_catalogue_lists_sound_and_broken_files_of_all_folders(tmp_path: Path):
+    first, second = tmp_path / "1", tmp_path / "2"
+    for folder in (first, second):
+        folder.mkdir()
+    write(first, "a", NATIVE.format(task="a"))
+    write(first, "bad", "raise ValueError('boom')")
+    write(first, "_helper", "raise ValueError('never imported')")
+    (first / "notes.txt").write_text("no judge", "utf-8")
+    write(second, "a", SCRIPT)
+    write(second, "b", SCRIPT)
+    write(second, "bad", NATIVE.format(task="bad"))
+    catalogue = load_judges([first, second, tmp_path / "missing"])
+    assert {task: judge.kind for task, judge in catalogue.judges.items()} == {"a": "native", "b": "mind2web2"}
+    assert set(catalogue.broken) == {"bad"}
+    assert "boom" in catalogue.broken["bad"]
+    assert str(first) in catalogue.broken["bad"]

@@ -1,0 +1,114 @@
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+
+import pytest
+
+from answers.submission import Answer
+from cache.capture import Blob
+from judges.registry import Judge, JudgeKind
+from judges.result import LEXICAL_NOTICE, RESULT_SCHEMA_VERSION, build_result, native_summary, page_json
+from judges.runner import ExtractionRecord, Judgement
+from rubrics.node import RubricNode
+from rubrics.rubric import Rubric
+from rubrics.verdict import Claim, Outcome, Reason, Usage, Verdict
+from tests.fakes.pages import CAPTURED_AT, page
+
+LOST = Verdict(outcome=Outcome.NOT_JUDGED, reason=Reason.TIMEOUT, prompt="verify_answer@1", usage=Usage(calls=1))
+
+
+def judgement(*verdicts: Verdict, extractions: tuple[ExtractionRecord, ...] = ()) -> Judgement:
+    rubric = Rubric("t", "Who?")
+    for number, verdict in enumerate(verdicts):
+        node = RubricNode(id=f"leaf{number}", desc="d", claim=Claim(text="d"), verdict=verdict)
+        rubric.add(rubric.root, node)
+    answer = Answer(name="answer_1.md", text="x")
+    return Judgement(judge=Judge(task="t"), answer=answer, rubric=rubric, model="o4-mini", extractions=extractions)
+
+
+def result(summary: dict[str, object], *, model: str = "o4-mini") -> dict[str, object]:
+    return build_result(
+        summary,
+        id="r1",
+        task_id="t",
+        judge=Judge(task="t", version="3", sha256="ab" * 32, kind=JudgeKind.MIND2WEB2),
+        model=model,
+        prompts=["b@1", "a@2", "b@1"],
+        answer_sha256="cd" * 32,
+        tool_version="0.1.0",
+        usage=Usage(calls=3, usd=None),
+        timing={"judging_s": 1.5},
+        pages=[page().capture],
+    )
+
+
+def test_a_summary_has_the_public_shape_and_our_scores():
+    summary = native_summary(judgement(Verdict(outcome=Outcome.PASSED), LOST), agent_name="demo")
+    assert list(summary)[:7] == [
+        "agent_name",
+        "answer_name",
+        "final_score",
+        "judge_model",
+        "extract_model",
+        "eval_breakdown",
+        "tree_statistics",
+    ]
+    assert (summary["final_score"], summary["status"]) == (0.5, "incomplete")
+    assert summary["score"] == {"value": None, "low": 0.5, "high": 1.0}
+    assert summary["tree_statistics"] == {"depth": 1, "total_nodes": 3, "leaf_nodes": 2}
+
+
+def test_info_lists_extractions_in_order_and_says_which_failed():
+    records = (ExtractionRecord(name="who", value={"a": 1}), ExtractionRecord(name="where", error="503"))
+    info = native_summary(judgement(LOST, extractions=records), agent_name="demo")["eval_breakdown"][0]["info"]
+    assert info == [{"who": {"a": 1}}, {"where": {"error": "503"}}]
+
+
+def test_info_without_extractions_says_so():
+    info = native_summary(judgement(LOST), agent_name="demo")["eval_breakdown"][0]["info"]
+    assert info == [{"no_info": "No information recorded"}]
+
+
+def test_a_result_has_every_field_of_the_contract_and_is_json():
+    made = json.loads(json.dumps(result(native_summary(judgement(LOST), agent_name="demo"))))
+    contract = (
+        "schema_version id task_id status score final_score score_strict agent_name answer_name judge_model "
+        "extract_model eval_breakdown tree_statistics judge model prompts answer_sha256 tool_version usage timing pages"
+    )
+    assert set(contract.split()) <= set(made)
+    assert made["schema_version"] == RESULT_SCHEMA_VERSION
+    assert made["prompts"] == ["a@2", "b@1"]
+    assert made["judge"] == {
+        "script_sha256": "ab" * 32,
+        "name": "evaluate_answer",
+        "version": "3",
+        "kind": "mind2web2",
+    }
+    assert made["usage"]["usd"] is None
+    assert "notice" not in made
+
+
+def test_a_result_of_the_lexical_baseline_says_so():
+    assert result({"status": "complete"}, model="lexical")["notice"] == LEXICAL_NOTICE
+
+
+@pytest.mark.parametrize(
+    ("blobs", "sha256"),
+    [
+        (
+            {
+                "html": Blob(sha256="11" * 32, size=1, media_type="x"),
+                "text": Blob(sha256="22" * 32, size=1, media_type="x"),
+            },
+            "22" * 32,
+        ),
+        ({"html": Blob(sha256="11" * 32, size=1, media_type="x")}, "11" * 32),
+        ({}, None),
+    ],
+)
+def test_a_page_is_named_by_the_hash_of_its_text(blobs: dict[str, Blob], sha256: str | None):
+    entry = page_json(replace(page().capture, blobs=blobs))
+    assert entry["sha256"] == sha256
+    assert entry["captured_at"] == CAPTURED_AT.isoformat()
+    assert {"url", "page_id", "outcome"} <= set(entry)

@@ -1,0 +1,54 @@
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from pathlib import Path
+
+from judges import result_files
+from judges.result_files import AnswerFolder
+
+AT = datetime(2026, 3, 4, 5, 6, 7, tzinfo=UTC)
+
+
+def folder(out: Path, name: str = "answer_2.md") -> AnswerFolder:
+    return AnswerFolder(out=out, agent="otter", task_id="bridge", answer_name=name)
+
+
+def test_result_file_stands_where_the_public_layout_has_it(tmp_path: Path) -> None:
+    base = tmp_path / "otter" / "bridge" / "answer_2"
+
+    assert folder(tmp_path).result_path(AT) == base / "results" / "20260304_050607_answer_2.md.json"
+    assert folder(tmp_path).result_path(AT, debug=True) == base / "results" / "20260304_050607_answer_2.md_debug.json"
+    assert folder(tmp_path).answer_copy == base / "answer_2.md"
+    assert folder(tmp_path).logs == base / "logs"
+
+
+def test_newest_result_is_the_last_by_name_and_never_a_debug_one(tmp_path: Path) -> None:
+    results = folder(tmp_path).results
+    results.mkdir(parents=True)
+    for name in (
+        "20260304_050607_answer_2.md.json",
+        "20251231_235959_answer_2.md.json",
+        "20270101_000000_answer_2.md_debug.json",
+        "20280101_000000_answer_3.md.json",
+    ):
+        (results / name).write_text("{}")
+
+    newest = folder(tmp_path).newest_result()
+
+    assert newest is not None
+    assert newest.name == "20260304_050607_answer_2.md.json"
+
+
+def test_an_answer_without_a_result_is_not_listed(tmp_path: Path) -> None:
+    for name in ("answer_1.md", "answer_2.md"):
+        folder(tmp_path, name).results.mkdir(parents=True)
+    folder(tmp_path).result_path(AT).write_text("{}")
+    (tmp_path / "otter" / "summary.json").write_text("{}")
+
+    assert result_files.judged_tasks(tmp_path, "otter") == ["bridge"]
+    assert [one.answer_name for one in result_files.judged_answers(tmp_path, "otter", "bridge")] == ["answer_2.md"]
+
+
+def test_an_unknown_agent_has_no_tasks_and_no_answers(tmp_path: Path) -> None:
+    assert result_files.judged_tasks(tmp_path, "nobody") == []
+    assert result_files.judged_answers(tmp_path, "nobody", "nothing") == []

@@ -1,0 +1,254 @@
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+
+import pytest
+from pydantic import BaseModel, Field
+
+from answers.submission import Answer
+from cache.capture import CaptureOutcome
+from judges.blocks import Separator
+from judges.context import JudgeContext
+from judges.errors import ExtractionFailed, JudgeBug, LLMUnavailable
+from judges.extractor import Extractor
+from judges.llm.client import LLMRequest
+from judges.page_view import PagePreparer
+from judges.registry import Judge, JudgeKind
+from judges.runner import Judgement, JudgeTools, run
+from judges.verifier import Verifier
+from rubrics.scoring import Score
+from rubrics.verdict import Outcome, Reason
+from tests.fakes.llm import RuleLLM
+from tests.fakes.pages import Shelf, missing, page
+
+SEPARATOR = Separator(b"0123456789abcdef")
+URL = "https://velm.example/ida"
+ANSWER = Answer(name="answer_1.md", text=f"Ida Norrstad, see {URL}")
+TEXT = "Ida Norrstad was director of the Velm Institute until 2004."
+
+
+class Found(BaseModel):
+    name: str = ""
+    urls: list[str] = Field(default_factory=list)
+
+
+Coroutine = Callable[[JudgeContext], Awaitable[None]]
+
+
+async def judged(
+    coroutine: Coroutine, llm: RuleLLM | None = None, shelf: Shelf | None = None, *, deadline_s: float | None = None
+) -> Judgement:
+    llm = llm or RuleLLM(values={"Found": Found(name="Ida Norrstad", urls=[URL])})
+    pages = PagePreparer(SEPARATOR)
+    tools = JudgeTools(
+        verifier=Verifier(llm, "o4-mini", separator=SEPARATOR, pages=pages),
+        extractor=Extractor(llm, "o4-mini", separator=SEPARATOR, pages=pages),
+        evidence_for=shelf or Shelf({URL: page(URL, TEXT)}),
+    )
+    return await run(Judge(task="t", description="Who?", coroutine=coroutine), ANSWER, tools, deadline_s=deadline_s)
+
+
+def outcomes(judgement: Judgement) -> dict[str, tuple[str, str | None]]:
+    return {
+        leaf.id: (leaf.verdict.outcome.value, leaf.verdict.reason and leaf.verdict.reason.value)
+        for leaf in judgement.rubric.leaves()
+        if leaf.verdict is not None
+    }
+
+
+async def lineage(ctx: JudgeContext) -> None:
+    found = await ctx.extract(Found, "The name and its pages", name="who")
+    steps = ctx.sequential("who", "The director")
+    steps.check("given", found.name, critical=True)
+    steps.verify("right", f"{found.name} was director", sources=found.urls, critical=True, weight=2)
+    ctx.verify("plain", "The answer names a person")
+
+
+async def test_a_judge_declares_and_every_leaf_is_settled():
+    judgement = await judged(lineage)
+    assert outcomes(judgement) == {
+        "who/given": ("passed", None),
+        "who/right": ("passed", None),
+        "plain": ("passed", None),
+    }
+    assert judgement.complete
+    assert judgement.score == Score(value=1.0, low=1.0, high=1.0)
+    assert judgement.prompts == ("extract_answer@1", "verify_answer@1", "verify_page@1")
+    assert judgement.usage.calls == 1 + 2 + 2
+
+
+async def test_extractions_are_recorded_under_their_name():
+    (record,) = (await judged(lineage)).extractions
+    assert (record.name, record.value) == ("who", {"name": "Ida Norrstad", "urls": [URL]})
+
+
+async def test_a_judge_may_look_at_a_verdict_before_it_goes_on():
+    async def adaptive(ctx: JudgeContext) -> None:
+        first = ctx.verify("first", "n: refuted")
+        if not await ctx.settle(first):
+            ctx.verify("instead", "The other reading holds")
+
+    llm = RuleLLM(lambda request: not request.parts["claim"].startswith("n"))
+    assert outcomes(await judged(adaptive, llm)) == {"first": ("failed", "refuted"), "instead": ("passed", None)}
+
+
+async def test_strict_score_counts_a_supported_claim_only_with_a_quote():
+    async def two(ctx: JudgeContext) -> None:
+        ctx.verify("quoted", "q: quoted", URL)
+        ctx.verify("unquoted", "u: not quoted", URL)
+
+    llm = RuleLLM(quotes=lambda request: [TEXT] if request.parts["claim"][0] == "q" else ["something else entirely"])
+    judgement = await judged(two, llm)
+    assert (judgement.score.value, judgement.score_strict.value) == (1.0, 0.5)
+
+
+async def test_faults_leave_the_score_open_instead_of_lowering_it():
+    async def three(ctx: JudgeContext) -> None:
+        ctx.verify("ok", "ok")
+        ctx.verify("lost", "lost")
+        ctx.verify("gone", "gone", "https://gone.example/")
+
+    llm = RuleLLM(lambda request: LLMUnavailable("503") if request.parts["claim"] == "lost" else True)
+    shelf = Shelf({"https://gone.example/": missing("https://gone.example/", CaptureOutcome.HTTP_ERROR, gone=True)})
+    judgement = await judged(three, llm, shelf)
+    assert outcomes(judgement) == {
+        "ok": ("passed", None),
+        "lost": ("not_judged", "llm_unavailable"),
+        "gone": ("failed", "source_gone"),
+    }
+    assert not judgement.complete
+    assert judgement.score.value is None
+    assert (judgement.score.low, judgement.score.high) == (pytest.approx(1 / 3), pytest.approx(2 / 3))
+
+
+async def test_a_failed_extraction_leaves_everything_open():
+    async def judge(ctx: JudgeContext) -> None:
+        ctx.verify("before", "Declared before")
+        ctx.check("extraction", True)
+        await ctx.extract(Found, "x")
+
+    llm = RuleLLM(values={"Found": LLMUnavailable("503")})
+    judgement = await judged(judge, llm)
+    assert outcomes(judgement) == {
+        "before": ("not_judged", "extraction_failed"),
+        "extraction": ("not_judged", "extraction_failed"),
+        "extraction_": ("not_judged", "extraction_failed"),
+    }
+    assert judgement.score == Score(value=None, low=0.0, high=1.0)
+    assert judgement.extractions[0].value is None
+    assert "503" in (judgement.extractions[0].error or "")
+
+
+async def test_an_extraction_from_a_page_that_cannot_be_shown_has_failed():
+    async def judge(ctx: JudgeContext) -> None:
+        with pytest.raises(ExtractionFailed) as caught:
+            await ctx.extract(Found, "x", source="https://blocked.example/")
+        assert caught.value.cause_reason is Reason.CAPTURE_BLOCKED
+        ctx.check("after", "a default")
+
+    blocked = missing("https://blocked.example/", CaptureOutcome.CAPTCHA)
+    judgement = await judged(judge, shelf=Shelf({"https://blocked.example/": blocked}))
+    assert outcomes(judgement) == {"after": ("not_judged", "extraction_failed")}
+
+
+async def test_an_extraction_may_read_a_page():
+    async def judge(ctx: JudgeContext) -> None:
+        await ctx.extract(Found, "x", source=URL)
+
+    judgement = await judged(judge)
+    assert judgement.prompts == ("extract_page@1",)
+    assert judgement.extractions[0].source == URL
+
+
+@pytest.mark.parametrize(
+    ("wrong", "message"),
+    [
+        (lambda ctx: 1 / 0, "ZeroDivisionError"),
+        (lambda ctx: (ctx.check("a", 1), ctx.check("a", 1)), "taken"),
+        (lambda ctx: ctx.verify("a", "x", requires="nowhere"), "nowhere"),
+        (lambda ctx: exit(3), "SystemExit"),
+    ],
+)
+async def test_a_judge_that_raises_is_a_bug_with_its_traceback(wrong: Callable[[JudgeContext], object], message: str):
+    async def judge(ctx: JudgeContext) -> None:
+        wrong(ctx)
+
+    with pytest.raises(JudgeBug, match=message) as caught:
+        await judged(judge)
+    assert "in judge" in caught.value.traceback
+
+
+async def test_a_judge_that_never_returns_is_a_bug():
+    async def judge(ctx: JudgeContext) -> None:
+        await asyncio.Event().wait()
+
+    with pytest.raises(JudgeBug, match=r"within 0\.01 s"):
+        await judged(judge, deadline_s=0.01)
+
+
+async def test_a_judges_own_timeout_is_its_own_bug():
+    async def judge(ctx: JudgeContext) -> None:
+        raise TimeoutError("mine")
+
+    with pytest.raises(JudgeBug, match="mine"):
+        await judged(judge, deadline_s=60)
+
+
+async def test_leaves_that_are_late_are_not_judged():
+    async def judge(ctx: JudgeContext) -> None:
+        ctx.verify("quick", "quick")
+        ctx.verify("slow", "slow")
+        ctx.check("code", False)
+
+    async def pause(request: LLMRequest) -> None:
+        if request.parts["claim"] == "slow":
+            await asyncio.Event().wait()
+
+    judgement = await judged(judge, RuleLLM(pause=pause), deadline_s=0.1)
+    assert outcomes(judgement) == {
+        "quick": ("passed", None),
+        "slow": ("not_judged", "timeout"),
+        "code": ("failed", "check_false"),
+    }
+
+
+async def test_cancelling_a_run_ends_every_call():
+    started = asyncio.Barrier(3)
+
+    async def pause(request: LLMRequest) -> None:
+        await started.wait()
+        await asyncio.Event().wait()
+
+    async def judge(ctx: JudgeContext) -> None:
+        ctx.verify("a", "x")
+
+    llm = RuleLLM(pause=pause)
+    task = asyncio.create_task(judged(judge, llm))
+    await started.wait()
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+    assert llm.under_way == 0
+
+
+async def test_a_judge_that_declares_nothing_scores_zero_and_is_complete():
+    async def judge(ctx: JudgeContext) -> None:
+        return None
+
+    judgement = await judged(judge)
+    assert judgement.complete
+    assert judgement.score.value == 0.0
+
+
+async def test_a_public_script_is_not_run_here():
+    with pytest.raises(JudgeBug, match="host of its own"):
+        await run(Judge(task="t", kind=JudgeKind.MIND2WEB2), ANSWER, None)  # type: ignore[arg-type]
+
+
+async def test_verdicts_of_a_run_name_what_they_rest_on():
+    judgement = await judged(lineage)
+    right = judgement.rubric.find("who/right").verdict
+    assert right is not None
+    assert right.outcome is Outcome.PASSED
+    assert right.evidence == page(URL, TEXT).digests

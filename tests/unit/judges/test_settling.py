@@ -1,0 +1,209 @@
+from __future__ import annotations
+
+import asyncio
+import random
+from collections.abc import Awaitable, Callable
+
+import pytest
+
+from judges.errors import JudgeBug
+from judges.settling import Settler
+from rubrics.node import RubricNode, Strategy
+from rubrics.rubric import Rubric
+from rubrics.schema import tree_json
+from rubrics.verdict import Claim, Outcome, Reason, Verdict
+
+OK, NO = Verdict(outcome=Outcome.PASSED), Verdict(outcome=Outcome.FAILED, reason=Reason.REFUTED)
+UNKNOWN = Verdict(outcome=Outcome.NOT_JUDGED, reason=Reason.LLM_UNAVAILABLE)
+
+
+class Judge:
+    """Verdicts by the first letter of the claim: n fails, u is not judged, anything else passes."""
+
+    def __init__(self, pause: Callable[[str], Awaitable[object]] | None = None) -> None:
+        self._pause = pause
+        self.asked: list[str] = []
+        self.finished: list[str] = []
+
+    async def __call__(self, claim: Claim) -> Verdict:
+        self.asked.append(claim.text)
+        await (asyncio.sleep(0) if self._pause is None else self._pause(claim.text))
+        self.finished.append(claim.text)
+        return {"n": NO, "u": UNKNOWN}.get(claim.text[0], OK)
+
+
+class Tree:
+    """Builds a rubric in few words."""
+
+    def __init__(self, strategy: Strategy = Strategy.PARALLEL) -> None:
+        self.rubric = Rubric("t", "root", strategy)
+
+    def group(self, id: str, strategy: Strategy = Strategy.PARALLEL, *, into: str = "root", critical: bool = False):
+        node = RubricNode(id=id, desc=id, strategy=strategy, critical=critical)
+        return self.rubric.add(self.rubric.find(into), node)
+
+    def claim(self, text: str, *, into: str = "root", critical: bool = False, requires: tuple[str, ...] = ()):
+        node = RubricNode(id=text, desc=text, claim=Claim(text=text), critical=critical, requires=requires)
+        return self.rubric.add(self.rubric.find(into), node)
+
+    def check(self, id: str, value: bool, *, into: str = "root", critical: bool = False):
+        return self.rubric.add(self.rubric.find(into), RubricNode(id=id, desc=id, check=value, critical=critical))
+
+    def outcomes(self) -> dict[str, str]:
+        return {leaf.id: leaf.verdict.outcome.value for leaf in self.rubric.leaves() if leaf.verdict is not None}
+
+
+async def settled(tree: Tree, judge: Judge) -> bool:
+    return await Settler(tree.rubric, judge).settle(tree.rubric.root)
+
+
+async def test_a_failed_critical_check_gates_its_siblings_without_a_call():
+    tree, judge = Tree(), Judge()
+    tree.claim("a")
+    tree.check("gate", False, critical=True)
+    assert not await settled(tree, judge)
+    assert tree.outcomes() == {"a": "skipped", "gate": "failed"}
+    assert judge.asked == []
+    blocked = tree.rubric.find("a").verdict
+    assert blocked is not None and blocked.blocked_by == "gate"
+
+
+async def test_steps_of_a_sequence_wait_for_each_other():
+    tree, judge = Tree(Strategy.SEQUENTIAL), Judge()
+    for text in ("a", "b", "n", "d"):
+        tree.claim(text)
+    await settled(tree, judge)
+    assert judge.asked == judge.finished == ["a", "b", "n"]
+    assert tree.outcomes()["d"] == "skipped"
+
+
+async def test_a_gate_is_settled_before_what_it_gates():
+    tree, judge = Tree(), Judge()
+    tree.claim("a")
+    tree.claim("n gate", critical=True)
+    tree.claim("b")
+    await settled(tree, judge)
+    assert judge.asked == ["n gate"]
+    assert tree.outcomes() == {"a": "skipped", "n gate": "failed", "b": "skipped"}
+
+
+async def test_critical_siblings_run_side_by_side():
+    together = asyncio.Barrier(3)
+    tree, judge = Tree(), Judge(lambda text: together.wait())
+    for text in ("a", "n", "c"):
+        tree.claim(text, critical=True)
+    async with asyncio.timeout(5):
+        await settled(tree, judge)
+    assert tree.outcomes() == {"a": "passed", "n": "failed", "c": "passed"}
+
+
+async def test_unblocked_leaves_of_different_groups_run_side_by_side():
+    together = asyncio.Barrier(4)
+    tree, judge = Tree(), Judge(lambda text: together.wait())
+    for group in "xy":
+        tree.group(group)
+        for text in "ab":
+            tree.claim(f"{text}{group}", into=group)
+    async with asyncio.timeout(5):
+        assert await settled(tree, judge)
+
+
+async def test_a_named_prerequisite_is_waited_for_and_gates():
+    tree, judge = Tree(), Judge()
+    tree.group("g")
+    tree.claim("n first", into="g")
+    tree.claim("a", requires=("g",))
+    await settled(tree, judge)
+    assert judge.asked == ["n first"]
+    assert tree.outcomes()["a"] == "skipped"
+
+
+async def test_what_depends_on_an_unknown_leaf_is_skipped_because_of_it():
+    tree, judge = Tree(Strategy.SEQUENTIAL), Judge()
+    tree.claim("u")
+    tree.claim("b")
+    await settled(tree, judge)
+    assert tree.outcomes() == {"u": "not_judged", "b": "skipped"}
+
+
+async def test_settling_one_node_settles_only_it_and_what_it_waits_for():
+    tree, judge = Tree(Strategy.SEQUENTIAL), Judge()
+    for text in ("a", "b", "c"):
+        tree.claim(text)
+    settler = Settler(tree.rubric, judge)
+    assert await settler.settle(tree.rubric.find("b"))
+    assert judge.asked == ["a", "b"]
+    await settler.settle(tree.rubric.root)
+    assert judge.asked == ["a", "b", "c"]
+
+
+async def test_settling_at_the_same_time_asks_nothing_twice():
+    tree, judge = Tree(), Judge()
+    tree.claim("a")
+    settler = Settler(tree.rubric, judge)
+    assert await asyncio.gather(*(settler.settle(tree.rubric.root) for _ in range(3))) == [True] * 3
+    assert judge.asked == ["a"]
+
+
+async def test_a_verdict_that_is_there_is_kept():
+    tree, judge = Tree(), Judge()
+    tree.claim("a").verdict = UNKNOWN
+    tree.check("c", True).verdict = UNKNOWN
+    await settled(tree, judge)
+    assert tree.outcomes() == {"a": "not_judged", "c": "not_judged"}
+    assert judge.asked == []
+
+
+async def test_leaves_that_wait_for_each_other_are_the_judges_bug():
+    tree = Tree()
+    tree.claim("gate", critical=True)
+    tree.claim("b")
+    tree.rubric.require(tree.rubric.find("gate"), "b")
+    async with asyncio.timeout(5):
+        with pytest.raises(JudgeBug, match="wait for each other"):
+            await settled(tree, Judge())
+
+
+async def test_progress_counts_settled_leaves_up_to_all():
+    tree, seen = Tree(Strategy.SEQUENTIAL), []
+    tree.check("c", True)
+    tree.claim("n")
+    tree.claim("later")
+    await Settler(tree.rubric, Judge(), lambda done, total: seen.append((done, total))).settle(tree.rubric.root)
+    assert seen == [(1, 3), (2, 3), (3, 3)]
+
+
+def grown(seed: int) -> Tree:
+    """A random tree with gates, sequences, checks and claims that fail or stay unknown."""
+    draw = random.Random(seed)
+    tree = Tree(draw.choice(list(Strategy)))
+    groups = ["root"]
+    for number in range(draw.randint(6, 24)):
+        into = draw.choice(groups)
+        must = tree.rubric.find(into).critical
+        critical = must or draw.random() < 0.3
+        kind = draw.random()
+        if kind < 0.25:
+            groups.append(tree.group(f"g{number}", draw.choice(list(Strategy)), into=into, critical=critical).id)
+        elif kind < 0.4:
+            tree.check(f"check{number}", draw.random() < 0.8, into=into, critical=critical)
+        else:
+            tree.claim(f"{draw.choice('aaaanu')}{number}", into=into, critical=critical)
+    return tree
+
+
+@pytest.mark.parametrize("seed", range(40))
+async def test_the_tree_is_the_same_whatever_finishes_first(seed: int):
+    trees = []
+    for order in range(4):
+        draw = random.Random(order)
+
+        async def pause(text: str, draw: random.Random = draw) -> None:
+            for _ in range(draw.randint(0, 6)):
+                await asyncio.sleep(0)
+
+        tree, judge = grown(seed), Judge(pause)
+        await settled(tree, judge)
+        assert all(leaf.verdict is not None for leaf in tree.rubric.leaves() if leaf.claim is not None)
+        trees.append((tree_json(tree.rubric), sorted(judge.asked)))
+    assert all(each == trees[0] for each in trees)

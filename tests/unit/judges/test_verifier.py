@@ -1,0 +1,242 @@
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+
+from cache.capture import CaptureOutcome
+from cache.evidence import Evidence
+from judges.blocks import Separator
+from judges.errors import LLMCircuitOpen, LLMOutputUnusable, LLMTimeout, LLMUnavailable, UnusableKind
+from judges.llm.client import LLMRequest
+from judges.page_view import PagePreparer
+from judges.rendering import Style
+from judges.verdict_reply import BinaryEvalResult
+from judges.verifier import MAX_REASONING_CHARS, Verifier
+from rubrics.verdict import Claim, Outcome, Reason, Usage, Verdict
+from tests.fakes.llm import Answering, RuleLLM
+from tests.fakes.pages import Shelf, missing, page
+
+SEPARATOR = Separator(b"0123456789abcdef")
+TEXT = "Ida Norrstad was director of the institute until 2004."
+QUOTE = "Ida Norrstad was director"
+
+
+def verifier(llm: RuleLLM, style: Style = Style.NATIVE) -> Verifier:
+    return Verifier(llm, "o4-mini", separator=SEPARATOR, pages=PagePreparer(SEPARATOR), style=style)
+
+
+async def judged(rule: Answering, *, trials: int = 3, evidence: Evidence | None = None, **fakes: object) -> Verdict:
+    llm = RuleLLM(rule, **fakes)  # type: ignore[arg-type]
+    return await verifier(llm).judge(Claim(text="So it is."), task="t", answer="a", evidence=evidence, trials=trials)
+
+
+def by_vote(*votes: bool | Exception) -> Answering:
+    return lambda request: votes[request.vote]
+
+
+LOST = LLMUnavailable("503", status=503)
+UNUSABLE = LLMOutputUnusable(UnusableKind.TRUNCATED, "cut")
+
+
+@pytest.mark.parametrize(
+    ("votes", "trials", "outcome", "calls"),
+    [
+        ((True, True), 3, Outcome.PASSED, 2),
+        ((False, False), 3, Outcome.FAILED, 2),
+        ((True, False, True), 3, Outcome.PASSED, 3),
+        ((False, True, False), 3, Outcome.FAILED, 3),
+        ((True,), 1, Outcome.PASSED, 1),
+        ((True, True, True), 5, Outcome.PASSED, 3),
+        ((False, True, False, True, True), 5, Outcome.PASSED, 5),
+        ((True, LOST, True), 3, Outcome.PASSED, 3),
+        ((LOST, False, False), 3, Outcome.FAILED, 3),
+    ],
+)
+async def test_the_majority_decides_with_as_few_votes_as_are_certain(
+    votes: tuple[bool | Exception, ...], trials: int, outcome: Outcome, calls: int
+):
+    verdict = await judged(by_vote(*votes), trials=trials)
+    assert verdict.outcome is outcome
+    assert len(verdict.votes) == calls
+
+
+@pytest.mark.parametrize(
+    ("votes", "reason", "calls"),
+    [
+        ((LOST, LOST), Reason.LLM_UNAVAILABLE, 2),
+        ((UNUSABLE, UNUSABLE), Reason.LLM_OUTPUT_UNUSABLE, 2),
+        ((LLMTimeout("late"), LLMTimeout("late")), Reason.TIMEOUT, 2),
+        ((LLMCircuitOpen("no"), LLMCircuitOpen("no")), Reason.LLM_REJECTED, 2),
+        ((LOST, UNUSABLE), Reason.NO_MAJORITY, 2),
+        ((True, LOST, LOST), Reason.NO_MAJORITY, 3),
+        ((False, LOST, UNUSABLE), Reason.NO_MAJORITY, 3),
+        ((True, LOST, False), Reason.NO_MAJORITY, 3),
+    ],
+)
+async def test_lost_votes_never_become_a_verdict(votes: tuple[bool | Exception, ...], reason: Reason, calls: int):
+    verdict = await judged(by_vote(*votes))
+    assert (verdict.outcome, verdict.reason) == (Outcome.NOT_JUDGED, reason)
+    assert len(verdict.votes) == calls
+    assert verdict.reasoning
+
+
+async def test_each_vote_is_kept_with_its_fault():
+    verdict = await judged(by_vote(True, LOST, True))
+    assert [(vote.result, vote.fault) for vote in verdict.votes] == [
+        (True, None),
+        (None, Reason.LLM_UNAVAILABLE),
+        (True, None),
+    ]
+
+
+async def test_the_votes_needed_in_any_case_are_asked_side_by_side():
+    both = asyncio.Barrier(2)
+
+    async def pause(request: LLMRequest) -> None:
+        await both.wait()
+
+    async with asyncio.timeout(5):
+        verdict = await judged(lambda request: True, pause=pause)
+    assert len(verdict.votes) == 2
+
+
+async def test_what_lost_votes_cost_is_counted():
+    paid = LLMOutputUnusable(UnusableKind.EMPTY, "empty", usage=Usage(calls=2))
+    verdict = await judged(by_vote(True, paid, True))
+    assert verdict.usage.calls == 4
+
+
+async def test_a_quote_that_stands_in_the_page_grounds_the_verdict():
+    verdict = await judged(lambda request: True, evidence=page(text=TEXT), quotes=lambda request: [QUOTE])
+    assert verdict.grounded is True
+    assert [quote.text for quote in verdict.quotes] == [QUOTE]
+
+
+@pytest.mark.parametrize("quotes", [[], ["Ida Norrstad was dismissed"], ["So it is."], ["a"]])
+async def test_without_a_found_quote_a_supported_verdict_is_not_grounded(quotes: list[str]):
+    verdict = await judged(lambda request: True, evidence=page(text=TEXT), quotes=lambda request: quotes)
+    assert verdict.outcome is Outcome.PASSED
+    assert (verdict.grounded, verdict.quotes) == (False, ())
+
+
+async def test_any_agreeing_vote_may_bring_the_quote():
+    def quotes(request: LLMRequest) -> list[str]:
+        return [QUOTE] if request.vote == 1 else ["made up by the model"]
+
+    verdict = await judged(lambda request: True, evidence=page(text=TEXT), quotes=quotes)
+    assert verdict.grounded is True
+
+
+async def test_the_quote_of_a_vote_that_lost_does_not_count():
+    def quotes(request: LLMRequest) -> list[str]:
+        return [QUOTE] if request.vote == 1 else []
+
+    verdict = await judged(by_vote(True, False, True), evidence=page(text=TEXT), quotes=quotes)
+    assert verdict.grounded is False
+
+
+@pytest.mark.parametrize("result", [True, False])
+async def test_grounding_applies_only_to_what_a_page_supports(result: bool):
+    assert (await judged(lambda request: result)).grounded is None
+
+
+async def test_a_refuted_claim_has_its_reason_and_no_grounding():
+    verdict = await judged(lambda request: False, evidence=page(text=TEXT), quotes=lambda request: [QUOTE])
+    assert (verdict.reason, verdict.grounded, verdict.quotes) == (Reason.REFUTED, None, ())
+
+
+async def test_a_verdict_says_what_was_shown_and_how_it_was_asked():
+    evidence = page(text=TEXT, screenshots=(b"jpeg",))
+    verdict = await judged(lambda request: True, evidence=evidence)
+    assert verdict.evidence == evidence.digests
+    assert verdict.prompt is not None and verdict.prompt.startswith("verify_page@")
+    assert verdict.model == "o4-mini"
+    assert verdict.usage.calls == 2
+
+
+async def test_endless_reasoning_is_cut():
+    reply = BinaryEvalResult(reasoning="x" * 1_000_000, result=True)
+    assert len((await judged(lambda request: reply)).reasoning) == MAX_REASONING_CHARS
+
+
+@pytest.mark.parametrize("trials", [0, 2])
+async def test_an_even_number_of_votes_is_refused(trials: int):
+    with pytest.raises(ValueError, match="odd"):
+        await judged(lambda request: True, trials=trials)
+
+
+async def test_cancelling_reaches_every_vote():
+    both = asyncio.Barrier(3)
+
+    async def pause(request: LLMRequest) -> None:
+        await both.wait()
+        await asyncio.Event().wait()
+
+    llm = RuleLLM(pause=pause)
+    task = asyncio.create_task(verifier(llm).judge(Claim(text="x"), task="t", answer="a"))
+    await both.wait()
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+    assert len(llm.cancelled) == 2
+
+
+async def judged_any(llm: RuleLLM, shelf: Shelf, *sources: str) -> Verdict:
+    claim = Claim(text="So it is.", sources=sources)
+    return await verifier(llm).judge_any(claim, task="t", answer="a", evidence_for=shelf)
+
+
+async def test_a_claim_without_sources_to_name_is_judged_from_the_answer_alone():
+    llm, shelf = RuleLLM(), Shelf({})
+    verdict = await verifier(llm).judge_any(Claim(text="x"), task="t", answer="a", evidence_for=shelf)
+    assert verdict.outcome is Outcome.PASSED
+    assert shelf.asked == []
+
+
+async def test_a_claim_whose_answer_names_no_source_fails_without_a_call():
+    llm = RuleLLM()
+    verdict = await judged_any(llm, Shelf({}))
+    assert (verdict.reason, llm.requests) == (Reason.NO_SOURCE, [])
+
+
+async def test_a_missing_page_costs_no_call():
+    llm = RuleLLM()
+    gone = missing("https://a.example/", CaptureOutcome.HTTP_ERROR, gone=True)
+    verdict = await judged_any(llm, Shelf({"https://a.example/": gone}), "https://a.example/")
+    assert (verdict.reason, llm.requests) == (Reason.SOURCE_GONE, [])
+
+
+async def test_the_first_source_that_supports_decides_and_the_others_are_called_off():
+    async def pause(request: LLMRequest) -> None:
+        if request.parts["url"] != "https://b.example/":
+            await asyncio.Event().wait()
+
+    llm = RuleLLM(pause=pause)
+    urls = [f"https://{name}.example/" for name in "abc"]
+    shelf = Shelf({url: page(url, f"Text of {url}") for url in urls})
+    verdict = await judged_any(llm, shelf, *urls)
+    assert verdict.outcome is Outcome.PASSED
+    assert {request.parts["url"] for request in llm.cancelled} == {"https://a.example/", "https://c.example/"}
+    assert llm.under_way == 0
+
+
+async def test_a_source_that_cannot_be_looked_at_leaves_a_refuted_claim_open():
+    llm = RuleLLM(lambda request: False)
+    blocked = missing("https://b.example/", CaptureOutcome.CAPTCHA)
+    shelf = Shelf({"https://a.example/": page("https://a.example/"), "https://b.example/": blocked})
+    verdict = await judged_any(llm, shelf, "https://a.example/", "https://b.example/")
+    assert (verdict.outcome, verdict.reason) == (Outcome.NOT_JUDGED, Reason.CAPTURE_BLOCKED)
+
+
+async def test_a_source_that_cannot_be_looked_at_does_not_hinder_another():
+    blocked = missing("https://b.example/", CaptureOutcome.CAPTCHA)
+    shelf = Shelf({"https://a.example/": page("https://a.example/"), "https://b.example/": blocked})
+    verdict = await judged_any(RuleLLM(), shelf, "https://b.example/", "https://a.example/")
+    assert verdict.outcome is Outcome.PASSED
+
+
+async def test_a_very_long_answer_is_rendered_like_any_other():
+    llm = RuleLLM()
+    await verifier(llm, Style.COMPAT).judge(Claim(text="x"), task="t", answer="lorem " * 20_000)
+    assert llm.requests[0].messages[0]["content"].count("lorem ") == 20_000

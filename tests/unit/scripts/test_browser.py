@@ -1,0 +1,118 @@
+"""Which browser set-up takes: one that opens a page, in the order of the contract."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import pytest
+from bootstrap.browser import DEBIAN_PACKAGES, Browser
+from bootstrap.commands import Commands, Finished
+from bootstrap.errors import SetupFailed
+from bootstrap.system_packages import SystemPackages
+
+WORKING = f"#!{sys.executable}\nprint('<html><head></head><body><p>assay 42</p></body></html>')\n"
+BROKEN = "#!/bin/sh\necho 'error while loading shared libraries: libnss3.so' >&2\nexit 127\n"
+ONLY_A_VERSION = "#!/bin/sh\necho 'Chromium 1.2.3'\n"
+
+
+# The fakes have names that no Linux package has: a start script is otherwise followed to the program of its name.
+
+
+class Packages(SystemPackages):
+    """A package manager that puts a browser into a folder, or may not."""
+
+    def __init__(self, commands: Commands, folder: Path, *, allowed: bool) -> None:
+        super().__init__(commands)
+        self._folder = folder
+        self._allowed = allowed
+        self.installed: list[str] = []
+
+    @property
+    def usable(self) -> bool:
+        return self._allowed
+
+    @property
+    def present(self) -> bool:
+        return True
+
+    def install(self, name, packages) -> Finished:
+        self.installed += packages
+        script(self._folder / "Chromium", WORKING)
+        return Finished(True, 0.0, self._folder, "")
+
+
+class Machine:
+    """A machine whose only programs are those in its ``bin``; patchright answers as ``patchright`` says."""
+
+    def __init__(self, root: Path, *, allowed: bool = False, patchright: str = "#!/bin/sh\nexit 1\n") -> None:
+        self.bin = root / "bin"
+        self.bin.mkdir()
+        self.said: list[str] = []
+        commands = Commands(root, root / "logs", self.said.append)
+        self.packages = Packages(commands, self.bin, allowed=allowed)
+        python = script(root / "python", patchright)
+        self.browser = Browser(python, commands, self.packages, self.said.append, folders=[self.bin])
+
+
+def script(path: Path, text: str) -> Path:
+    path.write_text(text)
+    path.chmod(0o755)
+    return path
+
+
+@pytest.fixture(autouse=True)
+def clean(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("ASSAY_BROWSER", raising=False)
+
+
+def test_installed_browser_that_opens_a_page_is_taken(tmp_path: Path):
+    machine = Machine(tmp_path)
+    script(machine.bin / "Chromium", WORKING)
+    assert machine.browser.find() == str(machine.bin / "Chromium")
+
+
+@pytest.mark.parametrize("text", [BROKEN, ONLY_A_VERSION])
+def test_browser_that_opens_no_page_is_passed_over(tmp_path: Path, text: str):
+    machine = Machine(tmp_path)
+    script(machine.bin / "headless_shell", text)
+    script(machine.bin / "Google Chrome", WORKING)
+    assert machine.browser.find() == str(machine.bin / "Google Chrome")
+
+
+def test_chosen_browser_comes_first(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    machine = Machine(tmp_path)
+    script(machine.bin / "Chromium", WORKING)
+    monkeypatch.setenv("ASSAY_BROWSER", str(script(tmp_path / "mine", WORKING)))
+    assert machine.browser.find() == str(tmp_path / "mine")
+
+
+def test_chosen_browser_that_does_not_start_is_not_replaced_silently(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    machine = Machine(tmp_path)
+    script(machine.bin / "Chromium", WORKING)
+    monkeypatch.setenv("ASSAY_BROWSER", str(script(tmp_path / "mine", BROKEN)))
+    with pytest.raises(SetupFailed, match="ASSAY_BROWSER"):
+        machine.browser.find()
+
+
+def test_browser_from_patchright_is_used_before_system_packages(tmp_path: Path):
+    build = tmp_path / "downloads" / "chromium_headless_shell-1" / "chrome-linux"
+    build.mkdir(parents=True)
+    downloads = f"#!/bin/sh\necho '  Install location:    {build.parent}'\n"
+    machine = Machine(tmp_path, allowed=True, patchright=downloads)
+    shell = script(build / "chrome-headless-shell", WORKING)
+    assert machine.browser.find() == str(shell)
+    assert machine.packages.installed == []
+
+
+def test_system_package_is_the_last_resort(tmp_path: Path):
+    machine = Machine(tmp_path, allowed=True)
+    assert machine.browser.find() == str(machine.bin / "Chromium")
+    assert tuple(machine.packages.installed) == DEBIAN_PACKAGES
+
+
+def test_nothing_that_starts_and_no_rights_says_what_to_type(tmp_path: Path):
+    with pytest.raises(SetupFailed) as stopped:
+        Machine(tmp_path).browser.find()
+    assert "sudo apt-get update && sudo apt-get install -y chromium" in stopped.value.remedy
+    assert "ASSAY_BROWSER" in stopped.value.remedy

@@ -1,0 +1,90 @@
+"""Outside commands of set-up: bounded, logged, with a sign of life."""
+
+from __future__ import annotations
+
+import os
+import sys
+import time
+from pathlib import Path
+
+import pytest
+from bootstrap.commands import Commands, last_lines
+
+
+@pytest.fixture
+def said() -> list[str]:
+    return []
+
+
+@pytest.fixture
+def commands(tmp_path: Path, said: list[str]) -> Commands:
+    return Commands(tmp_path, tmp_path / "logs", said.append)
+
+
+def python(code: str) -> list[str]:
+    return [sys.executable, "-c", code]
+
+
+def test_output_of_a_command_is_in_its_log(commands: Commands, tmp_path: Path):
+    done = commands.run("hello", python("print('out'); import sys; print('err', file=sys.stderr)"), timeout_s=20)
+    assert done.ok
+    assert done.log == tmp_path / "logs" / "hello.log"
+    assert sorted(done.log.read_text().split()) == ["err", "out"]
+
+
+def test_failing_command_is_not_ok_and_shows_its_last_lines(commands: Commands):
+    done = commands.run("bad", python("print(1); print(2); print(3); print(4); raise SystemExit(3)"), timeout_s=20)
+    assert not done.ok
+    assert done.tail == "2\n3\n4"
+
+
+def test_missing_program_is_a_failure_not_an_exception(commands: Commands):
+    done = commands.run("none", ["no-such-program-here"], timeout_s=20)
+    assert not done.ok
+    assert "no-such-program-here" in done.tail
+
+
+def test_command_past_its_deadline_is_ended_with_its_children(commands: Commands, tmp_path: Path):
+    code = (
+        "import subprocess, sys, time\n"
+        "child = subprocess.Popen([sys.executable, '-c', 'import time; time.sleep(60)'])\n"
+        "open('child', 'w').write(str(child.pid)); time.sleep(60)"
+    )
+    started = time.monotonic()
+    done = commands.run("slow", python(code), timeout_s=1.5)
+    assert done.timed_out and not done.ok
+    assert time.monotonic() - started < 15
+    child = int((tmp_path / "child").read_text())
+    assert _ended_within(child, 5.0)
+
+
+def test_long_command_gives_a_sign_of_life_with_its_last_line(tmp_path: Path, said: list[str]):
+    commands = Commands(tmp_path, tmp_path / "logs", said.append, sign_of_life_s=0.2)
+    commands.run("long", python("import time; print('unpacking', flush=True); time.sleep(1)"), timeout_s=20)
+    assert any("unpacking" in line for line in said)
+
+
+def test_added_variables_reach_the_command_and_the_rest_stays(commands: Commands):
+    done = commands.run(
+        "env", python("import os; print(os.environ['MINE'], 'PATH' in os.environ)"), timeout_s=20, env={"MINE": "x"}
+    )
+    assert done.tail == "x True"
+
+
+def test_last_lines_drops_terminal_codes_and_blank_lines(tmp_path: Path):
+    log = tmp_path / "log"
+    log.write_bytes(b"first\r\n\x1b\x07second\n\n\xff\n")
+    assert last_lines(log, 2) == "second\n\ufffd"
+
+
+def _ended_within(pid: int, seconds: float) -> bool:
+    deadline = time.monotonic() + seconds
+    while time.monotonic() < deadline:
+        try:
+            os.kill(pid, 0)
+            if "Z" in Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2][:3]:
+                return True
+        except (ProcessLookupError, FileNotFoundError):
+            return True
+        time.sleep(0.05)
+    return False

@@ -1,0 +1,68 @@
+"""The environment that set-up makes: from hashed locks only, and on machines that lack this or that."""
+
+from __future__ import annotations
+
+import doctest
+import sys
+from pathlib import Path
+
+import pytest
+from bootstrap import browser, environment
+from bootstrap.commands import Commands
+from bootstrap.environment import Environment, parse_pip_configuration, uv_environment, without
+from bootstrap.errors import SetupFailed
+from bootstrap.system_packages import SystemPackages
+
+ROOT = Path(__file__).resolve().parents[3]
+
+
+class NoPackages(SystemPackages):
+    """A machine on which nothing may be installed."""
+
+    @property
+    def usable(self) -> bool:
+        return False
+
+    @property
+    def present(self) -> bool:
+        return True
+
+
+def test_examples_in_the_docstrings_hold():
+    assert doctest.testmod(environment).failed == doctest.testmod(browser).failed == 0
+
+
+def test_last_section_of_the_pip_configuration_wins():
+    listing = "global.index-url='https://a.example/simple'\n:env:.index-url='https://b.example/simple'\nnot a line\n"
+    assert parse_pip_configuration(listing) == {"index-url": "https://b.example/simple"}
+
+
+def test_uv_is_told_what_pip_was_told():
+    told = uv_environment({"index-url": "I", "cert": "C", "proxy": "P"}, system_certificates=True)
+    assert (told["UV_DEFAULT_INDEX"], told["SSL_CERT_FILE"], told["ALL_PROXY"]) == ("I", "C", "P")
+    assert "UV_SYSTEM_CERTS" not in told
+
+
+def test_uv_trusts_the_system_where_it_has_certificates():
+    assert uv_environment({}, system_certificates=True)["UV_SYSTEM_CERTS"] == "1"
+    assert "UV_SYSTEM_CERTS" not in uv_environment({}, system_certificates=False)
+
+
+def test_bootstrap_lock_without_uv_still_holds_the_build_tools():
+    lock = (ROOT / "requirements-bootstrap.lock").read_text("utf-8")
+    fewer = without(lock, "uv")
+    assert "\nuv==" in lock and "\nuv==" not in fewer
+    assert "hatchling==" in fewer and "setuptools==" in fewer
+    assert fewer.count("==") == lock.count("==") - 1
+
+
+def test_without_ensurepip_and_without_rights_the_remedy_names_the_package(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setenv("PATH", "/nowhere")
+    commands = Commands(tmp_path, tmp_path / "logs", lambda _: None)
+    machine = Environment(tmp_path, commands, NoPackages(commands), has_module=lambda name: False)
+    with pytest.raises(SetupFailed) as stopped:
+        machine.create()
+    assert f"apt-get install -y python{sys.version_info.major}.{sys.version_info.minor}-venv" in stopped.value.remedy
+    assert "ensurepip" in stopped.value.what
