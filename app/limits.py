@@ -1,7 +1,7 @@
 """How much happens at once: one semaphore per scarce thing, made in one place.
 
-Each adapter is handed its own and takes it around its single outside call; none is held while
-waiting for another, so there is no order in which they could lock each other out.
+Each adapter is handed its own and takes it around its single outside call. Only a page waits for a second
+one, its host's place first and then a place of all pages, always in this order: nothing can lock up.
 """
 
 from __future__ import annotations

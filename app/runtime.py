@@ -6,10 +6,15 @@ Usable without a database (``assay evaluate``) and with one (the service and its
 from __future__ import annotations
 
 import asyncio
+import os
+import secrets
 from collections.abc import AsyncIterator
-from contextlib import AsyncExitStack, asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
+from tempfile import NamedTemporaryFile
+
+from pydantic import SecretStr
 
 import judges.tasks
 from app.clock import Clock, Ids, SortableIds, SystemClock
@@ -19,7 +24,13 @@ from app.redaction import Redactor
 from app.settings import Settings
 from app.storage.captures import PostgresIndex
 from app.storage.database import Database
+from cache.backends.patchright import BrowserCapturer
+from cache.backends.router import RoutedCapturer
 from cache.blobs import BlobStore
+from cache.browser_search import find_browser
+from cache.capture import Capturer, Observation
+from cache.egress import EgressGuard
+from cache.errors import BrowserUnavailable
 from cache.pages import PageCache
 from cache.store import CaptureIndex, FolderIndex
 from judges.blocks import Separator
@@ -31,6 +42,8 @@ from judges.llm.response_cache import ReplyStore
 from judges.loader import JudgeCatalogue, load_judges
 from judges.page_view import PagePreparer
 from judges.registry import Judge
+
+_SECRET_BYTES = 32
 
 
 class ModelClients:
@@ -103,10 +116,119 @@ class Runtime:
         raise JudgeNotLoadable(broken.partition("\n")[0], traceback=broken)
 
 
-def _access(settings: Settings) -> Access:
-    return Access()
-
-
 @asynccontextmanager
 async def open_runtime(settings: Settings, database: Database | None = None) -> AsyncIterator[Runtime]:
-    yield None
+    """The runtime for as long as the block lasts; with a ``database`` captures are recorded there.
+
+    Raises:
+        WrongSettings: a folder or store of the settings cannot be used.
+        ModelNotConfigured: the settings' model names no provider.
+    """
+    parse_model(settings.model)
+    clock = SystemClock()
+    ids = SortableIds(clock)
+    limits = Limits.from_settings(settings)
+    async with AsyncExitStack() as stack:
+        try:
+            secret = await asyncio.to_thread(_installation_secret, settings.data_dir)
+            blobs = await asyncio.to_thread(_open_blobs, settings)
+        except (OSError, ValueError) as error:
+            raise WrongSettings(f"{settings.data_dir} or ASSAY_BLOBS cannot be used: {error}") from error
+        index = PostgresIndex(database) if database else await FolderIndex.open(settings.data_dir / "captures")
+        guard = await stack.enter_async_context(EgressGuard(settings.egress_allow))
+        capturer = await asyncio.to_thread(_capturer, settings, limits, guard)
+        pages = PageCache(capturer, blobs, index, clock=clock.now, new_id=lambda: ids.new("page"))
+        stack.push_async_callback(pages.aclose)
+        models = ModelClients(settings, limits, ReplyStore(settings.data_dir / "replies"))
+        stack.push_async_callback(models.aclose)
+        separator = Separator(secret)
+        yield Runtime(
+            settings=settings,
+            limits=limits,
+            catalogue=await asyncio.to_thread(load_catalogue, settings),
+            pages=pages,
+            blobs=blobs,
+            index=index,
+            models=models,
+            separator=separator,
+            prepared=PagePreparer(separator),
+            redactor=Redactor(settings.secrets),
+            clock=clock,
+            ids=ids,
+        )
+
+
+def load_catalogue(settings: Settings) -> JudgeCatalogue:
+    """Every judge file of the settings' folders, then the shipped ones. Blocks."""
+    shipped = Path(judges.tasks.__file__).parent
+    return load_judges([*settings.judges, shipped])
+
+
+class NoBrowser:
+    """The ``Capturer`` of a machine without a browser: says so, once a page is asked for."""
+
+    def __init__(self, why: str) -> None:
+        self._why = why
+
+    async def capture(self, url: str) -> Observation:
+        raise BrowserUnavailable(self._why)
+
+    async def aclose(self) -> None:
+        """Nothing was opened."""
+
+
+def _capturer(settings: Settings, limits: Limits, guard: EgressGuard) -> Capturer:
+    """The small headless browser first, where there is one, and the whole browser for a second look."""
+    found = find_browser(settings.browser, downloads=(Path.home() / ".cache" / "ms-playwright",))
+    programs = [program for program in (found.shell, found.full) if program is not None]
+    if not programs:
+        looked = ", ".join(map(str, found.looked_in))
+        return NoBrowser(found.problem or f"no Chromium in {looked}: install one, or set ASSAY_BROWSER")
+    browsers = [
+        BrowserCapturer(program, guard, semaphore=limits.pages, allow_unsandboxed=settings.browser_unsandboxed)
+        for program in programs
+    ]
+    return RoutedCapturer(*browsers, pages_per_host=limits.max_pages_per_host)
+
+
+def _open_blobs(settings: Settings) -> BlobStore:
+    if not settings.blobs:
+        return BlobStore.open((settings.data_dir.absolute() / "blobs").as_uri())
+    keys = {
+        "access_key_id": settings.aws_access_key_id,
+        "secret_access_key": settings.aws_secret_access_key,
+        "session_token": settings.aws_session_token,
+    }
+    plain = {"region": settings.aws_region, "endpoint": settings.aws_endpoint_url}
+    given = {name: secret.get_secret_value() for name, secret in keys.items() if secret is not None}
+    return BlobStore.open(settings.blobs, s3=given | {name: value for name, value in plain.items() if value})
+
+
+def _installation_secret(data_dir: Path) -> bytes:
+    """A random secret that is made once and kept: what it marks stays the same over restarts."""
+    place = data_dir / "secret"
+    data_dir.mkdir(parents=True, exist_ok=True)
+    # Written aside and linked into place, so that no process ever reads half of it.
+    with suppress(FileExistsError), NamedTemporaryFile(dir=data_dir, prefix=".secret-") as fresh:
+        fresh.write(secrets.token_bytes(_SECRET_BYTES))
+        fresh.flush()
+        os.fsync(fresh.fileno())
+        place.hardlink_to(fresh.name)
+    return place.read_bytes()
+
+
+def _access(settings: Settings) -> Access:
+    def plain(secret: SecretStr | None) -> str | None:
+        return None if secret is None else secret.get_secret_value()
+
+    optional = {"azure_api_version": settings.azure_api_version, "aws_region": settings.aws_region}
+    return Access(
+        openai_api_key=plain(settings.openai_api_key),
+        openai_base_url=settings.openai_base_url,
+        azure_api_key=plain(settings.azure_api_key),
+        azure_endpoint=settings.azure_endpoint,
+        aws_access_key=plain(settings.aws_access_key or settings.aws_access_key_id),
+        aws_secret_key=plain(settings.aws_secret_key or settings.aws_secret_access_key),
+        aws_session_token=plain(settings.aws_session_token),
+        **{name: value for name, value in optional.items() if value is not None},
+    )

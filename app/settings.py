@@ -50,6 +50,8 @@ class Settings(BaseSettings):
     max_llm: int = Field(30, ge=1, le=10_000)
 
     browser: Path | None = None
+    browser_unsandboxed: bool = False
+    """Whether the browser may run without its sandbox on a machine that has none to offer."""
     egress_allow: Annotated[frozenset[str], NoDecode] = frozenset()
     """``host:port`` of private addresses that captures may reach."""
     api_keys: Annotated[tuple[SecretStr, ...], NoDecode] = ()

@@ -57,8 +57,21 @@ class Settling:
         self._expired = asyncio.Event()
         devtools.on("Emulation.virtualTimeBudgetExpired", lambda event: self._expired.set())
 
-    async def run(self) -> Readiness:
-        """Settle the page. Raises PageLost when it goes away."""
+    async def run(self, *, in_full: bool = True) -> Readiness:
+        """Settle the page; only what it is at once unless ``in_full``. Raises PageLost when it goes away."""
+        parsed = await self._arrive()
+        self._navigation.hold()
+        if in_full:
+            height = await self._bring_in()
+            await self._wait_for_promises()
+        else:
+            height = int((await self._measure())["height"])
+        cut = "" if parsed else "the document was still arriving"
+        return Readiness(height_px=height, cut=cut if self._left_s() > 0 else cut or "the deadline came first")
+
+    async def _arrive(self) -> bool:
+        """Wait for the document, and for the one it sends on to; whether it came whole."""
+        parsed = False
         for _ in range(_MAX_RESTARTS):
             self._navigation.restarted.clear()
             parsed = await self._loaded()
@@ -71,11 +84,7 @@ class Settling:
                 await self._run_ahead(LATE_MS, real_s=_AHEAD_REAL_S)
             if not self._navigation.restarted.is_set():
                 break
-        self._navigation.hold()
-        height = await self._bring_in()
-        await self._wait_for_promises()
-        cut = "" if parsed else "the document was still arriving"
-        return Readiness(height_px=height, cut=cut if self._left_s() > 0 else cut or "the deadline came first")
+        return parsed
 
     async def _loaded(self) -> bool:
         """Wait for the load event as long as it makes sense; whether the document came whole."""

@@ -46,7 +46,7 @@ _FORMAT_POINTS = [
 _INVISIBLE = re.compile(f"[{_ranges(_CONTROL_POINTS)}{_ranges(_FORMAT_POINTS)}\ud800-\udfff]")
 _MARK = "[\u0300-\u036f\u0483-\u0489\u1ab0-\u1aff\u1dc0-\u1dff\u20d0-\u20ff\ufe20-\ufe2f]"
 _COMBINING = re.compile(f"({_MARK}{{{MAX_COMBINING_RUN}}}){_MARK}+")
-_TEMPLATE = re.compile(
+CHAT_TOKEN: Final = re.compile(
     r"<\|[^|<>\n]{0,40}\|>"  # <|im_start|>, <|channel|>, <|end_of_text|>
     r"|<<?/?SYS>>?|\[/?(?:INST|SYSTEM_PROMPT|AVAILABLE_TOOLS|TOOL_CALLS|TOOL_RESULTS)\]"
     r"|</?(?:start_of_turn|end_of_turn|bos|eos|s|system|assistant|tool_call|tool_response|think)>"
@@ -78,7 +78,7 @@ def neutralise(text: str) -> Clean:
     """
     text, invisible = _INVISIBLE.subn("", _LINE_END.sub("\n", text))
     text = unicodedata.normalize("NFC", _COMBINING.sub(r"\1", text))
-    text, tokens = _TEMPLATE.subn(_taken_apart, text)
+    text, tokens = CHAT_TOKEN.subn(_taken_apart, text)
     return Clean(text=text, invisible=invisible, tokens=tokens)
 
 

@@ -28,7 +28,9 @@ class Sign(StrEnum):
     ADDRESS = "address"
     """Speaks to a model or a checker."""
     VERDICT = "verdict"
-    """Says of a claim, an answer or "it" that it is right, or asks for that."""
+    """Says of a claim, a statement or an answer that it is right, or asks for that, or for leniency."""
+    PRAISE = "praise"
+    """Says so of nothing in particular: "everything", "it", "this"."""
     AUTHORITY = "authority"
     """Calls on those who run the check, or on people who are said to have checked already."""
     RULES = "rules"
@@ -36,13 +38,17 @@ class Sign(StrEnum):
     PRESSURE = "pressure"
     """Threatens, hurries, begs or promises."""
     LAYOUT = "layout"
-    """Is laid out like a prompt: a role's name, a fence, an example of a check."""
+    """Is laid out like a prompt: a role's name, an example of a check."""
 
 
 ALONE: Final = frozenset({Sign.OVERRIDE, Sign.IMITATION, Sign.ORDER})
 """Signs that need no other."""
-ASKING: Final = frozenset({Sign.VERDICT, Sign.RULES})
-"""Of several other signs one must be among these: the rest says nothing about a verdict."""
+COMPANY: Final = {
+    Sign.VERDICT: frozenset({Sign.ADDRESS, Sign.AUTHORITY, Sign.RULES, Sign.PRESSURE, Sign.LAYOUT}),
+    Sign.PRAISE: frozenset({Sign.ADDRESS, Sign.AUTHORITY, Sign.LAYOUT}),
+    Sign.RULES: frozenset({Sign.ADDRESS, Sign.AUTHORITY, Sign.LAYOUT}),
+}
+"""Signs that need one of these beside them. The remaining signs say nothing about a verdict."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,12 +75,8 @@ _MACHINE = (
     r"(?:a\.?i\.?(?: (?:model|system|agent|assistant)s?)?|llms?|(?:large )?language models?|chatbots?|"
     r"automated (?:system|reader|checker|reviewer|visitor|agent|tool)s?|chat ?gpt|ai-?(?:judge|grader|reviewer)s?)"
 )
-_OURS = _any(
-    "claims? statements? assertions? citations? answers? responses? submissions? verdicts? judge?ments? "
-    "results? evaluations? assessments? grades? labels? criteri(?:on|a) rubrics? nodes? leaf leaves checks? it this "
-    "everything items? sentences?"
-)
 _CORE = _any("claims? statements? assertions? citations? answers? responses? submissions? results? verdicts? facts?")
+_VAGUE = _any("evaluations? assessments? grades? criteri(?:on|a) rubrics? leaf leaves checks? it this everything all")
 _JARGON = r"(?:fully |well |completely |being |as )*(?:supported|substantiated|verified|grounded|validated)"
 _RIGHT = (
     r"(?:fully |completely |entirely |absolutely |perfectly |being |indeed )*(?:supported|substantiated|verified|"
@@ -99,13 +101,13 @@ _WORDINGS: tuple[tuple[Sign, str, bool], ...] = (
     (
         Sign.OVERRIDE,
         r"\b(?:ignor(?:e|ing)|disregard(?:ing)?|forget|overrid(?:e|es|ing)|bypass|discard|set aside|stop following|"
-        r"(?:do not|don't|no longer) (?:follow|obey|apply))\b[^.!?]{0,30}\b(?:previous|prior|earlier|above|"
+        r"(?:do not|don't|no longer) (?:follow|obey|apply))\b[^.!?={}\[\]]{0,30}\b(?:previous|prior|earlier|above|"
         r"preceding|former|existing|original|initial|all|any|your|other|system|everything|what)\b"
         r"(?:[^.!?]{0,40}\b(?:instructions?|rules?|prompts?|guidelines?|directions?|directives?|criteria|orders?|"
         r"constraints?|messages?|rubrics?)\b| (?:above|before|you (?:were|have been) told))",
         False,
     ),
-    (Sign.IMITATION, CHAT_TOKEN.pattern, False),
+    (Sign.IMITATION, rf"(?!</?s>)(?:{CHAT_TOKEN.pattern})", False),
     (Sign.IMITATION, r"</?(?:task|answer|page|url|claim|instruction|links|request) ?[0-9a-f]{8,}>", False),
     (Sign.IMITATION, r"</(?:answer|claim|instruction|user_?(?:input|answer)|untrusted|evidence|document)s?>", False),
     (
@@ -142,13 +144,18 @@ _WORDINGS: tuple[tuple[Sign, str, bool], ...] = (
     (Sign.ADDRESS, r"\b" + _MACHINE + r",? (?:must|should|shall|are (?:asked|required|instructed) to|is to|need to|will)\b", False),
     (Sign.ADDRESS, r"\b" + _CHECKER + r" ?[,:!] ", True),
     (
-        Sign.VERDICT,
+        Sign.PRAISE,
         r"\b" + _GIVE + r"(?:s|d|ed|ing)?\b[^.!?]{0,60}?\b(?:as|is|are|to be|be|=|:|to|with) [\"']?" + _RIGHT,
         False,
     ),
     (
+        Sign.PRAISE,
+        r"\b" + _VAGUE + r"\b[^.!?]{0,50}?\b(?:is|are|was|were|been|be|count(?:s|ed)? as|=|:) (?:\w+ ){0,3}?[\"']?" + _RIGHT,
+        False,
+    ),
+    (
         Sign.VERDICT,
-        r"\b" + _OURS + r"\b[^.!?]{0,50}?\b(?:is|are|was|were|been|be|count(?:s|ed)? as|=|:) (?:\w+ ){0,3}?[\"']?" + _RIGHT,
+        r"\b" + _CORE + r"\b[^.!?]{0,50}?\b(?:is|are|was|were|been|be|count(?:s|ed)? as|=|:) (?:\w+ ){0,3}?[\"']?" + _RIGHT,
         False,
     ),
     (
@@ -195,9 +202,7 @@ _WORDINGS: tuple[tuple[Sign, str, bool], ...] = (
         False,
     ),
     (Sign.LAYOUT, r"(?:system|assistant|user|developer|human|tool|ai)(?: (?:message|prompt|note|override|notice))? ?[:>] ", True),
-    (Sign.LAYOUT, r"(?:'{3,}|~{3,}|-->|\]\]>|={4,}|#{3,}|-{5,})", False),
     (Sign.LAYOUT, r"\bclaim ?\d* ?[:=][^:]{3,300}\b(?:verdict|result|judge?ment|label|answer|supported) ?[:=]", False),
-    (Sign.LAYOUT, r"\b(?:begin|end)(?:ning)? (?:of )?(?:the )?(?:page|answer|document|context|untrusted|data|user|evidence|new|system)\b", False),
 )  # fmt: skip
 
 # The same two families in the languages most pages are written in, as stems that stand near each other.

@@ -18,10 +18,9 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from types import ModuleType
 
-from answers.submission import NAME_PATTERN
 from judges.errors import JudgeNotLoadable
 from judges.foreign import judge_import
-from judges.registry import MARK, Judge, JudgeKind
+from judges.registry import MARK, TASK_PATTERN, Judge, JudgeKind
 
 SCRIPT_FUNCTION = "evaluate_answer"
 SCRIPT_ARGUMENTS = ("client", "answer", "agent_name", "answer_name", "cache", "semaphore", "logger")
@@ -59,7 +58,7 @@ def load_judge(path: Path) -> Judge:
     Raises:
         JudgeNotLoadable: it cannot be read, parsed or imported, or defines no judge of the task it is named after.
     """
-    if not NAME_PATTERN.fullmatch(path.stem):
+    if not TASK_PATTERN.fullmatch(path.stem):
         raise JudgeNotLoadable("the file name is the task id: letters, digits and . _ - only, at most 100")
     source = _read(path)
     try:

@@ -20,6 +20,8 @@ from rubrics.node import Strategy
 if TYPE_CHECKING:
     from judges.context import JudgeContext
 
+TASK_PATTERN: Final = NAME_PATTERN
+"""A task id is a name like any other."""
 MARK: Final = "__judge__"
 
 JudgeCoroutine: TypeAlias = "Callable[[JudgeContext], Awaitable[None]]"
@@ -66,7 +68,7 @@ def judge(
     Raises:
         JudgeNotLoadable: the task id is no usable name, or what is marked is not ``async def``.
     """
-    if not NAME_PATTERN.fullmatch(task):
+    if not TASK_PATTERN.fullmatch(task):
         raise JudgeNotLoadable(
             f"task id {task!r}: letters, digits and . _ - only, at most 100, not starting with one of these"
         )

@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
@@ -115,9 +117,12 @@ async def run(
     if judge.coroutine is None:
         raise JudgeBug(f"the judge of {judge.task!r} is a public script and has a host of its own")
     rubric = Rubric(judge.task, judge.description or judge.task, judge.strategy)
-    reader = _Reader(answer, judge.description, tools)
+    ours = _OurTime()
+    reader = _Reader(answer, judge.description, tools, ours)
     settler = Settler(rubric, _judging(judge, answer, tools), progress)
-    context = JudgeContext(rubric=rubric, task=judge.description, answer=answer, reading=reader, settling=settler)
+    context = JudgeContext(
+        rubric=rubric, task=judge.description, answer=answer, reading=reader, settling=_Settling(settler, ours)
+    )
     returned = False
     limit = asyncio.timeout(deadline_s)
     try:
@@ -132,9 +137,12 @@ async def run(
     except TimeoutError as error:
         if not limit.expired():
             raise
-        if not returned:
+        if ours.cut_off:
+            _leave_unread(rubric, f"not read within {deadline_s:g} s")
+        elif not returned:
             raise JudgeBug(f"the judge of {judge.task!r} did not return within {deadline_s:g} s") from error
-        _leave_unsettled(rubric, f"not settled within {deadline_s:g} s")
+        else:
+            _leave_unsettled(rubric, f"not settled within {deadline_s:g} s")
     judgement = Judgement(
         judge=judge, answer=answer, rubric=rubric, model=tools.verifier.model, extractions=tuple(reader.records)
     )
@@ -151,6 +159,33 @@ def _judging(judge: Judge, answer: Answer, tools: JudgeTools) -> Judging:
     return judging
 
 
+class _OurTime:
+    """Tells a judge that hangs from one that was waiting for us when its time was up."""
+
+    def __init__(self) -> None:
+        self.cut_off = False
+
+    @contextmanager
+    def counted(self) -> Iterator[None]:
+        try:
+            yield
+        except asyncio.CancelledError:
+            self.cut_off = True
+            raise
+
+
+@dataclass(frozen=True, slots=True)
+class _Settling:
+    """The context's way to settle."""
+
+    settler: Settler
+    ours: _OurTime
+
+    async def settle(self, node: RubricNode) -> bool:
+        with self.ours.counted():
+            return await self.settler.settle(node)
+
+
 @dataclass(slots=True)
 class _Reader:
     """The context's way to extract; keeps a record of every extraction."""
@@ -158,14 +193,16 @@ class _Reader:
     answer: Answer
     task: str
     tools: JudgeTools
+    ours: _OurTime
     records: list[ExtractionRecord] = field(default_factory=list)
 
     async def read(self, schema: type[S], prompt: str, *, source: str | None, instruction: str | None, name: str) -> S:
         try:
-            evidence = None if source is None else await self._evidence(source)
-            extraction = await self.tools.extractor.extract_in_full(
-                schema, prompt, task=self.task, answer=self.answer.text, evidence=evidence, instruction=instruction
-            )
+            with self.ours.counted():
+                evidence = None if source is None else await self._evidence(source)
+                extraction = await self.tools.extractor.extract_in_full(
+                    schema, prompt, task=self.task, answer=self.answer.text, evidence=evidence, instruction=instruction
+                )
         except ExtractionFailed as error:
             self.records.append(ExtractionRecord(name=name, source=source, usage=error.usage, error=str(error)))
             raise

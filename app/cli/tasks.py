@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from keyword import iskeyword
 from pathlib import Path
 from string import Template
 from typing import TYPE_CHECKING, Annotated
@@ -72,19 +73,19 @@ def new(
     """Write a judge file and its test, both of which run as they are, for you to change."""
     from importlib.resources import files
 
-    from judges.registry import TASK_PATTERN
+    from answers.submission import name_problems
 
-    if not TASK_PATTERN.fullmatch(task_id):
-        raise WrongUsage(f"task id {task_id!r}: letters, digits and . _ - only, at most 100, a letter or digit first")
-    function = re.sub(r"\W", "_", task_id).lower()
+    for problem in name_problems(task_id, "task id"):
+        raise WrongUsage(f"task id {task_id!r} {problem.message}")
+    name = re.sub(r"\W", "_", task_id).lower()
     names = {
         folder / f"{task_id}.py": "judge.py.txt",
-        folder / "tests" / f"test_{function}.py": "judge_test.py.txt",
+        folder / "tests" / f"test_{name}.py": "judge_test.py.txt",
     }
     for path in names:
         if path.exists():
             raise WrongUsage(f"{path} is there already", hint="Choose another id, or another folder with --to.")
-    values = {"task_id": task_id, "function": f"judge_{function}" if function[0].isdigit() else function}
+    values = {"task_id": task_id, "function": name if name.isidentifier() and not iskeyword(name) else f"judge_{name}"}
     for path, template in names.items():
         text = (files("app.cli") / "templates" / template).read_text(encoding="utf-8")
         path.parent.mkdir(parents=True, exist_ok=True)

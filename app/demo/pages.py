@@ -6,9 +6,10 @@ consent banner, a sign-in wall, a PDF, and a proper 404 for everything that is n
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
-from jinja2 import Environment, FileSystemLoader, TemplateNotFound
+from jinja2 import Environment, FileSystemLoader
 from starlette.applications import Starlette
 from starlette.requests import Request
 from starlette.responses import FileResponse, HTMLResponse, RedirectResponse, Response
@@ -16,6 +17,7 @@ from starlette.routing import Route
 
 SITE_FOLDER = Path(__file__).parent / "site"
 MEMBERS_ONLY = "/museum/members"
+_PAGE_NAME = re.compile(r"[a-z0-9-]+(?:/[a-z0-9-]+)*")
 
 
 def demo_app() -> Starlette:
@@ -24,12 +26,9 @@ def demo_app() -> Starlette:
 
     async def page(request: Request) -> Response:
         name = request.path_params["name"].rstrip("/") or "index"
-        try:
-            if name.startswith("_"):
-                raise TemplateNotFound(name)
+        if _PAGE_NAME.fullmatch(name) and (SITE_FOLDER / f"{name}.html").is_file():
             return HTMLResponse(templates.get_template(f"{name}.html").render())
-        except TemplateNotFound:
-            return HTMLResponse(templates.get_template("not-found.html").render(), status_code=404)
+        return HTMLResponse(templates.get_template("not-found.html").render(), status_code=404)
 
     async def sign_in_first(request: Request) -> Response:
         return RedirectResponse(f"/login?next={request.url.path}", status_code=303)

@@ -113,9 +113,7 @@ def _written(out: Path, judged: Sequence[tuple[Submission, Job, dict[str, Any] |
     found: list[DemoAnswer] = []
     for submission, job, result in judged:
         (answer,) = [one for one in submission.answers if one.name == job.raw["answer"]]
-        folder = AnswerFolder(
-            out=out, agent=submission.agent, task_id=submission.task_id, answer_name=answer.name
-        )
+        folder = AnswerFolder(out=out, agent=submission.agent, task_id=submission.task_id, answer_name=answer.name)
         path = None if result is None else write_result(folder, answer, result, finished_at=SystemClock().now())
         outcome = AnswerOutcome(
             task_id=submission.task_id,

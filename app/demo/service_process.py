@@ -62,7 +62,9 @@ async def _until_ready(url: str, process: asyncio.subprocess.Process, log: Path,
                         return
                 await asyncio.sleep(_POLL_S)
     except TimeoutError:
-        raise ServiceDidNotStart(f"the service is not ready after {START_S:g} s; the end of {log}:\n{_tail(log)}") from None
+        raise ServiceDidNotStart(
+            f"the service is not ready after {START_S:g} s; the end of {log}:\n{_tail(log)}"
+        ) from None
     raise ServiceDidNotStart(f"the service ended with code {process.returncode}; the end of {log}:\n{_tail(log)}")
 
 

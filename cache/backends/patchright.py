@@ -84,7 +84,7 @@ class BrowserCapturer:
         clock: Callable[[], datetime] = utc_now,
     ) -> None:
         """``allow_unsandboxed`` lets the browser run without its sandbox where there is none to be had."""
-        self._executable = executable
+        self.executable = executable
         self._guard = guard
         self._semaphore = semaphore
         self._deadline_s = deadline_s
@@ -113,7 +113,7 @@ class BrowserCapturer:
                 outcome=CaptureOutcome.TIMEOUT,
                 captured_at=self._clock(),
                 duration_s=0.0,
-                backend=f"browser:{self._executable.name}",
+                backend=f"browser:{self.executable.name}",
                 detail=f"nothing in {self._deadline_s:g} s",
                 versions={"patchright": version("patchright")},
             )
@@ -153,7 +153,7 @@ class BrowserCapturer:
 
     async def _launched(self, *, sandboxed: bool) -> _Running:
         needs_no_sandbox = self._allow_unsandboxed and not sandboxed
-        launch = await asyncio.to_thread(prepare_launch, self._executable, allow_unsandboxed=needs_no_sandbox)
+        launch = await asyncio.to_thread(prepare_launch, self.executable, allow_unsandboxed=needs_no_sandbox)
         playwright = await async_playwright().start()
         try:
             browser = await playwright.chromium.launch(
@@ -169,9 +169,9 @@ class BrowserCapturer:
             launch.cut()
             await playwright.stop()
             if isinstance(failed, Error):
-                raise _launch_error(self._executable, failed) from failed
+                raise _launch_error(self.executable, failed) from failed
             raise
-        _log.info("browser_started", executable=str(self._executable), version=browser.version, sandboxed=sandboxed)
+        _log.info("browser_started", executable=str(self.executable), version=browser.version, sandboxed=sandboxed)
         return _Running(playwright, browser, launch, sandboxed)
 
 

@@ -126,7 +126,8 @@ class Visit:
 
     async def _read(self, navigation: Navigation, arrived: Observation) -> Observation:
         settling = Settling(self.page, navigation, deadline=self.deadline - _READING_S)
-        ready = await settling.run()
+        failing = navigation.answer is not None and navigation.answer.status >= 400
+        ready = await settling.run(in_full=not failing)
         arrived = self._arrived(navigation)
         visible = await read_visible_text(self.page.view())
         shot = await self._screenshot(ready.height_px)

@@ -5,6 +5,7 @@
   const SCROLLERS = "body, main, body > div, body > div > div, [role=main]";
   const SAYS = /(?:loading|please wait|wird geladen|chargement|cargando|caricamento)\s*(?:\.{2,}|\u2026)/i;
   const root = document.scrollingElement || document.documentElement;
+  if (!root) return { chars: 0, height: 0, inner: 0, waiting: false };
   const text = document.body ? document.body.innerText : "";
   const isShown = (el) => {
     const box = el.getBoundingClientRect();

@@ -4,5 +4,6 @@
   for (const [target, kind] of [[window, "resize"], [document, "scroll"], [window, "scroll"]]) {
     target.dispatchEvent(new Event(kind, { bubbles: true }));
   }
-  return (document.scrollingElement || document.documentElement).scrollHeight;
+  const root = document.scrollingElement || document.documentElement;
+  return root ? root.scrollHeight : 0;
 }

@@ -10,8 +10,8 @@
   const MIN_FONT_PX = 4, MIN_OPACITY = 0.1, MIN_CONTRAST = 10, BIG_IMAGE_PX = 150;
   const started = performance.now();
   const sx = window.scrollX, sy = window.scrollY;
-  const pageWidth = Math.max(document.documentElement.scrollWidth, window.innerWidth);
   const root = document.body || document.documentElement;
+  const pageWidth = Math.max(document.documentElement ? document.documentElement.scrollWidth : 0, window.innerWidth);
   const frames = (globalThis.__assayFrames = []);
   const hidden = [], links = [], headlines = [];
   const facts = { hasPasswordField: false, loginFormChars: 0, consentChars: 0, inputs: 0, largeImages: 0 };

@@ -95,7 +95,7 @@ STOP = keys(
     is it its itself just may might more most much must of off on once one only onto or other our out over per shall
     she should so some still such than that the their them then there these they this those through to too under
     until up upon us very was we were what when where whether which while who whom whose why will with would yet you
-    your th st nd rd dr mr mrs ms prof professor sir"""
+    your th st nd rd dr mr mrs ms prof professor sir located situated"""
 )
 NEGATIONS = keys("not no never neither nor none without cannot nobody nothing lacks")
 PRONOUNS = keys("he she it they his her its their him them this that these those there here")

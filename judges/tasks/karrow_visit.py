@@ -9,14 +9,14 @@ from pydantic import BaseModel, Field
 from judges.context import Group, JudgeContext
 from judges.registry import judge
 
-TASK = """Plan a visit to the tide museum at Karrow Bay on Saturday 16 August 2025, coming from Sund Quay. Which ferry gets
-there before the museum opens, when does it leave and arrive? From when to when is the museum open that day, what does a
-ticket for an adult cost, and where can a wheelchair be borrowed? Which talk is given that day, by whom, and when does it
-start? What do members of the museum pay? Give a page for each part."""
+TASK = """Plan a visit to the tide museum at Karrow Bay on Saturday 16 August 2025, coming from Sund Quay. Which ferry
+gets there before the museum opens, when does it leave and arrive? From when to when is the museum open that
+day, what does a ticket for an adult cost, and where can a wheelchair be borrowed? Which talk is given that
+day, by whom, and when does it start? What do members of the museum pay? Give a page for each part."""
 
 EXTRACT = """Read out of the answer: the ferry with the times it leaves and arrives; the opening and closing time of the
-museum, the price for an adult and where wheelchairs are lent; the talk with title, speaker and start; the price for
-members; and the pages cited for each part."""
+museum, the price for an adult and where wheelchairs are lent; the talk with title, speaker and start; the
+price for members; and the pages cited for each part."""
 
 
 class Ferry(BaseModel):

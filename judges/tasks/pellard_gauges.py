@@ -7,9 +7,10 @@ from pydantic import BaseModel, Field
 from judges.context import Group, JudgeContext
 from judges.registry import judge
 
-TASK = """Compare the three field gauges that Pellard Instruments sells today: for each its weight, how long its battery
-lasts and its price in crowns, with the pages that say so. Say which of them is the lightest whose battery lasts through a
-survey of three days and nights. Say also whether the older Kestrel 2 can still be bought, with a page."""
+TASK = """Compare the three field gauges that Pellard Instruments sells today: for each its weight, how long its
+battery lasts and its price in crowns, with the pages that say so. Say which of them is the lightest whose
+battery lasts through a survey of three days and nights. Say also whether the older Kestrel 2 can still be
+bought, with a page."""
 
 EXTRACT = """Read out of the answer: every gauge it compares with its weight, battery life, price and cited pages; which
 gauge it chooses for the survey of three days, and why; and what it says about the Kestrel 2."""
@@ -29,7 +30,7 @@ class Gauge(BaseModel):
 
 class Choice(BaseModel):
     gauge: str = Field(default="", description="the chosen gauge, recommendation")
-    hours: float | None = Field(None, description="battery life of the chosen gauge in hours")
+    hours: float | None = Field(default=None, description="battery life of the chosen gauge in hours")
 
 
 class Older(BaseModel):

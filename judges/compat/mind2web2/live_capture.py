@@ -9,10 +9,13 @@ from __future__ import annotations
 import asyncio
 from contextlib import AsyncExitStack
 
-from cache.backends.http import HttpCapturer
+from cache.backends.patchright import BrowserCapturer
+from cache.backends.router import RoutedCapturer
+from cache.browser_search import find_browser
 from cache.capture import Capturer, Observation
 from cache.egress import EgressGuard
-from mind2web2.environment import egress_allow
+from cache.errors import BrowserUnavailable
+from mind2web2.environment import browser_path, egress_allow
 
 
 class LiveCapture:
@@ -68,7 +71,15 @@ class LiveCapture:
 
 
 async def _open_capturer(stack: AsyncExitStack, max_pages: int) -> Capturer:
+    """The quick browser first and the whole one for a second look, as far as there are both."""
+    found = await asyncio.to_thread(find_browser, browser_path())
+    programs = [program for program in (found.shell, found.full) if program is not None]
+    if not programs:
+        looked_in = ", ".join(map(str, found.looked_in))
+        raise BrowserUnavailable(found.problem or f"there is no Chromium in {looked_in}; ASSAY_BROWSER can name one")
     guard = await stack.enter_async_context(EgressGuard(egress_allow()))
-    capturer = HttpCapturer(guard, semaphore=asyncio.Semaphore(max_pages))
+    slots = asyncio.Semaphore(max_pages)
+    first, *others = (BrowserCapturer(program, guard, semaphore=slots) for program in programs)
+    capturer = RoutedCapturer(first, next(iter(others), None))
     stack.push_async_callback(capturer.aclose)
     return capturer

@@ -195,6 +195,14 @@ async def test_a_mended_key_is_used_after_a_reset(server: StandInLLM, connect: C
     assert len(server.calls) == 2
 
 
+async def test_a_key_that_the_server_repeats_is_not_repeated_by_us(server: StandInLLM, connect: Connect):
+    server.always = Fault(status=401, message="no such key: sk-test")
+    with pytest.raises(LLMRejected) as caught:
+        await connect().complete(REQUEST)
+    assert "sk-test" not in str(caught.value)
+    assert "no such key" in str(caught.value)
+
+
 async def test_a_key_that_dies_midway_stops_what_follows(server: StandInLLM, connect: Connect):
     server.faults.extend([None, None])
     server.always = faults.WRONG_KEY

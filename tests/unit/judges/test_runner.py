@@ -187,6 +187,23 @@ async def test_a_judge_that_never_returns_is_a_bug():
         await judged(judge, deadline_s=0.01)
 
 
+@pytest.mark.parametrize("wait", ["extract", "settle"])
+async def test_a_judge_that_is_kept_waiting_by_us_is_no_bug(wait: str):
+    async def judge(ctx: JudgeContext) -> None:
+        leaf = ctx.verify("declared", "declared")
+        await (ctx.extract(Found, "x") if wait == "extract" else ctx.settle(leaf))
+
+    async def pause(request: LLMRequest) -> None:
+        await asyncio.Event().wait()
+
+    judgement = await judged(judge, RuleLLM(pause=pause), deadline_s=0.02)
+    assert outcomes(judgement) == {
+        "declared": ("not_judged", "extraction_failed"),
+        "extraction": ("not_judged", "extraction_failed"),
+    }
+    assert judgement.score == Score(value=None, low=0.0, high=1.0)
+
+
 async def test_a_judges_own_timeout_is_its_own_bug():
     async def judge(ctx: JudgeContext) -> None:
         raise TimeoutError("mine")
@@ -205,7 +222,7 @@ async def test_leaves_that_are_late_are_not_judged():
         if request.parts["claim"] == "slow":
             await asyncio.Event().wait()
 
-    judgement = await judged(judge, RuleLLM(pause=pause), deadline_s=0.1)
+    judgement = await judged(judge, RuleLLM(pause=pause), deadline_s=0.3)
     assert outcomes(judgement) == {
         "quick": ("passed", None),
         "slow": ("not_judged", "timeout"),

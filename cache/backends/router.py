@@ -1,0 +1,97 @@
+"""Which backend gets a URL, and when another look is worth it: the quick browser first, the whole one for what
+came back blocked or empty, once more for what may pass by itself, and never too many pages of one host at a time."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import Counter
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+
+import structlog
+
+from cache.capture import CaptureOutcome, Capturer, Observation
+from cache.urls import host_and_port
+
+_log = structlog.get_logger(__name__)
+
+SECOND_LOOK = frozenset({CaptureOutcome.BLOCKED, CaptureOutcome.CAPTCHA, CaptureOutcome.EMPTY, CaptureOutcome.CRASH})
+PASSING_STATUSES = frozenset({429, 502, 503, 504})
+RETRY_S = 2.0
+MAX_RETRY_AFTER_S = 10.0
+
+
+class RoutedCapturer:
+    """Implements Capturer over one or two others, which it closes."""
+
+    def __init__(
+        self,
+        first: Capturer,
+        second: Capturer | None = None,
+        *,
+        pages_per_host: int = 2,
+        sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
+    ) -> None:
+        """``second`` looks again at what ``first`` found blocked or empty. ``sleep`` waits before trying again."""
+        self._first = first
+        self._second = second
+        self._hosts = _PerHost(pages_per_host)
+        self._sleep = sleep
+
+    async def capture(self, url: str) -> Observation:
+        async with self._hosts.turn(url):
+            seen = await self._first.capture(url)
+            wait_s = _pause_before_retry(seen)
+            if wait_s is not None:
+                await self._sleep(wait_s)
+                seen = await self._first.capture(url)
+            if self._second is None or seen.outcome not in SECOND_LOOK:
+                return seen
+            again = await self._second.capture(url)
+            _log.info("page_second_look", url=url, first=seen.outcome.value, second=again.outcome.value)
+            return again if again.is_evidence or seen.outcome is CaptureOutcome.CRASH else seen
+
+    async def aclose(self) -> None:
+        try:
+            await self._first.aclose()
+        finally:
+            if self._second is not None:
+                await self._second.aclose()
+
+
+def _pause_before_retry(seen: Observation) -> float | None:
+    """How long to wait before asking again, or None where that would change nothing."""
+    if seen.gone:
+        return None
+    if seen.outcome in (CaptureOutcome.CONNECT_ERROR, CaptureOutcome.DNS_ERROR):
+        return RETRY_S
+    if seen.http_status in PASSING_STATUSES and not seen.is_evidence:
+        asked = seen.headers.get("retry-after", "")
+        wait_s = float(asked) if asked.isdigit() else RETRY_S
+        return wait_s if wait_s <= MAX_RETRY_AFTER_S else None
+    return None
+
+
+class _PerHost:
+    """Turns by host; a host that nobody waits for is forgotten."""
+
+    def __init__(self, limit: int) -> None:
+        self._limit = limit
+        self._gates: dict[tuple[str, int], asyncio.Semaphore] = {}
+        self._users: Counter[tuple[str, int]] = Counter()
+
+    @asynccontextmanager
+    async def turn(self, url: str) -> AsyncIterator[None]:
+        try:
+            host = host_and_port(url)
+        except ValueError:
+            host = ("", 0)
+        gate = self._gates.setdefault(host, asyncio.Semaphore(self._limit))
+        self._users[host] += 1
+        try:
+            async with gate:
+                yield
+        finally:
+            self._users[host] -= 1
+            if not self._users[host]:
+                del self._users[host], self._gates[host]

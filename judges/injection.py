@@ -1,0 +1,245 @@
+"""Finds text that speaks to whoever checks an answer: orders, imitated prompts, announced verdicts. Pure.
+
+What is found is kept and shown to the judge as it is, in its block; but a passage that says how to judge is
+no evidence of what it says, and a verdict reached beside it needs better grounds (``judges.standing``).
+This recognises wordings, and somebody who knows them can avoid them: it is one defence of several, and
+docs/decisions says what it does not prove.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import re
+from array import array
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Final
+
+from judges.folding import FoldedText, fold
+from judges.injection_signs import ALONE, COMPANY, LOOK_ALIKES, OPENER, WORDINGS, Sign, Wording
+
+MAX_SCAN_CHARS: Final = 500_000
+NEAR_CHARS: Final = 200
+"""Signs at most this far apart belong to one passage."""
+REACH_CHARS: Final = 500
+"""How far a passage may reach beyond its first and last sign, and the longest sign."""
+STRIDE_CHARS: Final = 20_000
+TELLING: Final = ALONE | COMPANY.keys()
+MIN_ENCODED_CHARS: Final = 24
+MAX_ENCODED: Final = 100
+
+_MARKS = re.compile("[\u0300-\u036f\u0483-\u0489\u1ab0-\u1aff\u1dc0-\u1dff\u20d0-\u20ff\u3099\u309a\ufe20-\ufe2f]+")
+_QUOTED = re.compile(r"\"[^\"]{3,600}\"|(?<![\w'])'[^']{3,600}'(?![\w'])")
+_REVERSED = re.compile("[\u202e\u202d]([^\u202c\u2069\n]{8,2000})")
+_ENCODED = re.compile(r"(?<![A-Za-z0-9+/=_-])[A-Za-z0-9+/_-]{%d,4000}={0,2}" % MIN_ENCODED_CHARS)
+_ROT13 = str.maketrans("abcdefghijklmnopqrstuvwxyz", "nopqrstuvwxyzabcdefghijklm")
+_ROTATED_WORDS = [word.translate(_ROT13) for word in ("ignor", "regard", "forget", "overrid", "support", "verif", "mark")]
+_SENTENCE_END = re.compile(r"[.!?\u3002\uff01\uff1f][\"')\]\u201d\u2019]*(?=\s)|[\u3002\uff01\uff1f]|(?<=[:;.!?])\s*\n|\n\s*\n")
+_BEFORE_START = re.compile(r"(?:^|[\n.!?:;>\])}\"'*#|-])\s*$")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Order:
+    """A passage that speaks to the checker: ``text[start:end]`` of the text that was scanned.
+
+    ``quoted``: it only stands in quotation marks, as in an article about such orders.
+    """
+
+    start: int
+    end: int
+    signs: frozenset[Sign]
+    quoted: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Scan:
+    """What was found in one text. ``is_opener``: the whole text merely announces an answer, or is empty of words."""
+
+    orders: tuple[Order, ...] = ()
+    is_opener: bool = False
+
+    @property
+    def is_suspect(self) -> bool:
+        """Whether anything speaks to the checker."""
+        return bool(self.orders) or self.is_opener
+
+    @property
+    def gives_orders(self) -> bool:
+        """Whether anything does so in the text's own voice."""
+        return any(not order.quoted for order in self.orders)
+
+
+@dataclass(frozen=True, slots=True)
+class _Hit:
+    sign: Sign
+    start: int
+    end: int
+
+
+def scan(text: str) -> Scan:
+    """Look through a text of at most 500,000 characters; what is beyond is not looked at.
+
+    Takes some hundred milliseconds for a long one: call it off the event loop.
+    """
+    text = text[:MAX_SCAN_CHARS]
+    plain = plain_text(fold(text))
+    orders = [*_orders(plain, text), *_turned_around(text), *_decoded(text), *_rotated(plain, text)]
+    opener = len(text) <= NEAR_CHARS and OPENER.fullmatch(plain.text.strip()) is not None
+    return Scan(orders=tuple(sorted(set(orders), key=lambda order: (order.start, order.end))), is_opener=opener)
+
+
+def scan_url(url: str) -> Scan:
+    """The same for the words of an address: what parts them there are other characters than spaces."""
+    return scan(re.sub(r"%20|[+_/?&=#.-]+", " ", url.partition("://")[2]))
+
+
+def plain_text(folded: FoldedText) -> FoldedText:
+    """A folded text with accents taken off and letters that only look Latin made Latin."""
+    if folded.text.isascii():
+        return folded
+    kept: list[str] = []
+    starts: array[int] = array("I")
+    place = 0
+    for found in _MARKS.finditer(folded.text):
+        kept.append(folded.text[place : found.start()])
+        starts.extend(folded.starts[place : found.start()])
+        place = found.end()
+    kept.append(folded.text[place:])
+    starts.extend(folded.starts[place:])
+    return FoldedText("".join(kept).translate(LOOK_ALIKES), starts)
+
+
+def _orders(plain: FoldedText, text: str) -> Iterator[Order]:
+    """Passages whose signs together make an order, with the sentences around them."""
+    spoken = [found.span() for found in _QUOTED.finditer(plain.text)]
+    for group in _groups(_hits(plain, text)):
+        signs = frozenset(hit.sign for hit in group)
+        if not _is_order(signs):
+            continue
+        first, last = group[0].start, max(hit.end for hit in group)
+        around = next(((start, end) for start, end in spoken if start <= first and last <= end), None)
+        if around is not None and _says_more(plain.text, *around):
+            start, end = plain.span(*around)
+            yield Order(start=start, end=end, signs=signs, quoted=True)
+        else:
+            start, end = plain.span(first, last)
+            neighbours = 0 if signs == {Sign.ORDER} else 1
+            yield Order(start=_back(text, start, neighbours), end=_ahead(text, end, neighbours), signs=signs)
+
+
+def _hits(plain: FoldedText, text: str) -> list[_Hit]:
+    """Every sign that counts, in order: those that say something first, their company only near them."""
+    telling = [wording for wording in WORDINGS if wording.sign in TELLING]
+    hits = [hit for start in range(0, len(plain.text), STRIDE_CHARS) for hit in _found(telling, plain, text, start)]
+    needy = sorted(hit.start for hit in hits if hit.sign in COMPANY)
+    others = [wording for wording in WORDINGS if wording.sign not in TELLING]
+    for start, end in _windows(needy):
+        hits += _found(others, plain, text, start, end)
+    return sorted(set(hits), key=lambda hit: (hit.start, hit.end, hit.sign))
+
+
+def _found(
+    wordings: list[Wording], plain: FoldedText, text: str, start: int, end: int | None = None
+) -> Iterator[_Hit]:
+    """Hits that start in one stretch. It is short, so that other threads get their turn in between."""
+    end = start + STRIDE_CHARS if end is None else end
+    for wording in wordings:
+        for found in wording.pattern.finditer(plain.text, start, end + REACH_CHARS):
+            if found.start() >= end:
+                break
+            if not wording.at_start or _starts_here(plain, text, found.start()):
+                yield _Hit(wording.sign, *found.span())
+
+
+def _windows(places: list[int]) -> Iterator[tuple[int, int]]:
+    """Stretches around these places, in order, none twice."""
+    done = 0
+    for place in places:
+        start, end = max(done, place - NEAR_CHARS), place + REACH_CHARS
+        if start < end:
+            yield start, end
+            done = end
+
+
+def _starts_here(plain: FoldedText, text: str, place: int) -> bool:
+    start = plain.starts[place]
+    return _BEFORE_START.search(text[max(0, start - 8) : start]) is not None
+
+
+def _groups(hits: list[_Hit]) -> Iterator[list[_Hit]]:
+    """Hits that stand near each other, in order."""
+    group: list[_Hit] = []
+    end = 0
+    for hit in hits:
+        if group and hit.start > end + NEAR_CHARS:
+            yield group
+            group = []
+        group.append(hit)
+        end = max(end, hit.end) if len(group) > 1 else hit.end
+    if group:
+        yield group
+
+
+def _is_order(signs: frozenset[Sign]) -> bool:
+    return bool(signs & ALONE) or any(signs & COMPANY[sign] for sign in signs if sign in COMPANY)
+
+
+def _says_more(plain: str, start: int, end: int) -> bool:
+    """Whether there is a sentence around a quotation, as where somebody reports what was said."""
+    before, after = plain[max(0, start - 120) : start], plain[end : end + 120]
+    return len(re.findall(r"\w+", f"{re.split('[.!?]', before)[-1]} {re.split('[.!?]', after)[0]}")) >= 4
+
+
+def _back(text: str, start: int, neighbours: int) -> int:
+    """The start of the sentence at ``start``, or of one before it."""
+    floor = max(0, start - REACH_CHARS)
+    ends = [found.end() for found in _SENTENCE_END.finditer(text, floor, start)]
+    paragraph = max((found.end() for found in re.finditer(r"\n\s*\n", text[floor:start])), default=0) + floor
+    ends = [end for end in ends if end >= paragraph and text[end:start].strip()]
+    return max(ends[-1 - neighbours] if len(ends) > neighbours else paragraph, paragraph)
+
+
+def _ahead(text: str, end: int, neighbours: int) -> int:
+    """The end of the sentence at ``end``, or of one after it."""
+    ceiling = min(len(text), end + REACH_CHARS)
+    paragraph = re.compile(r"\n\s*\n").search(text, end, ceiling)
+    limit = ceiling if paragraph is None else paragraph.start()
+    ends = [found.end() for found in _SENTENCE_END.finditer(text, max(0, end - 1), limit)]
+    return ends[neighbours] if len(ends) > neighbours else limit
+
+
+def _turned_around(text: str) -> Iterator[Order]:
+    """Orders written backwards behind a mark that shows them forwards."""
+    for found in _REVERSED.finditer(text):
+        yield from _as_one(found.start(), found.end(), found[1][::-1])
+
+
+def _decoded(text: str) -> Iterator[Order]:
+    """Orders in base64."""
+    for count, found in enumerate(_ENCODED.finditer(text)):
+        if count >= MAX_ENCODED:
+            return
+        written = found[0].rstrip("=").replace("-", "+").replace("_", "/")
+        try:
+            hidden = base64.b64decode(written + "=" * (-len(written) % 4), validate=True).decode("utf-8")
+        except (binascii.Error, UnicodeDecodeError):
+            continue
+        yield from _as_one(found.start(), found.end(), hidden)
+
+
+def _rotated(plain: FoldedText, text: str) -> Iterator[Order]:
+    """Orders with each letter moved by thirteen places; only the plainest are looked for."""
+    if not any(word in plain.text for word in _ROTATED_WORDS):
+        return
+    turned = FoldedText(plain.text.translate(_ROT13), plain.starts)
+    for order in _orders(turned, text):
+        if order.signs & {Sign.OVERRIDE, Sign.ORDER}:
+            yield order
+
+
+def _as_one(start: int, end: int, hidden: str) -> Iterator[Order]:
+    """``text[start:end]`` as an order, if what it hides is one."""
+    signs = frozenset(sign for order in _orders(plain_text(fold(hidden)), hidden) for sign in order.signs)
+    if signs:
+        yield Order(start=start, end=end, signs=signs)

@@ -1,0 +1,236 @@
+"""The main job end to end: the real server process, a real browser, a small site, answers over HTTP.
+
+Nothing is replaced but the model (``lexical``) and the world wide web (a site on loopback).
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from typing import Any, ClassVar
+
+import httpx
+import psutil
+import pytest
+
+pytestmark = [pytest.mark.browser, pytest.mark.postgres, pytest.mark.timeout(180)]
+
+JUDGE = """
+from pydantic import BaseModel
+
+from judges.registry import judge
+
+TASK = "Name the river that flows through Vellmar and the year its old bridge was built, with sources."
+
+
+@judge(task="bridge", description=TASK, version="1")
+async def bridge(ctx):
+    ctx.check("says_something", "Ahne" in ctx.answer.text, "The answer names the river", critical=True)
+    site = SITE
+    ctx.verify("river", "The river Ahne flows through Vellmar", sources=[f"{site}/river"], weight=2)
+    facts = ctx.sequential("bridge", "The bridge")
+    facts.verify("year", "The old bridge of Vellmar was built in 1764", sources=[f"{site}/late"], critical=True)
+    facts.verify("arches", "The old bridge of Vellmar has nine arches", sources=[f"{site}/late"])
+    facts.verify("after", "The old bridge of Vellmar is red", sources=[f"{site}/late"])
+    ctx.verify("gone", "The town has 18000 inhabitants", sources=[f"{site}/gone"])
+"""
+
+RIVER = "<html><head><title>River</title></head><body><p>The river Ahne flows through Vellmar.</p></body></html>"
+LATE = """<html><head><title>Bridge</title></head><body><h1>Bridge</h1><p id="fact">Loading, please wait.</p>
+<p>This page tells about the sights of a town in the north of the country, and about nothing else at all.</p>
+<script>
+setTimeout(() => {
+  const written = ["built", "in", "1764"].join(" ");
+  document.getElementById("fact").textContent = `The old bridge of Vellmar was ${written}.`;
+}, 1200);
+</script></body></html>"""
+
+
+class Site(BaseHTTPRequestHandler):
+    """Three pages: one plain, one whose fact is written by a script after a second, one that is gone."""
+
+    pages: ClassVar[dict[str, str]] = {"/river": RIVER, "/late": LATE}
+    gate: ClassVar[threading.Event] = threading.Event()
+    asked: ClassVar[threading.Event] = threading.Event()
+
+    def do_GET(self) -> None:
+        if self.path == "/slow":
+            self.asked.set()
+            self.gate.wait(60)
+        body = self.pages.get(self.path.partition("?")[0], RIVER if self.path == "/slow" else None)
+        self.send_response(404 if body is None else 200)
+        self.send_header("Content-Type", "text/html; charset=utf-8")
+        self.end_headers()
+        self.wfile.write((body or "<h1>Not found</h1>").encode())
+
+    def log_message(self, format: str, *args: Any) -> None:
+        pass
+
+
+@pytest.fixture
+def site() -> Iterator[str]:
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Site)
+    server.daemon_threads = True
+    thread = threading.Thread(target=server.serve_forever, daemon=True)
+    thread.start()
+    Site.gate.clear()
+    Site.asked.clear()
+    yield f"http://127.0.0.1:{server.server_port}"
+    Site.gate.set()
+    server.shutdown()
+    server.server_close()
+    thread.join()
+
+
+@pytest.fixture
+def home(site: str) -> Iterator[Path]:
+    folder = Path(tempfile.mkdtemp(prefix="assay-acceptance-"))
+    folder.chmod(0o755)
+    (folder / "judges").mkdir()
+    (folder / "judges" / "bridge.py").write_text(JUDGE.replace("SITE", repr(site), 1))
+    (folder / "judges" / "raises.py").write_text(
+        "from judges.registry import judge\n\n@judge(task='raises', description='x')\nasync def f(ctx):\n    1 / 0\n"
+    )
+    yield folder
+    for process in ours(folder):
+        process.kill()
+    print((folder / "log").read_text()); shutil.rmtree(folder, ignore_errors=True)
+
+
+def ours(folder: Path) -> list[psutil.Process]:
+    """Every living process that works in this folder: server, database, browsers."""
+    found = []
+    for process in psutil.process_iter(["cmdline", "status"]):
+        command = " ".join(process.info["cmdline"] or [])
+        if str(folder) in command and process.info["status"] != psutil.STATUS_ZOMBIE:
+            found.append(process)
+    return found
+
+
+@contextmanager
+def assay(home: Path, site: str) -> Iterator[tuple[subprocess.Popen[str], httpx.Client]]:
+    """``assay serve`` on any free port, and a client of it."""
+    environment = {name: value for name, value in os.environ.items() if not name.startswith(("ASSAY_", "OPENAI_"))}
+    environment |= {
+        "ASSAY_DATA_DIR": str(home / "data"),
+        "ASSAY_JUDGES": str(home / "judges"),
+        "ASSAY_MODEL": "lexical",
+        "ASSAY_EGRESS_ALLOW": site.removeprefix("http://"),
+    }
+    command = [sys.executable, "-c", "from app.cli.serve import serve; serve(host=\"127.0.0.1\", port=0, workers=1)"]
+    log = home / "log"
+    with log.open("a") as stderr:
+        process = subprocess.Popen(command, env=environment, cwd=home, stderr=stderr, stdout=stderr, text=True)
+    try:
+        with httpx.Client(base_url=_address(process, log), timeout=30, trust_env=False) as client:
+            yield process, client
+    finally:
+        if process.poll() is None:
+            process.kill()
+        process.wait()
+
+
+def _address(process: subprocess.Popen[str], log: Path) -> str:
+    started = log.stat().st_size
+    deadline = time.monotonic() + 60
+    while time.monotonic() < deadline and process.poll() is None:
+        said = re.findall(r"assay serves at (http://\S+?):? ", log.read_text()[started:])
+        if said:
+            return str(said[-1])
+        time.sleep(0.05)
+    raise AssertionError(f"assay serve did not start:\n{log.read_text()}")
+
+
+def submit(client: httpx.Client, text: str, task_id: str = "bridge") -> str:
+    body = {"agent": "walker", "task_id": task_id, "answers": [{"name": "answer_1", "text": text}]}
+    response = client.post("/v1/submissions", json=body)
+    assert response.status_code == 202, response.text
+    return str(response.json()["jobs"][0]["url"])
+
+
+def ended(client: httpx.Client, url: str, within_s: float = 90) -> dict[str, Any]:
+    deadline = time.monotonic() + within_s
+    while time.monotonic() < deadline:
+        job: dict[str, Any] = client.get(url).json()
+        if job["finished_at"] is not None:
+            return job
+        time.sleep(0.1)
+    raise AssertionError(f"the job has not ended: {job}")
+
+
+def leaves(node: dict[str, Any]) -> dict[str, tuple[str, str | None]]:
+    if not node["children"]:
+        return {node["id"]: (node["outcome"], node["reason"])}
+    return {name: end for child in node["children"] for name, end in leaves(child).items()}
+
+
+def test_an_answer_is_judged_by_what_a_real_browser_saw(home: Path, site: str):
+    answer = f"The Ahne ([source]({site}/river)); its old bridge is of 1764 ([source]({site}/late), {site}/gone)."
+    with assay(home, site) as (process, client):
+        url = submit(client, answer)
+        raises = submit(client, "anything", task_id="raises")
+        job = ended(client, url)
+        assert job["status"] == "succeeded", job
+        result = client.get(f"/v1/results/{job['result_id']}").json()
+        tree = result["eval_breakdown"][0]["verification_tree"]
+        assert leaves(tree) == {
+            "says_something": ("passed", None),
+            "river": ("passed", None),
+            "bridge/year": ("passed", None),
+            "bridge/arches": ("failed", "refuted"),
+            "bridge/after": ("skipped", "gated"),
+            "gone": ("failed", "source_gone"),
+        }
+        assert result["status"] == "complete"
+        # 1 check, river with weight 2, a third of the bridge, and nothing for the page that is gone.
+        assert tree["children"][2]["score"] == pytest.approx(1 / 3)
+        assert result["score"]["value"] == pytest.approx((2 + 1 / 3) / 4)
+
+        pages = {page["url"]: page for page in result["pages"]}
+        assert {url: page["outcome"] for url, page in pages.items()} == {
+            f"{site}/river": "ok",
+            f"{site}/late": "ok",
+            f"{site}/gone": "http_error",
+        }
+        late = pages[f"{site}/late"]
+        evidence = client.get(f"/v1/pages/{late['page_id']}/text").text
+        assert "The old bridge of Vellmar was built in 1764." in evidence
+        assert "Loading" not in evidence
+        picture = client.get(f"/v1/pages/{late['page_id']}/screenshot").content
+        assert picture.startswith(b"\xff\xd8\xff")
+        quote = next(leaf for leaf in tree["children"][2]["children"] if leaf["id"] == "bridge/year")["quotes"][0]
+        assert evidence[quote["start"] : quote["end"]] == quote["text"]
+
+        broken = ended(client, raises)
+        assert (broken["status"], broken["error"]["code"]) == ("failed", "JUDGE_BUG")
+        assert "ZeroDivisionError" in broken["error"]["traceback"]
+
+        process.send_signal(signal.SIGTERM)
+        assert process.wait(30) == 0
+    assert ours(home) == []
+
+
+def test_a_job_survives_kill_9_of_the_server(home: Path, site: str):
+    with assay(home, site) as (process, client):
+        url = submit(client, f"The Ahne, see {site}/slow")
+        assert Site.asked.wait(60)
+        process.kill()
+        process.wait()
+    Site.gate.set()
+    with assay(home, site) as (process, client):
+        job = ended(client, url)
+        assert (job["status"], job["attempts"]) == ("succeeded", 2)
+        process.send_signal(signal.SIGTERM)
+        assert process.wait(30) == 0
+    assert ours(home) == []

@@ -1,0 +1,53 @@
+"""One guard, one browser and one scripted site for all tests of a module."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+import pytest_asyncio
+
+from cache.backends.patchright import BrowserCapturer
+from cache.browser_search import find_browser
+from cache.capture import Observation
+from cache.egress import EgressGuard
+from tests.standin.web import Answer, StandInWeb
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rig:
+    """What a browser test works with. ``show`` puts a page on the site and captures it."""
+
+    site: StandInWeb
+    guard: EgressGuard
+    capturer: BrowserCapturer
+
+    async def show(self, path: str, answer: Answer) -> Observation:
+        self.site.pages[path] = answer
+        return await self.capturer.capture(self.site.url(path))
+
+
+@pytest.fixture(scope="session")
+def browser_program() -> Path:
+    downloads = Path.home() / ".cache" / "ms-playwright"
+    found = find_browser(downloads=(downloads,))
+    program = found.shell or found.full
+    if program is None:
+        pytest.fail("no Chromium on this machine; `make setup` installs one")
+    return program
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def rig(browser_program: Path) -> AsyncIterator[Rig]:
+    async with StandInWeb() as site, EgressGuard(frozenset({site.place})) as guard:
+        # The pages are our own: where the machine has no sandbox to offer, these tests do without.
+        capturer = BrowserCapturer(
+            browser_program, guard, semaphore=asyncio.Semaphore(4), deadline_s=30, allow_unsandboxed=True
+        )
+        try:
+            yield Rig(site=site, guard=guard, capturer=capturer)
+        finally:
+            await capturer.aclose()

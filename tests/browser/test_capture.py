@@ -1,0 +1,265 @@
+"""What a real browser brings back as evidence, and what it does not."""
+
+from __future__ import annotations
+
+import asyncio
+import gzip
+import io
+
+import pytest
+from PIL import Image
+
+from cache.capture import CaptureOutcome, PageKind
+from tests.browser.conftest import Rig
+from tests.standin.documents import image_bytes, pdf_with_pages
+from tests.standin.web import Answer, Reply
+
+pytestmark = [pytest.mark.browser, pytest.mark.asyncio(loop_scope="module")]
+
+PROSE = "<p>" + "Ada Lovelace wrote the first program in 1843, for a machine that was never built. " * 8 + "</p>"
+
+
+def _page(extra: str = "", *, title: str = "Ada") -> Reply:
+    return Reply.html(f"<!doctype html><title>{title}</title><h1>Ada Lovelace</h1>{PROSE}{extra}")
+
+
+async def test_a_page_comes_with_text_picture_markup_and_what_the_server_said(rig: Rig) -> None:
+    seen = await rig.show("/ada?x=1", _page("<a href='/more'>More</a>"))
+    assert seen.outcome is CaptureOutcome.HTTP_ERROR  # the site matches whole paths: a query is another page
+    seen = await rig.show("/ada", _page("<a href='/more'>More</a>"))
+    assert (seen.outcome, seen.http_status, seen.title) == (CaptureOutcome.OK, 200, "Ada")
+    assert seen.text.startswith("# Ada Lovelace\n\nAda Lovelace wrote")
+    assert seen.links == (("More", rig.site.url("/more")),)
+    assert seen.final_url == rig.site.url("/ada")
+    assert seen.chain == (rig.site.url("/ada"),)
+    assert seen.headers["content-type"] == "text/html; charset=utf-8"
+    assert seen.html is not None
+    assert b"<h1>Ada Lovelace</h1>" in seen.html
+    assert seen.versions["browser"]
+    assert rig.site.hits["/ada"] == 1
+
+
+async def test_the_picture_is_a_jpeg_of_the_whole_page_within_bounds(rig: Rig) -> None:
+    seen = await rig.show("/tall", _page("<div style='height:20000px;background:linear-gradient(red,blue)'>.</div>"))
+    (shot,) = seen.screenshots
+    picture = Image.open(io.BytesIO(shot))
+    assert picture.format == "JPEG"
+    assert picture.width == 1100
+    assert 9_900 <= picture.height <= 10_000
+    assert len(picture.resize((1, 50)).getcolors() or []) > 10, "the picture is blank"
+
+
+LATE_PAGES: dict[str, str] = {
+    "a timer of five seconds": "<script>setTimeout(() => document.body.append('LATE'), 5000)</script>",
+    "a chain of timers": "<script>let n = 0; const t = () => ++n < 10 ? setTimeout(t, 450) : document.body.append('LATE');"
+    "t()</script>",
+    "a slow request and then a timer": "<script>setTimeout(async () => { const r = await fetch('/slow');"
+    "const text = await r.text(); setTimeout(() => document.body.append(text), 900) }, 800)</script>",
+    "while another request never ends": "<script>fetch('/never'); setTimeout(() => document.body.append('LATE'), 3000)"
+    "</script>",
+    "a worker, behind a mark of loading": "<p aria-busy=true>Loading…</p><script>const w = new Worker(URL.createObjectURL("
+    "new Blob([\"setTimeout(() => postMessage('LATE'), 1500)\"])));"
+    "w.onmessage = (e) => { document.querySelector('[aria-busy]').outerHTML = e.data }</script>",
+    "an inner frame": "<iframe width=400 height=100 srcdoc=\"<script>setTimeout(() => document.body.append('LATE'), 4000)"
+    '</script>"></iframe>',
+    "an open shadow root": "<div id=host></div><script>const root = host.attachShadow({ mode: 'open' });"
+    "setTimeout(() => { root.innerHTML = '<p>LATE</p>' }, 2000)</script>",
+}
+
+
+@pytest.mark.parametrize("how", LATE_PAGES)
+async def test_text_that_comes_late_is_in_the_evidence(rig: Rig, how: str) -> None:
+    rig.site.pages["/slow"] = Reply(body=b"LATE", delay_s=0.8)
+    rig.site.pages["/never"] = Reply(body=b"", delay_s=60)
+    seen = await rig.show("/late", _page(LATE_PAGES[how]))
+    assert seen.outcome is CaptureOutcome.OK
+    assert "LATE" in seen.text
+    assert seen.duration_s < 12
+
+
+LAZY_PAGES: dict[str, str] = {
+    "on intersection": "new IntersectionObserver((seen, all) => seen.filter((e) => e.isIntersecting).forEach((e) => {"
+    "e.target.textContent = 'ITEM ' + e.target.id; all.unobserve(e.target) }))",
+    "on scroll": "({ observe: (el) => addEventListener('scroll', () => {"
+    "if (el.getBoundingClientRect().top < innerHeight) el.textContent = 'ITEM ' + el.id }) })",
+}
+
+
+@pytest.mark.parametrize("how", LAZY_PAGES)
+async def test_parts_that_load_when_scrolled_to_are_in_the_evidence(rig: Rig, how: str) -> None:
+    script = (
+        f"<script>const watch = {LAZY_PAGES[how]}; for (let n = 0; n < 12; n++) {{ const el = document.createElement('p');"
+        "el.id = n; el.style.height = '1200px'; document.body.append(el); watch.observe(el) }</script>"
+    )
+    seen = await rig.show("/lazy", _page(script))
+    assert [f"ITEM {n}" in seen.text.splitlines() for n in range(12)] == [True] * 12
+
+
+async def test_a_list_that_grows_at_its_end_is_followed_for_a_while(rig: Rig) -> None:
+    script = (
+        "<div id=list></div><script>let n = 0; const more = () => { for (let i = 0; i < 10; i++) "
+        "list.insertAdjacentHTML('beforeend', `<p style='height:100px'>ROW ${n++}</p>`) }; more();"
+        "addEventListener('scroll', () => { if (n < 40 && scrollY + innerHeight > document.body.offsetHeight - 200)"
+        " setTimeout(more, 50) })</script>"
+    )
+    seen = await rig.show("/endless", _page(script))
+    assert seen.outcome is CaptureOutcome.OK
+    assert "ROW 19" in seen.text
+
+
+async def test_a_page_as_tall_as_its_window_is_not_stretched(rig: Rig) -> None:
+    hero = "<div style='height:100vh;background:#cde'>HERO</div><div style='height:3000px'>BODY</div>"
+    (shot,) = (await rig.show("/hero", _page(hero))).screenshots
+    assert Image.open(io.BytesIO(shot)).height < 4500
+
+
+@pytest.mark.parametrize("content_type", ["application/pdf", "application/octet-stream", "text/html"])
+async def test_a_pdf_is_read_whatever_it_is_called(rig: Rig, content_type: str) -> None:
+    path = f"/paper-{content_type.partition('/')[2]}"
+    seen = await rig.show(path, Reply(headers={"Content-Type": content_type}, body=pdf_with_pages(2)))
+    assert (seen.outcome, seen.kind, seen.http_status) == (CaptureOutcome.OK, PageKind.PDF, 200)
+    assert "Page number 2 is visible" in seen.text
+    assert len(seen.screenshots) == 2
+    # One request is all, except where the server swears that it is a page.
+    assert rig.site.hits[path] == (2 if content_type == "text/html" else 1)
+
+
+@pytest.mark.parametrize(
+    ("headers", "body", "kind", "text"),
+    [
+        ({"Content-Type": "application/pdf"}, _page().body, PageKind.WEB, "# Ada Lovelace"),
+        ({}, _page().body, PageKind.WEB, "# Ada Lovelace"),
+        (
+            {"Content-Type": "text/csv", "Content-Disposition": "attachment"},
+            b"born,1815\n" * 20,
+            PageKind.TEXT,
+            "born,1815",
+        ),
+        ({"Content-Type": "application/json"}, b'{"born": 1815}', PageKind.TEXT, '{"born": 1815}'),
+        ({"Content-Type": "text/plain", "Content-Encoding": "gzip"}, gzip.compress(b"packed"), PageKind.TEXT, "packed"),
+        ({"Content-Type": "image/png"}, image_bytes(300, 200), PageKind.IMAGE, ""),
+    ],
+)
+async def test_other_types_are_pages_too_and_asked_for_once(
+    rig: Rig, headers: dict[str, str], body: bytes, kind: PageKind, text: str
+) -> None:
+    rig.site.hits.clear()
+    seen = await rig.show("/thing", Reply(headers=headers, body=body))
+    assert (seen.outcome, seen.kind) == (CaptureOutcome.OK, kind)
+    assert seen.text.startswith(text)
+    assert rig.site.hits["/thing"] == 1
+
+
+ENDINGS: list[tuple[Answer, CaptureOutcome, bool]] = [
+    (Reply.html("<h1>Not here</h1>", status=404), CaptureOutcome.HTTP_ERROR, True),
+    (Reply(status=404), CaptureOutcome.HTTP_ERROR, True),
+    (Reply.html("<h1>It went</h1>", status=410), CaptureOutcome.HTTP_ERROR, True),
+    (Reply.html("<h1>Oops</h1>", status=500), CaptureOutcome.HTTP_ERROR, False),
+    (Reply.html("<h1>No</h1>", status=403), CaptureOutcome.BLOCKED, False),
+    (Reply(status=204), CaptureOutcome.EMPTY, False),
+    (Reply.redirect("http://nowhere.invalid/"), CaptureOutcome.DNS_ERROR, True),
+    (Reply.redirect("http://169.254.169.254/latest/meta-data/"), CaptureOutcome.EGRESS_DENIED, False),
+    (Reply.redirect("file:///etc/passwd"), CaptureOutcome.EGRESS_DENIED, False),
+    (Reply.redirect("/ending"), CaptureOutcome.REDIRECT_LOOP, False),
+    (Reply(headers={"Content-Type": "application/zip"}, body=b"PK\x03\x04\x00\x00"), CaptureOutcome.UNSUPPORTED, False),
+    (Reply.html("<h1>Page not found</h1><p>Try the search."), CaptureOutcome.SOFT_404, False),
+    (
+        Reply.html("<h1>Sign in</h1><form><input name=u><input type=password><button>Sign in</button></form>"),
+        CaptureOutcome.LOGIN_WALL,
+        False,
+    ),
+    (
+        Reply.html("<title>Just a moment...</title><form id='challenge-form'></form><p>Checking your browser"),
+        CaptureOutcome.CAPTCHA,
+        False,
+    ),
+]
+
+
+@pytest.mark.parametrize(("answer", "outcome", "gone"), ENDINGS)
+async def test_what_is_no_page_has_its_outcome(rig: Rig, answer: Answer, outcome: CaptureOutcome, gone: bool) -> None:
+    seen = await rig.show("/ending", answer)
+    assert (seen.outcome, seen.gone) == (outcome, gone)
+    assert seen.detail
+    assert "ERR_" not in seen.text
+    assert "root:" not in seen.text
+
+
+async def test_a_host_that_is_not_there_and_one_that_refuses_leave_no_text(rig: Rig) -> None:
+    unknown = await rig.capturer.capture("https://no-such-host.invalid/page")
+    assert (unknown.outcome, unknown.gone, unknown.http_status) == (CaptureOutcome.DNS_ERROR, True, None)
+    private = await rig.capturer.capture("http://127.0.0.1/")
+    assert private.outcome is CaptureOutcome.EGRESS_DENIED
+    assert unknown.text == private.text == ""
+
+
+async def test_a_cookie_banner_over_real_content_hides_nothing(rig: Rig) -> None:
+    banner = (
+        "<div id='onetrust-banner-sdk' role=dialog style='position:fixed;inset:0;background:#fff;z-index:9'>"
+        "<p>We value your privacy</p><button>Accept all</button><button>Reject</button></div>"
+    )
+    seen = await rig.show("/banner", _page(banner))
+    assert seen.outcome is CaptureOutcome.OK
+    assert "wrote the first program in 1843" in seen.text
+
+
+async def test_a_consent_dialog_instead_of_the_page_is_a_wall(rig: Rig) -> None:
+    dialog = (
+        "<div class='consent-dialog' role=dialog style='position:fixed;top:0'><h1>Before you continue</h1><p>"
+        + "We and our 847 partners store and access information on your device. " * 5
+        + "</p><button>Accept</button></div>"
+    )
+    seen = await rig.show("/wall", Reply.html(dialog))
+    assert seen.outcome is CaptureOutcome.CONSENT_WALL
+
+
+async def test_nothing_replaces_the_cited_page(rig: Rig) -> None:
+    rig.site.pages["/other"] = Reply.html("<h1>IMPOSTOR</h1>" + PROSE)
+    moves = (
+        "<script>open('/other'); onkeydown = onscroll = () => open('/other'); setTimeout(() => open('/other'), 500);"
+        "setTimeout(() => { location.href = '/other' }, 1500); setTimeout(() => location.replace('/other'), 4000)</script>"
+    )
+    seen = await rig.show("/cited", _page(moves))
+    assert seen.outcome is CaptureOutcome.OK
+    assert "IMPOSTOR" not in seen.text
+    assert seen.final_url == rig.site.url("/cited")
+    assert "/other" in seen.detail
+
+
+@pytest.mark.parametrize(
+    "how",
+    [
+        "<meta http-equiv=refresh content='0; url=/arrived'>",
+        "<script>location.replace('/arrived')</script>",
+        "<p>You are being redirected…</p><script>setTimeout(() => { location.href = '/arrived' }, 2000)</script>",
+    ],
+)
+async def test_a_page_that_only_sends_one_on_is_followed(rig: Rig, how: str) -> None:
+    rig.site.pages["/arrived"] = _page("<p>ARRIVED</p>")
+    seen = await rig.show("/sends-on", Reply.html(how))
+    assert (seen.outcome, seen.final_url) == (CaptureOutcome.OK, rig.site.url("/arrived"))
+    assert "ARRIVED" in seen.text
+    assert seen.chain == (rig.site.url("/sends-on"), rig.site.url("/arrived"))
+
+
+async def test_a_document_that_never_ends_is_partial_within_the_deadline(rig: Rig, browser_program: object) -> None:
+    rig.site.pages["/stuck"] = Reply(headers={"Content-Type": "text/html"}, body=_page().body + b" " * 4096, hang=True)
+    rig.site.pages["/silent"] = Reply(headers={"Content-Type": "text/html"}, hang=True)
+    quick = type(rig.capturer)(
+        rig.capturer.executable,
+        rig.guard,
+        semaphore=asyncio.Semaphore(2),
+        deadline_s=15,
+        allow_unsandboxed=True,
+    )
+    try:
+        stuck, silent = await asyncio.gather(
+            quick.capture(rig.site.url("/stuck")), quick.capture(rig.site.url("/silent"))
+        )
+    finally:
+        await quick.aclose()
+    assert stuck.outcome is CaptureOutcome.PARTIAL
+    assert "wrote the first program" in stuck.text
+    assert stuck.detail
+    assert silent.outcome is CaptureOutcome.TIMEOUT
+    assert max(stuck.duration_s, silent.duration_s) < 20

@@ -1,0 +1,299 @@
+"""What a claim is judged by, row by row of the contract's table, and what becomes of pages that are not to be had."""
+
+from __future__ import annotations
+
+import asyncio
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import pytest
+from mind2web2 import CacheFileSys
+from mind2web2.utils.page_info_retrieval import BatchBrowserManager
+from pydantic import BaseModel
+
+from cache.capture import CaptureOutcome, Observation
+from cache.errors import BrowserUnavailable
+from tests.compat.scripted import ScriptedClient, nodes, outcomes, set_up, text_of, tree
+
+A, B, C = "https://a.com/1", "https://b.com/2", "https://c.com/3"
+
+
+class Found(BaseModel):
+    name: str = ""
+
+
+@pytest.fixture
+def cache(tmp_path: Path) -> CacheFileSys:
+    made = CacheFileSys(tmp_path)
+    for url in (A, B, C):
+        made.put_web(url, f"text of {url}", None)
+    return made
+
+
+class Web(BatchBrowserManager):
+    """A web in which every page ends as the test says; (outcome, gone)."""
+
+    def __init__(self, ending: tuple[CaptureOutcome, bool] | Exception) -> None:
+        super().__init__()
+        self._ending = ending
+        self.asked: list[str] = []
+
+    async def observe(self, url: str) -> Observation:
+        self.asked.append(url)
+        if isinstance(self._ending, Exception):
+            raise self._ending
+        outcome, gone = self._ending
+        now = datetime(2026, 1, 2, tzinfo=UTC)
+        return Observation(
+            url=url, outcome=outcome, gone=gone, captured_at=now, duration_s=0.1, backend="test", detail="as told",
+            text="live text" if outcome is CaptureOutcome.OK else "", http_status=200, headers={"server": "x"},
+        )  # fmt: skip
+
+
+@pytest.mark.parametrize("sources", [None, []])
+async def test_without_sources_the_answer_alone_is_judged(sources: Any, cache: CacheFileSys):
+    client = ScriptedClient()
+    assert await set_up(client, cache).verify("c", None, sources)
+    assert all(isinstance(call["messages"][0]["content"], str) for call in client.calls)
+
+
+@pytest.mark.parametrize("sources", [A, [A]])
+async def test_one_source_is_judged_by_that_page(sources: Any, cache: CacheFileSys):
+    client = ScriptedClient()
+    assert await set_up(client, cache).verify("c", None, sources)
+    assert all(f"text of {A}" in text_of(call["messages"]) for call in client.calls)
+
+
+@pytest.mark.parametrize("sources", ["", "  ", [""], [None], [5], (A,), {A}, {"url": A}, 7, [None, ""], [[A]]])
+async def test_what_is_no_source_fails_without_a_call(sources: Any, cache: CacheFileSys):
+    client = ScriptedClient()
+    e = set_up(client, cache)
+    leaf = e.add_leaf("a", "a")
+    assert not await e.verify("c", leaf, sources)
+    assert (leaf.status, leaf.score, client.calls) == ("failed", 0.0, [])
+    summary = e.get_summary()
+    assert summary["status"] == "complete"
+    assert outcomes(summary)["a"][0] == "failed"
+
+
+async def test_of_several_sources_the_first_that_supports_decides(cache: CacheFileSys):
+    client = ScriptedClient({("c", A): False, ("c", B): True, ("c", C): False})
+    e = set_up(client, cache)
+    leaf = e.add_leaf("a", "a")
+    assert await e.verify("c", leaf, [A, B, C])
+    assert leaf.status == "passed"
+
+
+async def test_the_others_are_called_off(cache: CacheFileSys):
+    client = HangsOn(B)
+    assert await set_up(client, cache).verify("c", None, [B, A])
+    assert client.cancelled > 0
+
+
+class HangsOn(ScriptedClient):
+    """Never replies about one page, and about others only once it was asked about that one."""
+
+    def __init__(self, url: str) -> None:
+        super().__init__()
+        self._url = url
+        self._asked = asyncio.Event()
+        self.cancelled = 0
+
+    async def async_response(self, **keywords: Any) -> Any:
+        if f"text of {self._url}" in text_of(keywords["messages"]):
+            self._asked.set()
+            try:
+                await asyncio.Event().wait()
+            except asyncio.CancelledError:
+                self.cancelled += 1
+                raise
+        await self._asked.wait()
+        return await super().async_response(**keywords)
+
+
+async def test_no_source_that_supports_fails(cache: CacheFileSys):
+    e = set_up(ScriptedClient({"c": False}), cache)
+    leaf = e.add_leaf("a", "a")
+    assert not await e.verify("c", leaf, [A, B])
+    assert leaf.status == "failed"
+
+
+async def test_every_entry_is_judged_duplicates_too_each_with_its_own_votes(cache: CacheFileSys):
+    client = ScriptedClient({"c": False})
+    assert not await set_up(client, cache).verify("c", None, [A, A, B])
+    assert len(client.calls) == 6
+
+
+async def test_empty_and_broken_entries_are_merely_no_support(cache: CacheFileSys):
+    client = ScriptedClient()
+    assert await set_up(client, cache).verify("c", None, [None, "", "not a url", A])
+
+
+async def test_a_fault_on_one_source_does_not_hide_the_support_of_another(cache: CacheFileSys):
+    e = set_up(ScriptedClient({("c", A): RuntimeError("down"), ("c", B): True}), cache)
+    leaf = e.add_leaf("a", "a")
+    assert await e.verify("c", leaf, [A, B])
+    assert e.get_summary()["status"] == "complete"
+
+
+async def test_a_fault_on_one_source_without_support_leaves_the_claim_open(cache: CacheFileSys):
+    e = set_up(ScriptedClient({("c", A): RuntimeError("down"), ("c", B): False}), cache)
+    leaf = e.add_leaf("a", "a")
+    assert not await e.verify("c", leaf, [A, B])
+    summary = e.get_summary()
+    assert tree(summary)["a"] == ("failed", 0.0)
+    assert outcomes(summary)["a"] == ("not_judged", "llm_unavailable")
+
+
+@pytest.mark.parametrize(
+    ("outcome", "gone", "ours"),
+    [
+        (CaptureOutcome.HTTP_ERROR, True, ("failed", "source_gone")),
+        (CaptureOutcome.DNS_ERROR, True, ("failed", "source_gone")),
+        (CaptureOutcome.HTTP_ERROR, False, ("not_judged", "capture_failed")),
+        (CaptureOutcome.BLOCKED, False, ("not_judged", "capture_blocked")),
+        (CaptureOutcome.CAPTCHA, False, ("not_judged", "capture_blocked")),
+        (CaptureOutcome.LOGIN_WALL, False, ("not_judged", "capture_blocked")),
+        (CaptureOutcome.TIMEOUT, False, ("not_judged", "timeout")),
+        (CaptureOutcome.EGRESS_DENIED, False, ("not_judged", "egress_denied")),
+        (CaptureOutcome.CRASH, False, ("not_judged", "capture_failed")),
+    ],
+)
+async def test_only_a_page_that_is_gone_is_a_verdict(outcome: CaptureOutcome, gone: bool, ours: tuple[str, str]):
+    client, web = ScriptedClient(), Web((outcome, gone))
+    e = set_up(client, browser_manager=web)
+    leaf = e.add_leaf("a", "a")
+    assert not await e.verify("c", leaf, A)
+    assert (leaf.status, leaf.score, client.calls) == ("failed", 0.0, [])
+    summary = e.get_summary()
+    assert outcomes(summary)["a"] == ours
+    assert summary["status"] == ("complete" if gone else "incomplete")
+    assert summary["score"] == (
+        {"value": 0.0, "low": 0.0, "high": 0.0} if gone else {"value": None, "low": 0.0, "high": 1.0}
+    )
+    assert [page["outcome"] for page in summary["pages"]] == [outcome.value]
+
+
+async def test_a_machine_without_a_browser_is_no_verdict():
+    e = set_up(ScriptedClient(), browser_manager=Web(BrowserUnavailable("no browser here")))
+    leaf = e.add_leaf("a", "a")
+    assert not await e.verify("c", leaf, A)
+    assert outcomes(e.get_summary())["a"] == ("not_judged", "capture_failed")
+
+
+@pytest.mark.parametrize("source", ["N/A", "see above", "not a url", "https://", "[link]"])
+async def test_what_is_no_address_at_all_is_a_verdict(source: str):
+    web = Web((CaptureOutcome.OK, False))
+    e = set_up(ScriptedClient(), browser_manager=web)
+    leaf = e.add_leaf("a", "a")
+    assert not await e.verify("c", leaf, source)
+    assert web.asked == []
+    assert outcomes(e.get_summary())["a"] == ("failed", "source_gone")
+
+
+async def test_an_address_without_a_scheme_is_looked_up_by_https():
+    web = Web((CaptureOutcome.OK, False))
+    assert await set_up(ScriptedClient(), browser_manager=web).verify("c", None, "www.a.com/x")
+    assert web.asked == ["https://www.a.com/x"]
+
+
+async def test_a_page_that_could_not_be_had_is_asked_for_once_in_a_run():
+    web = Web((CaptureOutcome.TIMEOUT, False))
+    e = set_up(ScriptedClient(), browser_manager=web)
+    await e.verify("c", None, A)
+    await e.verify("d", None, [A, A])
+    assert len(web.asked) == 1
+
+
+async def test_what_was_captured_is_stored_with_its_facts(tmp_path: Path):
+    cache = CacheFileSys(tmp_path)
+    e = set_up(ScriptedClient(), cache, browser_manager=Web((CaptureOutcome.OK, False)))
+    assert await e.verify("c", None, A)
+    facts = cache.facts(A)
+    assert facts is not None
+    assert (facts.status, facts.headers, facts.captured_at) == (200, {"server": "x"}, "2026-01-02T00:00:00+00:00")
+    [page] = e.get_summary()["pages"]
+    assert (page["url"], page["outcome"], page["captured_at"]) == (A, "ok", "2026-01-02T00:00:00+00:00")
+    assert len(page["sha256"]) == 64
+
+
+async def test_a_stored_page_whose_bytes_changed_is_captured_again(cache: CacheFileSys, tmp_path: Path):
+    _damage(tmp_path)
+    client = ScriptedClient()
+    e = set_up(client, cache, browser_manager=Web((CaptureOutcome.OK, False)))
+    assert await e.verify("c", None, A)
+    assert "live text" in text_of(client.calls[0]["messages"])
+
+
+async def test_a_stored_page_whose_bytes_changed_is_never_shown(cache: CacheFileSys, tmp_path: Path):
+    _damage(tmp_path)
+    client = ScriptedClient()
+    e = set_up(client, cache, browser_manager=Web((CaptureOutcome.TIMEOUT, False)))
+    leaf = e.add_leaf("a", "a")
+    assert not await e.verify("c", leaf, A)
+    assert client.calls == []
+    assert outcomes(e.get_summary())["a"] == ("not_judged", "evidence_corrupt")
+
+
+def _damage(folder: Path) -> None:
+    for file in folder.glob("*.txt"):
+        file.write_bytes(b"\0" * file.stat().st_size)
+
+
+async def test_a_foreign_cache_that_breaks_is_no_verdict():
+    class Broken:
+        def has(self, url: str) -> str:
+            raise RuntimeError("broken")
+
+    e = set_up(ScriptedClient(), Broken())  # type: ignore[arg-type]
+    leaf = e.add_leaf("a", "a")
+    assert not await e.verify("c", leaf, A)
+    assert outcomes(e.get_summary())["a"] == ("not_judged", "capture_failed")
+
+
+async def test_a_foreign_manager_that_breaks_is_no_verdict():
+    class Broken:
+        async def capture_page(self, url: str, logger: Any) -> Any:
+            raise RuntimeError("broken")
+
+    e = set_up(ScriptedClient(), browser_manager=Broken())
+    leaf = e.add_leaf("a", "a")
+    assert not await e.verify("c", leaf, A)
+    assert outcomes(e.get_summary())["a"] == ("not_judged", "capture_failed")
+
+
+async def test_a_leaf_tells_what_was_asked_and_shown(cache: CacheFileSys):
+    e = set_up(ScriptedClient(), cache)
+    await e.verify("c", e.add_leaf("a", "a"), [A, None], additional_instruction="strictly")
+    leaf = nodes(e.get_summary())["a"]
+    assert (leaf["claim"], leaf["sources"], leaf["instruction"]) == ("c", [A], "strictly")
+    assert (leaf["outcome"], leaf["reason"], leaf["grounded"]) == ("passed", None, False)
+    assert [vote["result"] for vote in leaf["votes"]] == [True, True]
+    assert leaf["reasoning"] == "ruled True"
+    assert leaf["prompt"].startswith("verify_page@")
+    assert len(leaf["evidence"]) == 1
+
+
+async def test_extraction_from_a_page_that_is_gone_is_no_fault():
+    e = set_up(ScriptedClient(), browser_manager=Web((CaptureOutcome.HTTP_ERROR, True)))
+    assert await e.extract("p", Found, source=A) == Found()
+    e.add_custom_node(False, "k", "k")
+    assert e.get_summary()["status"] == "complete"
+
+
+async def test_extraction_from_no_page_is_an_empty_form_without_a_call():
+    client = ScriptedClient()
+    assert await set_up(client).extract("p", Found, source="") == Found()
+    assert client.calls == []
+
+
+async def test_extraction_from_a_page_that_could_not_be_had_is_a_fault():
+    e = set_up(ScriptedClient(), browser_manager=Web((CaptureOutcome.TIMEOUT, False)))
+    assert await e.extract("p", Found, source=A) == Found()
+    assert e.get_summary()["status"] == "incomplete"
+
+
+async def test_page_info_of_a_page_that_is_not_to_be_had():
+    e = set_up(ScriptedClient(), browser_manager=Web((CaptureOutcome.TIMEOUT, False)))
+    assert await e.verifier.get_page_info(A) == (None, None)

@@ -1,0 +1,232 @@
+"""A fault is never a verdict: the compatible fields keep the public number, ours say what is not known."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from pydantic import BaseModel
+
+from judges.errors import LLMRejected
+from tests.compat.scripted import ScriptedClient, nodes, outcomes, set_up, tree
+
+
+class Found(BaseModel):
+    names: list[str] = []
+
+
+UNKNOWN = {"value": None, "low": 0.0, "high": 1.0}
+NO_PARSED_VERDICT = None
+
+
+class Refused(Exception):
+    status_code = 401
+
+
+@pytest.mark.parametrize(
+    ("votes", "reason"),
+    [
+        ([RuntimeError("down")], "llm_unavailable"),
+        ([TimeoutError()], "timeout"),
+        ([Refused("wrong key")], "llm_rejected"),
+        ([LLMRejected("wrong key", status=401)], "llm_rejected"),
+        ([NO_PARSED_VERDICT], "llm_output_unusable"),
+    ],
+)
+async def test_a_fault_is_failed_for_the_public_and_not_judged_for_us(votes: list[Any], reason: str):
+    e = set_up(ScriptedClient({"c": votes}))
+    leaf = e.add_leaf("a", "a")
+    assert not await e.verify("c", leaf)
+    assert (leaf.status, leaf.score) == ("failed", 0.0)
+    summary = e.get_summary()
+    assert outcomes(summary)["a"] == ("not_judged", reason)
+    assert (summary["final_score"], summary["status"], summary["score"]) == (0.0, "incomplete", UNKNOWN)
+    assert summary["score_strict"] == UNKNOWN
+
+
+@pytest.mark.parametrize(
+    "votes", [[True, RuntimeError("x"), True], [RuntimeError("x"), True, True], [True, False, None]]
+)
+async def test_one_lost_vote_is_no_verdict(votes: list[Any]):
+    e = set_up(ScriptedClient({"c": votes}))
+    leaf = e.add_leaf("a", "a")
+    assert not await e.verify("c", leaf)
+    assert leaf.status == "failed"
+    assert outcomes(e.get_summary())["a"][0] == "not_judged"
+
+
+async def test_a_script_goes_on_after_a_fault():
+    e = set_up(ScriptedClient({"c": RuntimeError("down")}))
+    await e.verify("c", e.add_leaf("a", "a"))
+    assert await e.verify("d", e.add_leaf("b", "b"))
+    summary = e.get_summary()
+    assert tree(summary)["root"] == ("partial", 0.5)
+    assert summary["score"] == {"value": None, "low": 0.5, "high": 1.0}
+
+
+async def test_a_second_verify_mends_a_leaf():
+    e = set_up(ScriptedClient({"c": RuntimeError("down")}))
+    leaf = e.add_leaf("a", "a")
+    await e.verify("c", leaf)
+    assert await e.verify("d", leaf)
+    summary = e.get_summary()
+    assert summary["status"] == "complete"
+    assert summary["score"] == {"value": 1.0, "low": 1.0, "high": 1.0}
+
+
+async def test_what_is_skipped_because_of_an_unknown_gate_is_unknown_too():
+    e = set_up(ScriptedClient({"k": RuntimeError("down")}))
+    gate, leaf = e.add_leaf("k", "k", critical=True), e.add_leaf("l", "l")
+    await e.verify("k", gate)
+    assert not await e.verify("l", leaf)
+    summary = e.get_summary()
+    assert tree(summary) == {"root": ("failed", 0.0), "k": ("failed", 0.0), "l": ("skipped", 0.0)}
+    assert outcomes(summary)["l"] == ("skipped", "gated")
+    assert nodes(summary)["l"]["blocked_by"] == "k"
+    assert summary["score"] == UNKNOWN
+
+
+async def test_what_a_known_failure_blocks_as_well_is_known():
+    e = set_up(ScriptedClient({"k": RuntimeError("down")}))
+    unknown, known, leaf = (
+        e.add_leaf("k", "k"),
+        e.add_custom_node(False, "f", "f", critical=False),
+        e.add_leaf("l", "l"),
+    )
+    await e.verify("k", unknown)
+    assert not await e.verify("l", leaf, extra_prerequisites=[unknown, known])
+    summary = e.get_summary()
+    assert nodes(summary)["l"]["blocked_by"] == "k"
+    assert summary["score"] == {"value": None, "low": 0.0, "high": pytest.approx(1 / 3)}
+
+
+async def test_a_known_failed_gate_makes_the_score_certain():
+    e = set_up(ScriptedClient({"c": RuntimeError("down")}))
+    await e.verify("c", e.add_leaf("a", "a"))
+    e.add_custom_node(False, "k", "k")
+    summary = e.get_summary()
+    assert summary["status"] == "incomplete"
+    assert summary["score"] == {"value": 0.0, "low": 0.0, "high": 0.0}
+
+
+async def test_a_step_behind_an_unknown_one_may_still_count():
+    e = set_up(ScriptedClient({"c": RuntimeError("down")}), strategy="sequential")
+    await e.verify("c", e.add_leaf("a", "a"))
+    e.add_custom_node(True, "t", "t", critical=False)
+    summary = e.get_summary()
+    assert tree(summary)["t"] == ("skipped", 0.0)
+    assert outcomes(summary)["t"] == ("skipped", "gated")
+    assert nodes(summary)["t"]["blocked_by"] == "a"
+    assert summary["score"] == UNKNOWN
+
+
+async def test_after_a_failed_extraction_every_leaf_decided_is_not_judged():
+    e = set_up(ScriptedClient({"no": False}, {"Found": RuntimeError("down")}))
+    before = e.add_custom_node(True, "before", "before", critical=False)
+    found = await e.extract("p", Found)
+    e.add_custom_node(bool(found.names), "given", "given", critical=False)
+    assert await e.verify("yes", e.add_leaf("l", "l"))
+    assert not await e.verify("no", e.add_leaf("m", "m"))
+    summary = e.get_summary()
+    poisoned = ("not_judged", "extraction_failed")
+    assert outcomes(summary) == {"before": ("passed", None), "given": poisoned, "l": poisoned, "m": poisoned}
+    assert before.status == "passed"
+    assert tree(summary)["root"] == ("partial", 0.5)
+    assert (summary["status"], summary["final_score"]) == ("incomplete", 0.5)
+    assert summary["score"] == {"value": None, "low": 0.25, "high": 1.0}
+    assert "down" in summary["extraction_error"]
+
+
+async def test_after_a_failed_extraction_leaves_left_open_are_unknown_too():
+    e = set_up(ScriptedClient(values={"Found": RuntimeError("down")}))
+    leaf = e.add_leaf("a", "a")
+    await e.extract("p", Found)
+    summary = e.get_summary()
+    assert outcomes(summary)["a"] == ("undecided", None)
+    assert summary["score"] == UNKNOWN
+    assert leaf.status == "initialized"
+
+
+async def test_after_a_failed_extraction_a_score_without_unknown_leaves_is_not_certain_either():
+    e = set_up(ScriptedClient(values={"Found": RuntimeError("down")}))
+    e.add_custom_node(True, "t", "t", critical=False)
+    await e.extract("p", Found)
+    assert e.get_summary()["score"] == UNKNOWN
+
+
+async def test_after_a_failed_extraction_a_failed_gate_stays_certain():
+    e = set_up(ScriptedClient(values={"Found": RuntimeError("down")}))
+    e.add_custom_node(False, "k", "k")
+    await e.extract("p", Found)
+    assert e.get_summary()["score"] == {"value": 0.0, "low": 0.0, "high": 0.0}
+
+
+async def test_a_failed_extraction_also_poisons_what_the_script_assigns_by_hand():
+    e = set_up(ScriptedClient(values={"Found": RuntimeError("down")}))
+    early, late = e.add_leaf("early", "x"), e.add_leaf("late", "x")
+    early.score, early.status = 1.0, "passed"
+    await e.extract("p", Found)
+    late.score, late.status = 1.0, "passed"
+    assert outcomes(e.get_summary()) == {"early": ("passed", None), "late": ("not_judged", "extraction_failed")}
+
+
+async def test_an_extraction_called_on_the_extractor_poisons_too():
+    e = set_up(ScriptedClient(values={"Found": RuntimeError("down")}))
+    await e.extractor.simple_extract("p", Found)
+    e.add_custom_node(True, "t", "t")
+    assert e.get_summary()["status"] == "incomplete"
+
+
+async def test_outcomes_without_faults():
+    e = set_up(ScriptedClient({"no": False}))
+    e.add_custom_node(True, "t", "t", critical=False)
+    e.add_custom_node(False, "f", "f", critical=False)
+    await e.verify("yes", e.add_leaf("v", "v"))
+    await e.verify("no", e.add_leaf("w", "w"))
+    e.add_leaf("open", "open")
+    by_hand = e.add_leaf("hand", "hand")
+    by_hand.score, by_hand.status = 1.0, "passed"
+    summary = e.get_summary()
+    assert outcomes(summary) == {
+        "t": ("passed", None),
+        "f": ("failed", "check_false"),
+        "v": ("passed", None),
+        "w": ("failed", "refuted"),
+        "open": ("undecided", None),
+        "hand": ("passed", None),
+    }
+    assert summary["status"] == "complete"
+    assert summary["score"]["value"] == summary["final_score"] == 0.5
+
+
+async def test_strict_counts_a_page_only_with_a_quote(tmp_path: Any):
+    from mind2web2 import CacheFileSys
+
+    cache = CacheFileSys(tmp_path)
+    cache.put_web("https://a.com", "The tower was finished in 1889 after two years.", None)
+
+    class Quoting(ScriptedClient):
+        async def async_response(self, **keywords: Any) -> Any:
+            reply = await super().async_response(**keywords)
+            quotes = {"quoted": ["finished in 1889"], "made up": ["finished in 1989"]}.get(self.claims[-1], [])
+            return reply.model_copy(update={"quotes": quotes})
+
+    e = set_up(Quoting(), cache)
+    for claim in ("quoted", "made up", "unquoted"):
+        await e.verify(claim, e.add_leaf(claim, claim), "https://a.com")
+    await e.verify("about the answer", e.add_leaf("answer", "answer"))
+    summary = e.get_summary()
+    assert summary["score"]["value"] == 1.0
+    assert summary["score_strict"]["value"] == 0.5
+    [quote] = nodes(summary)["quoted"]["quotes"]
+    assert quote["text"] == "finished in 1889"
+
+
+async def test_usage_counts_every_call():
+    e = set_up(ScriptedClient())
+    await e.extract("p", Found)
+    await e.verify("c", e.add_leaf("a", "a"))
+    await e.verify("d", None)
+    summary = e.get_summary()
+    assert summary["usage"]["calls"] == 5
+    assert [prompt.partition("@")[0] for prompt in summary["prompts"]] == ["extract_answer", "verify_answer"]

@@ -1,0 +1,79 @@
+"""The shipped answers, the expectations about them, and the committed data sheet belong together."""
+
+from __future__ import annotations
+
+import runpy
+from pathlib import Path
+
+import httpx
+import pymupdf
+import pytest
+
+from answers.bundle import read_folder
+from answers.citations import unique_urls
+from answers.submission import Submission
+from app.demo import EXPECTED, examples_dir
+from app.demo.pages import SITE_FOLDER, demo_app
+from app.demo.site import HOST, PORT
+from rubrics.verdict import Outcome, Reason
+
+ROOT = Path(__file__).parents[4]
+
+
+def shipped() -> list[Submission]:
+    return [submission for agent in sorted(EXPECTED) for submission in read_folder(examples_dir(), agent)]
+
+
+def test_there_is_one_answer_for_each_expected_score():
+    found = {(one.agent, one.task_id): [answer.name for answer in one.answers] for one in shipped()}
+    assert found == {(agent, task): ["answer_1.md"] for agent, tasks in EXPECTED.items() for task in tasks}
+    assert sorted(path.name for path in examples_dir().iterdir()) == sorted(EXPECTED)
+
+
+@pytest.mark.parametrize("submission", shipped(), ids=lambda one: f"{one.agent}-{one.task_id}")
+def test_answers_cite_the_demo_site_and_nothing_else(submission: Submission):
+    urls = unique_urls(submission.answers[0].text)
+    assert len(urls) >= 3
+    assert all(url.startswith(f"http://{HOST}:{PORT}/") for url in urls)
+
+
+async def test_only_invented_citations_lead_nowhere():
+    transport = httpx.ASGITransport(demo_app())
+    missing: dict[str, set[str]] = {}
+    async with httpx.AsyncClient(transport=transport, base_url=f"http://{HOST}:{PORT}") as client:
+        for submission in shipped():
+            for url in unique_urls(submission.answers[0].text):
+                if (await client.get(url)).status_code == 404:
+                    missing.setdefault(submission.agent, set()).add(submission.task_id)
+    assert missing == {"demo-inventive": {"velm_directors", "pellard_gauges", "karrow_visit"}}
+
+
+def test_expectations_are_possible_scores():
+    for tasks in EXPECTED.values():
+        for expected in tasks.values():
+            assert 0.0 <= expected.low <= expected.high <= 1.0
+            assert len(expected.missed) < expected.leaves <= 20
+            unknown = any(outcome is Outcome.NOT_JUDGED for outcome, _ in expected.missed.values())
+            assert (expected.value is None) == unknown
+            assert (expected.high == 1.0) == (not expected.missed)
+
+
+def test_the_demo_shows_every_way_a_leaf_can_end():
+    ends = {end for tasks in EXPECTED.values() for expected in tasks.values() for end in expected.missed.values()}
+    assert ends == {
+        (Outcome.FAILED, Reason.REFUTED),
+        (Outcome.FAILED, Reason.SOURCE_GONE),
+        (Outcome.SKIPPED, Reason.GATED),
+        (Outcome.NOT_JUDGED, Reason.CAPTURE_BLOCKED),
+    }
+
+
+def test_the_committed_data_sheet_is_what_its_script_writes(tmp_path: Path):
+    script = runpy.run_path(str(ROOT / "scripts" / "make_demo_pdf.py"))
+    script["write"](tmp_path / "sheet.pdf")
+    assert page_text(tmp_path / "sheet.pdf") == page_text(SITE_FOLDER / "files" / "heron-2-data-sheet.pdf")
+
+
+def page_text(pdf: Path) -> str:
+    with pymupdf.open(pdf) as document:  # type: ignore[no-untyped-call]
+        return str(document[0].get_text())

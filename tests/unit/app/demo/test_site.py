@@ -1,0 +1,48 @@
+"""Serving the demo's site on loopback: where it is, who may have its port, and that it goes away again."""
+
+from __future__ import annotations
+
+import asyncio
+import signal
+import socket
+
+import httpx
+import pytest
+
+from app.demo import DemoPortTaken, DemoSite
+
+
+async def test_serves_until_it_is_left():
+    async with DemoSite(port=0) as site, httpx.AsyncClient() as client:
+        reply = await client.get(f"{site.url}/gauges/kestrel-4")
+        assert "2.1 kg" in reply.text
+        assert site.egress_allow == site.url.removeprefix("http://")
+        address = ("127.0.0.1", site.port)
+    with pytest.raises(ConnectionRefusedError):
+        await asyncio.open_connection(*address)
+
+
+async def test_an_open_connection_does_not_keep_it_from_ending():
+    async with DemoSite(port=0) as site:
+        reader, writer = await asyncio.open_connection("127.0.0.1", site.port)
+        writer.write(b"GET / HTTP/1.1\r\nHost: demo\r\n\r\n")
+        assert b"200 OK" in await reader.readline()
+        began = asyncio.get_running_loop().time()
+    assert asyncio.get_running_loop().time() - began < 3
+    writer.close()
+
+
+async def test_a_taken_port_is_named_with_the_remedy():
+    with socket.socket() as other:
+        other.bind(("127.0.0.1", 0))
+        other.listen()
+        port = other.getsockname()[1]
+        with pytest.raises(DemoPortTaken, match=f"port {port} .* another program uses it.*stop that program"):
+            await DemoSite(port=port).__aenter__()
+
+
+async def test_signals_stay_with_the_program_around_it():
+    before = signal.getsignal(signal.SIGINT)
+    async with DemoSite(port=0):
+        await asyncio.sleep(0.05)
+        assert signal.getsignal(signal.SIGINT) is before

@@ -1,0 +1,116 @@
+"""Which backend is asked, how often, and whose answer counts."""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import replace
+
+import pytest
+
+from cache.backends.router import RoutedCapturer
+from cache.capture import CaptureOutcome, Observation
+from tests.unit.cache.scripted import NOON
+
+URL = "https://a.com/x"
+
+
+class Answering:
+    """A capturer that gives one answer after another, the last one for ever."""
+
+    def __init__(self, *answers: Observation) -> None:
+        self._answers = list(answers)
+        self.asked = 0
+        self.at_once = 0
+        self.most_at_once = 0
+        self.closed = False
+
+    async def capture(self, url: str) -> Observation:
+        self.asked += 1
+        self.at_once += 1
+        self.most_at_once = max(self.most_at_once, self.at_once)
+        await asyncio.sleep(0)
+        self.at_once -= 1
+        return self._answers.pop(0) if len(self._answers) > 1 else self._answers[0]
+
+    async def aclose(self) -> None:
+        self.closed = True
+
+
+class Sleeping:
+    def __init__(self) -> None:
+        self.slept: list[float] = []
+
+    async def __call__(self, seconds: float) -> None:
+        self.slept.append(seconds)
+
+
+def _seen(outcome: CaptureOutcome, status: int | None = 200, backend: str = "first") -> Observation:
+    return Observation(url=URL, outcome=outcome, captured_at=NOON, duration_s=0.1, backend=backend, http_status=status)
+
+
+OK = _seen(CaptureOutcome.OK)
+
+
+@pytest.mark.parametrize("outcome", ["blocked", "captcha", "empty", "crash"])
+async def test_what_looks_blocked_or_empty_is_looked_at_again_by_the_whole_browser(outcome: str) -> None:
+    first, second = Answering(_seen(CaptureOutcome(outcome))), Answering(_seen(CaptureOutcome.OK, backend="second"))
+    assert (await RoutedCapturer(first, second).capture(URL)).backend == "second"
+
+
+async def test_a_second_look_that_sees_no_more_changes_nothing() -> None:
+    first = Answering(_seen(CaptureOutcome.BLOCKED))
+    second = Answering(_seen(CaptureOutcome.TIMEOUT, backend="second"))
+    assert (await RoutedCapturer(first, second).capture(URL)).outcome is CaptureOutcome.BLOCKED
+
+
+@pytest.mark.parametrize("outcome", ["ok", "partial", "http_error", "login_wall", "soft_404", "timeout", "dns_error"])
+async def test_what_another_browser_would_not_change_is_not_looked_at_again(outcome: str) -> None:
+    first, second = Answering(_seen(CaptureOutcome(outcome))), Answering(OK)
+    await RoutedCapturer(first, second, sleep=Sleeping()).capture(URL)
+    assert second.asked == 0
+
+
+@pytest.mark.parametrize(
+    ("trouble", "slept"),
+    [
+        (_seen(CaptureOutcome.CONNECT_ERROR, None), [2.0]),
+        (_seen(CaptureOutcome.DNS_ERROR, None), [2.0]),
+        (_seen(CaptureOutcome.HTTP_ERROR, 503), [2.0]),
+        (replace(_seen(CaptureOutcome.BLOCKED, 429), headers={"retry-after": "7"}), [7.0]),
+    ],
+)
+async def test_what_may_pass_by_itself_is_tried_once_more(trouble: Observation, slept: list[float]) -> None:
+    first, sleeping = Answering(trouble, OK), Sleeping()
+    assert (await RoutedCapturer(first, sleep=sleeping).capture(URL)).is_evidence
+    assert (first.asked, sleeping.slept) == (2, slept)
+
+
+@pytest.mark.parametrize(
+    "trouble",
+    [
+        replace(_seen(CaptureOutcome.DNS_ERROR, None), gone=True),
+        replace(_seen(CaptureOutcome.HTTP_ERROR, 404), gone=True),
+        _seen(CaptureOutcome.HTTP_ERROR, 500),
+        replace(_seen(CaptureOutcome.HTTP_ERROR, 503), headers={"retry-after": "3600"}),
+    ],
+)
+async def test_what_will_not_pass_is_not_tried_again(trouble: Observation) -> None:
+    first, sleeping = Answering(trouble), Sleeping()
+    await RoutedCapturer(first, sleep=sleeping).capture(URL)
+    assert (first.asked, sleeping.slept) == (1, [])
+
+
+async def test_one_host_is_asked_for_few_pages_at_a_time_and_others_meanwhile() -> None:
+    first = Answering(OK)
+    routed = RoutedCapturer(first, pages_per_host=2)
+    await asyncio.gather(*(routed.capture(f"https://a.com/{n}") for n in range(10)))
+    assert first.most_at_once == 2
+    await asyncio.gather(*(routed.capture(f"https://host{n}.com/") for n in range(10)))
+    assert first.most_at_once == 10
+
+
+async def test_closing_closes_both() -> None:
+    first, second = Answering(OK), Answering(OK)
+    await RoutedCapturer(first, second).aclose()
+    assert first.closed
+    assert second.closed

@@ -1,0 +1,86 @@
+"""The three shipped judges: that their files load, their rubrics are sound, and silence earns nothing.
+
+What they make of the demo's answers and pages is tests/acceptance/test_demo_tasks.py.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+import judges.tasks
+from answers.submission import Answer
+from app.demo import EXPECTED, examples_dir
+from cache.capture import CaptureOutcome
+from cache.errors import NoEvidence
+from cache.evidence import Evidence
+from judges.blocks import Separator
+from judges.extractor import Extractor
+from judges.llm.lexical import MODEL, LexicalClient
+from judges.loader import load_judges
+from judges.page_view import PagePreparer
+from judges.runner import Judgement, JudgeTools, run
+from judges.tasks.karrow_visit import minutes
+from judges.verifier import Verifier
+from rubrics.lint import lint
+from rubrics.node import Strategy
+from rubrics.verdict import Outcome
+
+CATALOGUE = load_judges([Path(judges.tasks.__path__[0])])
+TASKS = sorted(EXPECTED["demo"])
+
+
+async def judged(task: str, text: str) -> Judgement:
+    """The judgement by the lexical judge when every cited page is gone."""
+
+    async def gone(url: str) -> Evidence:
+        raise NoEvidence(url, CaptureOutcome.HTTP_ERROR, "HTTP status 404", gone=True, capture=None)
+
+    llm, separator = LexicalClient(), Separator(b"any secret will do for a test")
+    pages = PagePreparer(separator)
+    tools = JudgeTools(
+        verifier=Verifier(llm, MODEL, separator=separator, pages=pages),
+        extractor=Extractor(llm, MODEL, separator=separator, pages=pages),
+        evidence_for=gone,
+    )
+    return await run(CATALOGUE.judges[task], Answer(name="answer_1.md", text=text), tools)
+
+
+def test_the_shipped_tasks_load_and_nothing_else_is_there():
+    assert sorted(CATALOGUE.judges) == TASKS
+    assert CATALOGUE.broken == {}
+
+
+@pytest.mark.parametrize("task", TASKS)
+@pytest.mark.parametrize("agent", sorted(EXPECTED))
+async def test_rubrics_have_eight_to_twenty_leaves_gates_weights_and_no_smell(agent: str, task: str):
+    text = (examples_dir() / agent / task / "answer_1.md").read_text("utf-8")
+    rubric = (await judged(task, text)).rubric
+    nodes = list(rubric.walk())
+    assert 8 <= len(list(rubric.leaves())) <= 20
+    assert any(node.critical for node in nodes)
+    assert any(node.weight != 1.0 for node in nodes)
+    assert any(node.strategy is Strategy.SEQUENTIAL for node in nodes)
+    assert lint(rubric) == []
+
+
+@pytest.mark.parametrize("task", TASKS)
+@pytest.mark.parametrize("text", ["I could not find out.", "See http://127.0.0.1:8765/museum and decide for yourself."])
+async def test_an_answer_that_says_nothing_scores_nothing(task: str, text: str):
+    judgement = await judged(task, text)
+    assert judgement.score.value == 0.0
+    assert all(leaf.verdict and leaf.verdict.outcome is not Outcome.PASSED for leaf in judgement.rubric.leaves())
+
+
+@pytest.mark.parametrize("task", TASKS)
+async def test_values_without_any_page_are_not_believed(task: str):
+    text = (examples_dir() / "demo" / task / "answer_1.md").read_text("utf-8")
+    judgement = await judged(task, "\n".join(line for line in text.splitlines() if "http" not in line))
+    passed = [leaf for leaf in judgement.rubric.leaves() if leaf.verdict and leaf.verdict.outcome is Outcome.PASSED]
+    assert all(leaf.claim is None or leaf.claim.sources is None for leaf in passed)
+
+
+@pytest.mark.parametrize(("clock", "expected"), [("9:25", 565), ("at 09:25 o'clock", 565), ("", None), ("noon", None)])
+def test_clock_times_are_read_in_minutes(clock: str, expected: int | None):
+    assert minutes(clock) == expected
