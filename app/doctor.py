@@ -1,4 +1,4 @@
-"""Whether this machine can do the work: one check after the other, each with its remedy. Changes nothing for good."""
+"""Whether this machine can do the work: one check after the other, each with its remedy. Leaves nothing behind."""
 
 from __future__ import annotations
 
@@ -6,20 +6,32 @@ import asyncio
 import platform
 import shutil
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from enum import StrEnum
 from importlib.metadata import version
+from io import StringIO
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
+from app.browser_log import sandboxed
 from app.errors import AppError
 from app.limits import Limits
-from app.settings import Settings, is_loopback
+from app.logs import configure_logging
+from app.redaction import Redactor
+from app.runtime import ModelClients, load_catalogue, open_runtime
+from app.settings import Settings
+from app.storage.database import open_database
 from cache.errors import CacheError
 from judges.errors import JudgeError
+from judges.llm.providers import LEXICAL, parse_model
 
 WANTED_BYTES = 2 * 1024**3
 NEEDED_BYTES = 200 * 1024**2
+WRITTEN = "written by a script"
+_PAGE = f"""<!doctype html><title>doctor</title><h1>A page to try the browser on</h1><p id=late></p>
+<script>setTimeout(() => late.textContent = "{WRITTEN.upper()}".toLowerCase(), 300)</script>"""
 
 
 class State(StrEnum):
@@ -39,3 +51,142 @@ class Check:
     state: State
     detail: str
     remedy: str = ""
+
+
+async def examine(settings: Settings) -> AsyncIterator[Check]:
+    """Every check, as it is done. What is logged meanwhile goes nowhere."""
+    log = StringIO()
+    configure_logging(Redactor(settings.secrets), stream=log)
+    yield _program()
+    yield await _browser(settings, log)
+    yield await _database(settings)
+    yield _keys(settings)
+    yield await asyncio.to_thread(_judges, settings)
+    yield _disk(settings.data_dir)
+    yield _access(settings)
+
+
+def _program() -> Check:
+    detail = f"assay {version('assay')} on Python {platform.python_version()}, {platform.system()} {platform.machine()}"
+    return Check(name="program", state=State.OK, detail=detail)
+
+
+async def _browser(settings: Settings, log: StringIO) -> Check:
+    """Capture a page of our own, part of which a script writes: what comes back proves a browser."""
+    began = time.monotonic()
+    try:
+        with TemporaryDirectory(prefix="assay-doctor-") as folder:
+            async with _page_server() as address:
+                trial = settings.model_copy(
+                    update={
+                        "data_dir": Path(folder),
+                        "blobs": "",
+                        "model": LEXICAL,
+                        "egress_allow": settings.egress_allow | {address},
+                    }
+                )
+                async with open_runtime(trial) as runtime:
+                    capture = await runtime.pages.get(f"http://{address}/")
+                    text = (await runtime.pages.evidence(capture)).text if capture.is_evidence else ""
+    except (AppError, CacheError) as error:
+        remedy = "Install one (Debian: apt-get install chromium), or name it in ASSAY_BROWSER."
+        return Check(name="browser", state=State.FAILED, detail=str(error), remedy=remedy)
+    seconds = time.monotonic() - began
+    program = f"{capture.backend.removeprefix('browser:')} {capture.versions.get('browser', '')}".strip()
+    if WRITTEN not in text:
+        detail = f"{program} did not show a simple page: {capture.outcome.value} {capture.detail}".rstrip()
+        return Check(name="browser", state=State.FAILED, detail=detail, remedy="Try another one in ASSAY_BROWSER.")
+    if sandboxed(log.getvalue().splitlines()) is False:
+        return Check(
+            name="browser",
+            state=State.WARNING,
+            detail=f"{program} runs WITHOUT its sandbox, as ASSAY_BROWSER_UNSANDBOXED allows",
+            remedy="Give it unprivileged user namespaces before it opens pages of strangers.",
+        )
+    return Check(name="browser", state=State.OK, detail=f"{program}, sandboxed; a page took {seconds:.1f} s")
+
+
+@asynccontextmanager
+async def _page_server() -> AsyncIterator[str]:
+    """``host:port`` of a server on loopback that answers everything with the one page."""
+    body = _PAGE.encode()
+    head = f"HTTP/1.1 200 OK\r\nContent-Type: text/html\r\nContent-Length: {len(body)}\r\nConnection: close\r\n\r\n"
+
+    async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await reader.readline()
+        writer.write(head.encode() + body)
+        await writer.drain()
+        writer.close()
+
+    server = await asyncio.start_server(answer, "127.0.0.1", 0)
+    async with server:
+        yield f"127.0.0.1:{server.sockets[0].getsockname()[1]}"
+
+
+async def _database(settings: Settings) -> Check:
+    """Open the database as the service would; where the private one does not exist yet, try a throw-away one."""
+    began = time.monotonic()
+    try:
+        if settings.database_url is not None or (settings.data_dir / "postgres").exists():
+            await _ping(settings)
+            where = "of ASSAY_DATABASE_URL" if settings.database_url is not None else f"in {settings.data_dir}"
+        else:
+            with TemporaryDirectory(prefix="assay-doctor-") as folder:
+                await _ping(settings.model_copy(update={"data_dir": Path(folder)}))
+            where = f"will be made in {settings.data_dir} (a trial one works)"
+    except AppError as error:
+        return Check(
+            name="database",
+            state=State.FAILED,
+            detail=str(error),
+            remedy="Check ASSAY_DATABASE_URL, or unset it and see that ASSAY_DATA_DIR can be written.",
+        )
+    detail = f"PostgreSQL {where}, {time.monotonic() - began:.1f} s to open"
+    return Check(name="database", state=State.OK, detail=detail)
+
+
+async def _ping(settings: Settings) -> None:
+    async with open_database(settings) as database:
+        await database.ping()
+
+
+def _keys(settings: Settings) -> Check:
+    """Whether the configured model can be asked at all. Nobody is asked: that would cost money."""
+    try:
+        ModelClients(settings, Limits.from_settings(settings), None).client(settings.model)
+    except JudgeError as error:
+        remedy = "Set the key, or choose another model: ASSAY_MODEL=lexical needs none."
+        return Check(name="keys", state=State.FAILED, detail=str(error), remedy=remedy)
+    needs = "needs no key" if parse_model(settings.model).provider == LEXICAL else "has what it needs (not tried)"
+    return Check(name="keys", state=State.OK, detail=f"model {settings.model} {needs}")
+
+
+def _judges(settings: Settings) -> Check:
+    catalogue = load_catalogue(settings)
+    if catalogue.broken:
+        return Check(
+            name="judges",
+            state=State.FAILED,
+            detail=f"{len(catalogue.judges)} tasks, but these files do not load: {', '.join(sorted(catalogue.broken))}",
+            remedy="See why: assay tasks show ID",
+        )
+    return Check(name="judges", state=State.OK, detail=f"{len(catalogue.judges)} tasks")
+
+
+def _disk(data_dir: Path) -> Check:
+    place = data_dir.expanduser().absolute()
+    while not place.exists():
+        place = place.parent
+    free = shutil.disk_usage(place).free
+    detail = f"{free / 1024**3:.1f} GiB free for {data_dir}"
+    if free < NEEDED_BYTES:
+        return Check(name="disk", state=State.FAILED, detail=detail, remedy="Free some space, or set ASSAY_DATA_DIR.")
+    if free < WANTED_BYTES:
+        return Check(name="disk", state=State.WARNING, detail=detail, remedy="A captured page takes about 1 MB.")
+    return Check(name="disk", state=State.OK, detail=detail)
+
+
+def _access(settings: Settings) -> Check:
+    keys = len(settings.api_keys)
+    detail = f"{keys} key(s) may ask" if keys else "no ASSAY_API_KEYS: the service answers to this machine only"
+    return Check(name="access", state=State.OK, detail=detail)

@@ -10,9 +10,9 @@ import uvicorn
 from fastapi import FastAPI
 
 from app.api import health, jobs, pages, results, submissions, tasks
+from app.api.description import describe_truthfully
 from app.api.guards import BodyLimit, OriginGuard, ResponseHeaders
-from app.api.models import ProblemOut
-from app.api.problems import MEDIA_TYPE, install_problems
+from app.api.problems import install_problems
 from app.jobs.execution import Evaluate
 from app.metrics import Metrics
 from app.service import OpenRuntime, open_service
@@ -55,12 +55,9 @@ def create_app(
         lifespan=lifespan,
         docs_url=None,
         redoc_url=None,
-        responses={
-            "4XX": {"model": ProblemOut, "content": {MEDIA_TYPE: {}}},
-            "5XX": {"model": ProblemOut, "content": {MEDIA_TYPE: {}}},
-        },
     )
     install_problems(app)
+    describe_truthfully(app)
     # The last one added is met first.
     app.add_middleware(BodyLimit, max_bytes=settings.max_body_bytes)
     app.add_middleware(OriginGuard, loopback_only=not settings.api_keys)

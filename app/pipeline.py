@@ -10,6 +10,8 @@ from dataclasses import dataclass
 from importlib.metadata import version
 from typing import Any
 
+from mind2web2.host import run_script
+
 from answers.citations import unique_urls
 from answers.submission import Answer
 from app.pages_seen import PagesSeen
@@ -21,7 +23,6 @@ from judges.registry import Judge, JudgeKind
 from judges.result import build_result, native_summary
 from judges.runner import JudgeTools, run
 from judges.verifier import Verifier
-from mind2web2.host import run_script
 from rubrics.verdict import Usage
 
 _JUDGING_SHARE = 0.95

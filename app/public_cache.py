@@ -12,6 +12,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 
+from mind2web2.screenshots import shown_jpeg
+from mind2web2.utils.cache_filesys import CacheFileSys
+
 from app.runtime import Runtime
 from cache.backends.documents import read_document
 from cache.capture import Capture, CaptureOutcome, Observation, PageKind
@@ -19,8 +22,6 @@ from cache.errors import CacheError, DocumentRejected
 from cache.pages import SCREENSHOT_ROLE, PageCache
 from cache.urls import canonical_key, is_fetchable
 from judges.result_files import write_json
-from mind2web2.screenshots import shown_jpeg
-from mind2web2.utils.cache_filesys import CacheFileSys
 
 BACKEND = "public-layout"
 PDF_DEADLINE_S = 60.0
@@ -47,7 +48,13 @@ class PublicCache:
         stored = await asyncio.to_thread(_open, self._root / agent / task_id)
         if stored is None:
             return 0
-        pages = PageCache(_StoredPages(stored), runtime.blobs, runtime.index)
+        pages = PageCache(
+            _StoredPages(stored),
+            runtime.blobs,
+            runtime.index,
+            clock=runtime.clock.now,
+            new_id=lambda: runtime.ids.new("page"),
+        )
         brought = 0
         for url in dict.fromkeys([*urls, *_urls_in(stored)]):
             if is_fetchable(url) and await asyncio.to_thread(stored.has, url) is not None:

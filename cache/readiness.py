@@ -18,7 +18,7 @@ from cache.in_page import script
 
 WIDTH_PX = 1280
 HEIGHT_PX = 800
-MAX_GROWN_PX = 10_000
+MAX_GROWN_PX = 11_600
 MAX_SCROLLED_PX = 30_000
 LOAD_S = 15.0
 LATE_MS = 6000
@@ -44,6 +44,7 @@ class Readiness:
     """How ready the page became. ``cut`` says what was still missing, empty when nothing was."""
 
     height_px: int
+    viewport_px: int
     cut: str = ""
 
 
@@ -54,6 +55,7 @@ class Settling:
         self._devtools = devtools
         self._navigation = navigation
         self._deadline = deadline
+        self._viewport_px = HEIGHT_PX
         self._expired = asyncio.Event()
         devtools.on("Emulation.virtualTimeBudgetExpired", lambda event: self._expired.set())
 
@@ -67,7 +69,10 @@ class Settling:
         else:
             height = int((await self._measure())["height"])
         cut = "" if parsed else "the document was still arriving"
-        return Readiness(height_px=height, cut=cut if self._left_s() > 0 else cut or "the deadline came first")
+        viewport = self._viewport_px
+        return Readiness(
+            height_px=height, viewport_px=viewport, cut=cut if self._left_s() > 0 else cut or "the deadline came first"
+        )
 
     async def _arrive(self) -> bool:
         """Wait for the document, and for the one it sends on to; whether it came whole."""
@@ -76,15 +81,22 @@ class Settling:
             self._navigation.restarted.clear()
             parsed = await self._loaded()
             await self._run_ahead(_REDIRECT_MS, real_s=1.0)
-            seen = await self._measure()
-            if not self._navigation.restarted.is_set() and seen["chars"] >= _THIN_CHARS:
-                break
-            # Little text: an announcement that one will be sent on, or a shell. It may still go where it wants.
-            if not self._navigation.restarted.is_set():
+            thin = (await self._measure())["chars"] < _THIN_CHARS
+            if thin and not self._navigation.restarted.is_set():
+                # An announcement that one will be sent on, or a shell. It may still go where it wants.
                 await self._run_ahead(LATE_MS, real_s=_AHEAD_REAL_S)
             if not self._navigation.restarted.is_set():
                 break
+            await self._next_document()
         return parsed
+
+    async def _next_document(self) -> None:
+        """Wait for the document that the page sends on to."""
+        try:
+            async with asyncio.timeout(min(LOAD_S, self._left_s())):
+                await self._navigation.shown.wait()
+        except TimeoutError:
+            return  # it was a download, or nothing: what is there stays the page
 
     async def _loaded(self) -> bool:
         """Wait for the load event as long as it makes sense; whether the document came whole."""
@@ -98,26 +110,28 @@ class Settling:
     async def _bring_in(self) -> int:
         """Late and lazy parts, round after round while the page grows. The page's height in the end."""
         seen = await self._measure()
-        height, grown, inflates = int(seen["height"]), HEIGHT_PX, False
+        height = int(seen["height"])
         for round_number in range(_ROUNDS):
-            wanted = min(height + int(seen["inner"]), MAX_GROWN_PX)
-            if wanted > grown:
-                after = await self._grow(wanted)
-                # A page that is as tall as its window however tall that is must not be shown in a tall one.
-                inflates = inflates or (after > _GROWTH * height and not seen["inner"])
-                grown = wanted
+            stretches = await self._grow_to(height + int(seen["inner"]), height) and not seen["inner"]
             await self._run_ahead(LATE_MS if round_number == 0 else _MORE_MS, real_s=_AHEAD_REAL_S)
             seen = await self._measure()
-            if int(seen["height"]) <= _GROWTH * height or inflates or self._left_s() <= 0:
+            if stretches:
+                # As tall as its window, however tall that is: it is shown in an ordinary one.
+                await self._grow(HEIGHT_PX)
+                return int((await self._measure())["height"])
+            if int(seen["height"]) <= _GROWTH * height or self._left_s() <= 0:
                 break
             height = int(seen["height"])
         height = int(seen["height"])
-        if height > grown and not inflates:
-            height = await self._scroll_on(grown, height)
-        if inflates:
-            await self._grow(HEIGHT_PX)
-            height = int((await self._measure())["height"])
+        if height > MAX_GROWN_PX:
+            height = await self._scroll_on(MAX_GROWN_PX, height)
+        await self._grow_to(height, height)
         return height
+
+    async def _grow_to(self, wanted_px: int, height_px: int) -> bool:
+        """Grow the viewport, never shrink it; whether the page grew with it at once."""
+        wanted = min(wanted_px, MAX_GROWN_PX)
+        return wanted > self._viewport_px and await self._grow(wanted) > _GROWTH * height_px
 
     async def _scroll_on(self, step: int, height: int) -> int:
         """Beyond what a viewport can grow to, real scrolling."""
@@ -163,6 +177,7 @@ class Settling:
         """Set the viewport's height and let the page react; its height right after."""
         metrics = {"width": WIDTH_PX, "height": height_px, "deviceScaleFactor": 1, "mobile": False}
         await self._devtools.send("Emulation.setDeviceMetricsOverride", metrics)
+        self._viewport_px = height_px
         after = int(await self._devtools.run(script("scrolled"), 0))
         await self._drawn()
         return after

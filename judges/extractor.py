@@ -29,7 +29,7 @@ S = TypeVar("S", bound=BaseModel)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Extraction(Generic[S]):
-    """What was read. ``dropped`` are addresses the model gave that occur nowhere in what it was shown."""
+    """What was read. ``dropped`` is what the model gave that occurs nowhere in what it was shown."""
 
     value: S
     prompt: str
@@ -41,7 +41,7 @@ class Extraction(Generic[S]):
 
 
 class Extractor:
-    """Extracts with one model. In the native style invented addresses are dropped; public scripts get what came."""
+    """Extracts with one model. In the native style what was invented is dropped; public scripts get what came."""
 
     def __init__(
         self,
@@ -126,7 +126,7 @@ class Extractor:
         if self._style is Style.NATIVE:
             value, dropped = await asyncio.to_thread(_checked, value, answer, evidence, reply.usage)
         if dropped:
-            log.warning("invented addresses dropped", extra={"urls": dropped, "schema": schema.__name__})
+            log.warning("invented values dropped", extra={"dropped": dropped, "schema": schema.__name__})
         return Extraction(
             value=value,
             prompt=rendered.prompt,

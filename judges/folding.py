@@ -77,7 +77,7 @@ def _folded(char: str) -> str:
     if same is not None:
         return same
     category = unicodedata.category(char)
-    if category in _INVISIBLE_CATEGORIES or "\ufe00" <= char <= "\ufe0f":
+    if category in _INVISIBLE_CATEGORIES or "\ufe00" <= char <= "\ufe0f" or "\U000e0100" <= char <= "\U000e01ef":
         return ""
     if unicodedata.decomposition(char).startswith(_KEPT_FORMS):
         return char

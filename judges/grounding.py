@@ -9,9 +9,9 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 from typing import Final
-from urllib.parse import parse_qsl, urlsplit
 
 from judges.folding import FoldedText, fold
+from judges.source_marks import echoes
 from rubrics.verdict import Quote
 
 MAX_QUOTES: Final = 3
@@ -58,7 +58,7 @@ def find_quote(page: FoldedText, quote: str, *, url: str = "") -> tuple[int, int
     if len(quote) > MAX_QUOTE_CHARS or not is_telling(quote.strip(_EDGES)):
         return None
     wanted = fold(quote).text.strip(_EDGES)
-    if not wanted or any(wanted in echo for echo in _echoes(url)):
+    if not wanted or any(wanted in echo for echo in echoes([url])):
         return None
     for start in _places(page.text, wanted):
         end = start + len(wanted)
@@ -76,17 +76,6 @@ def is_telling(quote: str) -> bool:
     if digits >= 3 or (digits and len(words) >= 2) or _NAME.fullmatch(quote):
         return True
     return sum(ord(char) >= _UNSPACED_SCRIPTS for char in quote) >= MIN_CHARS // 2
-
-
-def _echoes(url: str) -> list[str]:
-    """What the query and fragment of a URL say, folded."""
-    if not url:
-        return []
-    try:
-        parts = urlsplit(url)
-    except ValueError:
-        return [fold(url).text]
-    return [fold(value).text for value in (*(value for _, value in parse_qsl(parts.query)), parts.fragment) if value]
 
 
 def _places(text: str, wanted: str) -> Iterator[int]:

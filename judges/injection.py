@@ -11,13 +11,13 @@ from __future__ import annotations
 import base64
 import binascii
 import re
-from array import array
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Final
 
 from judges.folding import FoldedText, fold
-from judges.injection_signs import ALONE, COMPANY, LOOK_ALIKES, OPENER, WORDINGS, Sign, Wording
+from judges.injection_signs import ALONE, COMPANY, OPENER, WORDINGS, Sign, Wording
+from judges.plain import plain_text
 
 MAX_SCAN_CHARS: Final = 500_000
 NEAR_CHARS: Final = 200
@@ -29,13 +29,14 @@ TELLING: Final = ALONE | COMPANY.keys()
 MIN_ENCODED_CHARS: Final = 24
 MAX_ENCODED: Final = 100
 
-_MARKS = re.compile("[\u0300-\u036f\u0483-\u0489\u1ab0-\u1aff\u1dc0-\u1dff\u20d0-\u20ff\u3099\u309a\ufe20-\ufe2f]+")
 _QUOTED = re.compile(r"\"[^\"]{3,600}\"|(?<![\w'])'[^']{3,600}'(?![\w'])")
 _REVERSED = re.compile("[\u202e\u202d]([^\u202c\u2069\n]{8,2000})")
-_ENCODED = re.compile(r"(?<![A-Za-z0-9+/=_-])[A-Za-z0-9+/_-]{%d,4000}={0,2}" % MIN_ENCODED_CHARS)
+_ENCODED = re.compile(rf"(?<![A-Za-z0-9+/=_-])[A-Za-z0-9+/_-]{{{MIN_ENCODED_CHARS},4000}}={{0,2}}")
 _ROT13 = str.maketrans("abcdefghijklmnopqrstuvwxyz", "nopqrstuvwxyzabcdefghijklm")
-_ROTATED_WORDS = [word.translate(_ROT13) for word in ("ignor", "regard", "forget", "overrid", "support", "verif", "mark")]
-_SENTENCE_END = re.compile(r"[.!?\u3002\uff01\uff1f][\"')\]\u201d\u2019]*(?=\s)|[\u3002\uff01\uff1f]|(?<=[:;.!?])\s*\n|\n\s*\n")
+_ROTATED_WORDS = tuple(word.translate(_ROT13) for word in ("ignor", "regard", "forget", "support", "verif", "mark"))
+_SENTENCE_END = re.compile(
+    r"[.!?\u3002\uff01\uff1f][\"')\]\u201d\u2019]*(?=\s)|[\u3002\uff01\uff1f]|(?<=[:;.!?])\s*\n|\n\s*\n"
+)
 _BEFORE_START = re.compile(r"(?:^|[\n.!?:;>\])}\"'*#|-])\s*$")
 
 
@@ -85,29 +86,13 @@ def scan(text: str) -> Scan:
     text = text[:MAX_SCAN_CHARS]
     plain = plain_text(fold(text))
     orders = [*_orders(plain, text), *_turned_around(text), *_decoded(text), *_rotated(plain, text)]
-    opener = len(text) <= NEAR_CHARS and OPENER.fullmatch(plain.text.strip()) is not None
+    opener = 0 < len(text) <= NEAR_CHARS and OPENER.fullmatch(plain.text.strip()) is not None
     return Scan(orders=tuple(sorted(set(orders), key=lambda order: (order.start, order.end))), is_opener=opener)
 
 
 def scan_url(url: str) -> Scan:
     """The same for the words of an address: what parts them there are other characters than spaces."""
     return scan(re.sub(r"%20|[+_/?&=#.-]+", " ", url.partition("://")[2]))
-
-
-def plain_text(folded: FoldedText) -> FoldedText:
-    """A folded text with accents taken off and letters that only look Latin made Latin."""
-    if folded.text.isascii():
-        return folded
-    kept: list[str] = []
-    starts: array[int] = array("I")
-    place = 0
-    for found in _MARKS.finditer(folded.text):
-        kept.append(folded.text[place : found.start()])
-        starts.extend(folded.starts[place : found.start()])
-        place = found.end()
-    kept.append(folded.text[place:])
-    starts.extend(folded.starts[place:])
-    return FoldedText("".join(kept).translate(LOOK_ALIKES), starts)
 
 
 def _orders(plain: FoldedText, text: str) -> Iterator[Order]:
@@ -139,9 +124,7 @@ def _hits(plain: FoldedText, text: str) -> list[_Hit]:
     return sorted(set(hits), key=lambda hit: (hit.start, hit.end, hit.sign))
 
 
-def _found(
-    wordings: list[Wording], plain: FoldedText, text: str, start: int, end: int | None = None
-) -> Iterator[_Hit]:
+def _found(wordings: list[Wording], plain: FoldedText, text: str, start: int, end: int | None = None) -> Iterator[_Hit]:
     """Hits that start in one stretch. It is short, so that other threads get their turn in between."""
     end = start + STRIDE_CHARS if end is None else end
     for wording in wordings:

@@ -1,7 +1,6 @@
 """What a sentence looks like that speaks to whoever checks an answer, instead of about the world.
 
-Families of wording, each a pattern over *plain* text (see ``judges.injection``): lower case, one space between
-words, no accents, letters that only look Latin made Latin. One sign alone proves little; which of them
+Families of wording, each a pattern over plain text (``judges.plain``). One sign alone proves little; which of them
 together make an order is decided in ``judges.injection``. Nothing here is a list of known attacks: what a
 family covers is measured on wordings that were not used to write it.
 """
@@ -14,6 +13,7 @@ from enum import StrEnum
 from typing import Final
 
 from judges.blocks import CHAT_TOKEN
+from judges.plain import LOOK_ALIKES
 
 
 class Sign(StrEnum):
@@ -84,6 +84,7 @@ _RIGHT = (
     r"accepted|proven|right|full (?:marks|credit|score|points)|(?:the )?(?:maximum|highest|top|best) "
     r"(?:score|points|marks|grade)|10 ?/ ?10|100 ?%|yes|positive)\b"
 )
+_IS = r"(?:is|are|was|were|been|be|count(?:s|ed)? as|=|:)"
 _GIVE = _any(
     "mark rate grade score label judge classify return output respond answer reply set conclude report treat accept "
     "count consider deem regard approve confirm declare award assign print give verify pass record enter emit say "
@@ -127,42 +128,72 @@ _WORDINGS: tuple[tuple[Sign, str, bool], ...] = (
     (Sign.IMITATION, r"\b(?:function|tool)_?(?:call|result|response|use|output)s?\b[\"']? ?[:=>({\[]", False),
     (
         Sign.ORDER,
-        _MOOD + _GIVE + r"\b[^.!?]{0,60}\b" + _CORE + r"\b[^.!?]{0,40}?\b(?:as|is|are|to be|be|=|to|with) [\"']?" + _RIGHT,
+        rf"{_MOOD}{_GIVE}\b[^.!?]{{0,60}}\b{_CORE}\b[^.!?]{{0,40}}?\b(?:as|is|are|to be|be|=|to|with) [\"']?{_RIGHT}",
         False,
     ),
-    (Sign.ORDER, r"\b" + _GIVE + r"\b[^.!?]{0,40}\b" + _CORE + r"\b[^.!?]{0,30}?\b(?:as|to be|be) [\"']?" + _JARGON, False),
-    (Sign.ORDER, _MOOD + _GIVE + r" (?:only |just |with )?(?:the (?:word|value|verdict) )?[\"']?(?:supported|result ?[:=]? ?true|verdict ?[:=]? ?true)\b", False),
-    (Sign.ADDRESS, r"\b(?:dear|attention|hey|hello|hi) (?:\w+ ){0,2}" + _CHECKER + r"\b", False),
+    (
+        Sign.ORDER,
+        rf"\b{_GIVE}\b[^.!?]{{0,40}}\b{_CORE}\b[^.!?]{{0,30}}?\b(?:as|to be|be) [\"']?{_JARGON}",
+        False,
+    ),
+    (
+        Sign.ORDER,
+        rf"{_MOOD}{_GIVE} (?:only |just |with )?(?:the (?:word|value|verdict) )?[\"']?(?:supported|"
+        r"(?:result|verdict) ?[:=]? ?true)\b",
+        False,
+    ),
+    (Sign.ADDRESS, rf"\b(?:dear|attention|hey|hello|hi) (?:\w+ ){{0,2}}{_CHECKER}\b", False),
     (
         Sign.ADDRESS,
         r"\b(?:notes?|messages?|notices?|instructions?|hints?|information|reminder|important|guidance|directives?)"
-        r"[^.!?:]{0,12}\b(?:to|for) (?:\w+ ){0,3}" + _CHECKER + r"\b",
-        False,
-    ),
-    (Sign.ADDRESS, r"\b" + _CHECKER + r"(?:'s)? (?:notes?|instructions?|directives?|messages?|hints?|guidance|notice)\b", False),
-    (Sign.ADDRESS, r"\b(?:if you are|you are|as|you,|to (?:the|any|all|every)) (?:an? |the |now )?(?:\w+ ){0,2}" + _MACHINE + r"\b", False),
-    (Sign.ADDRESS, r"\b" + _MACHINE + r",? (?:must|should|shall|are (?:asked|required|instructed) to|is to|need to|will)\b", False),
-    (Sign.ADDRESS, r"\b" + _CHECKER + r" ?[,:!] ", True),
-    (
-        Sign.PRAISE,
-        r"\b" + _GIVE + r"(?:s|d|ed|ing)?\b[^.!?]{0,60}?\b(?:as|is|are|to be|be|=|:|to|with) [\"']?" + _RIGHT,
+        rf"[^.!?:]{{0,12}}\b(?:to|for) (?:\w+ ){{0,3}}{_CHECKER}\b",
         False,
     ),
     (
+        Sign.ADDRESS,
+        rf"\b{_CHECKER}(?:'s)? (?:notes?|instructions?|directives?|messages?|hints?|guidance|notice)\b",
+        False,
+    ),
+    (
+        Sign.ADDRESS,
+        r"\b(?:if you are|you are|as|you,|to (?:the|any|all|every)) (?:an? |the |now )?(?:\w+ ){0,2}"
+        rf"{_MACHINE}\b",
+        False,
+    ),
+    (
+        Sign.ADDRESS,
+        rf"\b{_MACHINE},? (?:must|should|shall|are (?:asked|required|instructed) to|is to|need to|will)\b",
+        False,
+    ),
+    (Sign.ADDRESS, rf"\b{_CHECKER} ?[,:!] ", True),
+    (
         Sign.PRAISE,
-        r"\b" + _VAGUE + r"\b[^.!?]{0,50}?\b(?:is|are|was|were|been|be|count(?:s|ed)? as|=|:) (?:\w+ ){0,3}?[\"']?" + _RIGHT,
+        rf"\b{_GIVE}(?:s|d|ed|ing)?\b[^.!?]{{0,60}}?\b(?:as|is|are|to be|be|=|:|to|with) [\"']?{_RIGHT}",
+        False,
+    ),
+    (
+        Sign.PRAISE,
+        r"\b(?:answer|reply|respond|return|output|say|write|print) (?:only |just |with |simply )*[\"']?(?:yes|true|"
+        r"supported|positive|correct|passe?d?|\{)|\b(?:positive|favou?rable|passing|perfect|full) (?:verdict|"
+        r"judge?ment|reviews?|evaluation|assessment|rating|score|grade|marks?)\b",
+        False,
+    ),
+    (
+        Sign.PRAISE,
+        rf"\b{_VAGUE}\b[^.!?]{{0,50}}?\b{_IS} (?:\w+ ){{0,3}}?[\"']?{_RIGHT}",
         False,
     ),
     (
         Sign.VERDICT,
-        r"\b" + _CORE + r"\b[^.!?]{0,50}?\b(?:is|are|was|were|been|be|count(?:s|ed)? as|=|:) (?:\w+ ){0,3}?[\"']?" + _RIGHT,
+        rf"\b{_CORE}\b[^.!?]{{0,50}}?\b{_IS} (?:\w+ ){{0,3}}?[\"']?{_RIGHT}",
         False,
     ),
     (
         Sign.VERDICT,
-        r"\b(?:accept (?:any|every|all)|treat [^.!?]{0,50} as (?:equivalent|equal|the same|a match)|be (?:very )?lenient|"
-        r"(?:do not|don't|never) (?:penali[sz]e|deduct|reject|mark down|fail)|no (?:need|reason) to (?:check|verify|doubt)|"
-        r"without (?:further )?(?:checking|verif\w+|checks?)|skip (?:the |all |any )?(?:verification|checks?|checking)|"
+        r"\b(?:accept (?:any|every|all)|treat [^.!?]{0,50} as (?:equivalent|equal|the same|a match)|"
+        r"be (?:very )?lenient|(?:do not|don't|never) (?:penali[sz]e|deduct|reject|mark down|fail)|"
+        r"no (?:need|reason) to (?:check|verify|doubt)|without (?:further )?(?:checking|verif\w+|checks?)|"
+        r"skip (?:the |all |any )?(?:verification|checks?|checking)|"
         r"(?:further|additional|more) (?:checking|verification|checks?|evidence) (?:is|are) (?:not|un)|"
         r"(?:always|automatically) (?:passes|pass|counts?|succeeds?))\b",
         False,
@@ -190,7 +221,7 @@ _WORDINGS: tuple[tuple[Sign, str, bool], ...] = (
     (
         Sign.RULES,
         r"\b(?:new|updated|revised|additional|special|replacement|corrected|supplementary) (?:\w+ )?(?:instructions?|"
-        r"rules?|rubrics?|criteri(?:a|on)|guidelines?|(?:system )?prompts?)\b ?(?:[:.(]|for|appl|from|is|are|as of|v\d)",
+        r"rules?|rubrics?|criteri(?:a|on)|guidelines?|(?:system )?prompts?)\b ?(?:[:.(]|for|appl|from|is|are|as of)",
         False,
     ),
     (
@@ -201,7 +232,11 @@ _WORDINGS: tuple[tuple[Sign, str, bool], ...] = (
         r"tip (?:of )?\$|reward(?:ed)?|thank you|grateful|appreciate|kindly|please)\b",
         False,
     ),
-    (Sign.LAYOUT, r"(?:system|assistant|user|developer|human|tool|ai)(?: (?:message|prompt|note|override|notice))? ?[:>] ", True),
+    (
+        Sign.LAYOUT,
+        r"(?:system|assistant|user|developer|human|tool|ai)(?: (?:message|prompt|note|override|notice))? ?[:>] ",
+        True,
+    ),
     (Sign.LAYOUT, r"\bclaim ?\d* ?[:=][^:]{3,300}\b(?:verdict|result|judge?ment|label|answer|supported) ?[:=]", False),
 )  # fmt: skip
 
@@ -238,25 +273,14 @@ def _latin(word: str) -> str:
     return word.translate(LOOK_ALIKES)
 
 
-_LATIN_TWINS = {
-    "a": "\u0430\u03b1\u0251\u1d00", "b": "\u0432\u0299", "c": "\u0441\u1d04\u03f2", "d": "\u0501\u1d05",
-    "e": "\u0435\u03b5\u1d07", "g": "\u0261\u0262", "h": "\u04bb\u043d\u029c", "i": "\u0456\u03b9\u0131\u026a",
-    "j": "\u0458\u03f3\u1d0a", "k": "\u043a\u03ba\u1d0b", "l": "\u04cf\u029f", "m": "\u043c\u1d0d", "n": "\u03b7\u0274",
-    "o": "\u043e\u03bf\u0585\u1d0f", "p": "\u0440\u03c1\u1d18", "q": "\u051b", "r": "\u0280\u0433", "s": "\u0455\ua731",
-    "t": "\u0442\u03c4\u1d1b", "u": "\u03c5\u1d1c", "v": "\u03bd\u0475\u1d20", "w": "\u051d\u03c9\u1d21",
-    "x": "\u0445\u03c7", "y": "\u0443\u03b3\u028f", "z": "\u1d22",
-}  # fmt: skip
-LOOK_ALIKES: Final = {
-    **{ord(twin): letter for letter, twins in _LATIN_TWINS.items() for twin in twins},
-    **{first + place: chr(97 + place) for first in (0x24B6, 0x24D0) for place in range(26)},
-}
-"""Letters (lower case; circled ones in both cases) that look like a Latin one, for ``str.translate``."""
-
 _ABROAD: tuple[tuple[Sign, str], ...] = (
     (Sign.OVERRIDE, rf"{_stems(_IGNORE)}[^.!?\u3002]{{0,50}}{_stems(_INSTRUCTIONS)}"),
     (Sign.OVERRIDE, rf"{_stems(_INSTRUCTIONS)}[^.!?\u3002]{{0,20}}{_stems('無視 忽略 无视 무시')}"),
     (Sign.ORDER, rf"{_stems(_TELL)}[^.!?\u3002]{{0,50}}{_stems(_CLAIM)}[^.!?\u3002]{{0,50}}{_stems(_TRUE)}"),
-    (Sign.ORDER, rf"{_stems(_CLAIM)}[^.!?\u3002]{{0,12}}{_stems('标记 標記 判定 确认')}[^.!?\u3002]{{0,20}}{_stems(_TRUE)}"),
+    (
+        Sign.ORDER,
+        rf"{_stems(_CLAIM)}[^.!?\u3002]{{0,12}}{_stems('标记 標記 判定 确认')}[^.!?\u3002]{{0,20}}{_stems(_TRUE)}",
+    ),
 )  # fmt: skip
 
 WORDINGS: Final = (
@@ -264,13 +288,16 @@ WORDINGS: Final = (
     *(Wording(sign, re.compile(pattern)) for sign, pattern in _ABROAD),
 )
 
+_ANNOUNCED = (
+    r"(?:my |the |final |full |step[- ]by[- ]step )*(?:(?:thought process|thoughts?|thinking|reasoning|solution|"
+    r"analysis|explanation|rationale)\b(?: (?:process|follows|below))?|(?:answer|conclusion|response|verdict) ?:)"
+)
 OPENER: Final = re.compile(
     r"\W*(?:(?:okay|ok|sure|certainly|of course|alright|great|hmm)\b\W*)*"
-    r"(?:(?:my |the |final |full |step[- ]by[- ]step )*(?:thought process|thoughts?|thinking|reasoning|solution|analysis|"
-    r"explanation|answer|conclusion|evaluation|assessment|rationale|verdict|response)\b(?: (?:process|follows|below))?|"
-    r"(?:let'?s|let us|let me|i(?:'ll| will| shall)|we(?:'ll| will)?|here(?:'s| is| are| follows)?|first(?:ly)?,?|to begin)"
-    r"\b[^.!?\n]{0,60}|step by step|step 1|"
-    r"los?ung|loesung|antwort|gedankengang|begrundung|solucion|respuesta|razonamiento|reponse|raisonnement|soluzione|"
-    r"risposta|resposta|oplossing|antwoord|ответ|решение|рассуждение|解|解答|解决方案|答案|回答|思考过程|分析|かいとう|解説)?\W*"
+    rf"(?:(?:here(?:'s| is) )?{_ANNOUNCED}|(?:let'?s|let us|let me|to begin)\b[^.!?\n]{{0,60}}|"
+    r"i(?:'ll| will| shall) (?:think|solve|work|go|walk|start|begin|reason|explain|analy)[^.!?\n]{0,60}|step by step|"
+    r"step 1|los?ung|loesung|antwort|gedankengang|begrundung|solucion|respuesta|razonamiento|reponse|raisonnement|"
+    r"soluzione|risposta|resposta|oplossing|antwoord|解|解答|解决方案|答案|回答|思考过程|分析|かいとう|解説|"
+    rf"{_stems('ответ решение рассуждение')})?\W*"
 )
 """A text that only announces an answer. Matched against the whole of a plain text, and true of an empty one."""

@@ -7,16 +7,20 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import re
 from collections import OrderedDict
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import islice
 from typing import Final, TypeAlias
 
 from cache.evidence import Evidence
 from cache.single_flight import SingleFlight
 from judges.blocks import Separator
 from judges.folding import FoldedText, fold
+from judges.injection import Scan, scan, scan_url
 from judges.llm.images import DataURI
+from judges.source_marks import SourceMark, echoes, source_marks
 
 log = logging.getLogger(__name__)
 
@@ -31,7 +35,9 @@ _Key: TypeAlias = "tuple[str, tuple[str, ...], bool]"
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PreparedPage:
     """What of a page goes into prompts. ``blocks`` holds its address and text ready to be sent, ``text`` the raw
-    text that offsets refer to, ``links`` one ``words<TAB>address`` a line, ``folded`` the text for finding quotes.
+    text that offsets refer to, ``links`` one ``words<TAB>address`` a line, ``folded`` the text for finding quotes:
+    as much of it as is shown. ``scan`` and ``url_scan`` say what in it speaks to the judge, ``marks`` what its
+    addresses give away, ``echoes`` what they carry, folded.
     """
 
     page_id: str
@@ -42,6 +48,10 @@ class PreparedPage:
     images: tuple[DataURI, ...]
     digests: tuple[str, ...]
     folded: FoldedText
+    scan: Scan
+    url_scan: Scan
+    marks: frozenset[SourceMark]
+    echoes: tuple[str, ...]
 
     @property
     def size(self) -> int:
@@ -88,7 +98,9 @@ class PagePreparer:
 
 def prepare_page(evidence: Evidence, separator: Separator, *, use_screenshot: bool = True) -> PreparedPage:
     """Prepare one page; takes tens of milliseconds for a large one."""
-    url = evidence.capture.url
+    capture = evidence.capture
+    url = capture.url
+    shown = evidence.text[: shown_chars(evidence.text)]
     blocks = f"{separator.block('url', url)}\n\n{separator.block('page', cut_text(evidence.text))}"
     images = tuple(DataURI.of_jpeg(jpeg) for jpeg in evidence.screenshots) if use_screenshot else ()
     return PreparedPage(
@@ -99,7 +111,11 @@ def prepare_page(evidence: Evidence, separator: Separator, *, use_screenshot: bo
         links=link_lines(evidence.links),
         images=images,
         digests=evidence.digests,
-        folded=fold(evidence.text),
+        folded=fold(shown),
+        scan=scan(shown),
+        url_scan=scan_url(url),
+        marks=source_marks(capture),
+        echoes=echoes([url, capture.final_url or url]),
     )
 
 
@@ -112,6 +128,18 @@ def cut_text(text: str) -> str:
         return collapsed
     cut = collapsed.rfind(" ", 0, MAX_TEXT_CHARS)
     return collapsed[: cut if cut > 0 else MAX_TEXT_CHARS] + CUT_MARK
+
+
+def shown_chars(text: str) -> int:
+    """How many characters of a text ``cut_text`` shows, counted in the text as it is."""
+    if len(text) <= MAX_TEXT_CHARS:
+        return len(text)
+    shown = cut_text(text)
+    if not shown.endswith(CUT_MARK):
+        return len(text)
+    words = shown.removesuffix(CUT_MARK).split()
+    *_, last = islice(re.finditer(r"\S+", text), len(words))
+    return last.start() + len(words[-1])
 
 
 def link_lines(links: Sequence[tuple[str, str]]) -> str:

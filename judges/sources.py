@@ -70,6 +70,7 @@ def together(verdicts: Sequence[Verdict]) -> Verdict:
         model=asked.model,
         usage=usage,
         grounded=deciding.grounded,
+        signals=deciding.signals,
     )
 
 

@@ -18,9 +18,10 @@ from judges.blocks import Separator
 from judges.errors import LLMError
 from judges.grounding import find_quotes
 from judges.llm.client import LLMClient, LLMReply, LLMRequest
-from judges.page_view import PagePreparer, PreparedPage
+from judges.page_view import PagePreparer
 from judges.rendering import Question, Rendered, Style, render_claim
 from judges.sources import no_source, together, without_evidence
+from judges.standing import Asked
 from judges.verdict_reply import BinaryEvalResult
 from judges.voting import NO_MAJORITY, decided, to_ask
 from rubrics.verdict import Claim, Outcome, Quote, Reason, Usage, Verdict, Vote
@@ -84,13 +85,14 @@ class Verifier:
         page = None if evidence is None else await self._pages.prepare(evidence, use_screenshot=use_screenshot)
         question = Question(task=task, answer=answer, claim=claim.text, instruction=claim.instruction, page=page)
         rendered = await self._render(question)
+        looked_at = await asyncio.to_thread(Asked.of, claim.text, task=task, answer=answer, page=page)
         cast: list[_Cast] = []
         while count := to_ask([each.vote.result for each in cast], trials):
             indices = range(len(cast), len(cast) + count)
             async with asyncio.TaskGroup() as group:
                 asked = [group.create_task(self._vote(rendered, index)) for index in indices]
             cast += [task.result() for task in asked]
-        verdict = self._verdict(cast, trials, rendered, page)
+        verdict = self._verdict(cast, trials, rendered, looked_at)
         log.info("verdict reached", extra={"outcome": verdict.outcome, "reason": verdict.reason, "votes": len(cast)})
         return verdict
 
@@ -148,7 +150,8 @@ class Verifier:
         said = _read(reply)
         return _Cast(Vote(result=said.result, model=reply.model, cached=reply.cached), reply.usage, said)
 
-    def _verdict(self, cast: Sequence[_Cast], trials: int, rendered: Rendered, page: PreparedPage | None) -> Verdict:
+    def _verdict(self, cast: Sequence[_Cast], trials: int, rendered: Rendered, asked: Asked) -> Verdict:
+        page = asked.page
         base = Verdict(
             outcome=Outcome.NOT_JUDGED,
             votes=tuple(each.vote for each in cast),
@@ -156,6 +159,7 @@ class Verifier:
             prompt=rendered.prompt,
             model=self.model,
             usage=sum((each.usage for each in cast), Usage()),
+            signals=asked.signals(),
         )
         result = decided([each.vote.result for each in cast], trials)
         if result is None or result is NO_MAJORITY:
@@ -165,8 +169,8 @@ class Verifier:
         reasoning = replies[0].reasoning[:MAX_REASONING_CHARS]
         if not result:
             return replace(base, outcome=Outcome.FAILED, reason=Reason.REFUTED, reasoning=reasoning)
-        quotes = _grounds(replies, page)
-        grounded = None if page is None else bool(quotes)
+        quotes = _grounds(replies, asked)
+        grounded = asked.grounded(quotes)
         return replace(base, outcome=Outcome.PASSED, reasoning=reasoning, quotes=quotes, grounded=grounded)
 
 
@@ -186,12 +190,14 @@ def _why_lost(cast: Sequence[_Cast]) -> tuple[Reason, str]:
     return only or Reason.NO_MAJORITY, reasoning
 
 
-def _grounds(replies: Sequence[BinaryEvalResult], page: PreparedPage | None) -> tuple[Quote, ...]:
-    """The quotes of the first supporting vote that quotes the page rightly."""
+def _grounds(replies: Sequence[BinaryEvalResult], asked: Asked) -> tuple[Quote, ...]:
+    """The quotes of the first supporting vote that quotes the page rightly and to the point."""
+    page = asked.page
     if page is None:
         return ()
     for reply in replies:
-        quotes = find_quotes(page.folded, page.text, reply.quotes, page_id=page.page_id, url=page.url)
+        found = find_quotes(page.folded, page.text, reply.quotes, page_id=page.page_id, url=page.url)
+        quotes = asked.grounds(found)
         if quotes:
             return quotes
     return ()

@@ -73,6 +73,7 @@ def leaf_json(claim: Claim | None, verdict: Verdict | None) -> dict[str, Any]:
         "model": said.model,
         "usage": asdict(said.usage),
         "grounded": said.grounded,
+        "signals": list(said.signals),
     }
 
 
@@ -109,6 +110,7 @@ class _NodeDocument(_Document):
     model: str | None = None
     usage: Usage = Usage()
     grounded: bool | None = None
+    signals: tuple[str, ...] = ()
 
     def to_node(self) -> RubricNode:
         """The node alone: its children and ``requires`` are hung on by the reader."""
@@ -138,6 +140,7 @@ class _NodeDocument(_Document):
             usage=self.usage,
             blocked_by=self.blocked_by,
             grounded=self.grounded,
+            signals=self.signals,
         )
         return None if verdict == Verdict(outcome=Outcome.UNDECIDED) else verdict
 

@@ -152,5 +152,8 @@ class Verdict:
     usage: Usage = Usage()
     blocked_by: str | None = None
     grounded: bool | None = None
-    """True: a quote stands in the page, or code itself decided. False: a judge said so without one.
-    None: grounding does not apply (claims about the answer alone, anything but passed)."""
+    """True: a quote stands in the page, or code itself decided. False: a judge said so without one, or what it
+    read gives reason to doubt it. None: grounding does not apply (claims about the answer alone, anything but
+    passed)."""
+    signals: tuple[str, ...] = ()
+    """What code noticed in the answer, the page or its address that a reader should know, sorted."""

@@ -7,21 +7,20 @@ import signal
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-import typer
 from rich.console import Console
 from rich.markup import escape
 
 from app.cli.connection import URL, JsonOption
 from app.cli.console import output, print_json, remarks
-from app.cli.errors import Exit, ToolFailed
+from app.cli.errors import Incomplete, Interrupted, ToolFailed
 from app.cli.job_board import JobBoard
 from app.cli.progress import Board
 
 if TYPE_CHECKING:
     from app.client import Job
-    from app.demo.run import DemoAnswer
+    from app.demo.run import DemoAnswer, DemoRun
     from app.settings import Settings
 
 
@@ -34,22 +33,23 @@ def demo(as_json: JsonOption = False) -> None:
     settings = load_settings()
     console = remarks()
     console.print(
-        "The shipped example: three agents answer three tasks, every page they cite is opened in a browser,\n"
-        f"and every claim is judged by {MODEL}, a small judge without a model (no key, no internet).",
-        soft_wrap=True,
+        "The shipped example: three agents answer three tasks. Every page they cite is opened in a browser, every "
+        f"claim is judged by '{MODEL}', a small judge without a model: no key and no internet are needed."
     )
     try:
-        answers = asyncio.run(_watched(settings, console))
+        finished = asyncio.run(_watched(settings, console))
+    except (KeyboardInterrupt, asyncio.CancelledError):
+        raise Interrupted("stopped before it was done; nothing of it runs any more") from None
     except ClientError as error:
         raise ToolFailed(f"the service did not do its part: {error}") from error
     if as_json:
-        print_json(_as_json(answers))
+        print_json(_as_json(finished.answers))
     else:
-        _print_scores(output(), answers, results_folder(settings))
-    _end(console, answers)
+        _print_scores(output(), finished.answers, results_folder(settings))
+    _end(console, finished)
 
 
-async def _watched(settings: Settings, console: Console) -> list[DemoAnswer]:
+async def _watched(settings: Settings, console: Console) -> DemoRun:
     """The demo with its progress on the screen; SIGTERM ends it as Ctrl-C does, so that nothing is left running."""
     from app.demo.run import run_demo
 
@@ -103,9 +103,10 @@ def _print_scores(console: Console, answers: Sequence[DemoAnswer], out: Path) ->
     if first is not None:
         console.print(
             "\nwhere to look next:\n"
-            "  docs/demo.md                explains each of these scores by what the pages say\n"
-            f"  assay serve                 then {URL}/v1/results/{first['id']}\n"
-            f"                              and  {URL}/v1/leaderboard",
+            "  docs/demo.md explains each score by what the pages say\n"
+            "  `assay serve` shows the same over HTTP:\n"
+            f"    {URL}/v1/results/{first['id']}\n"
+            f"    {URL}/v1/leaderboard",
             markup=False,
             soft_wrap=True,
         )
@@ -134,14 +135,30 @@ def _as_json(answers: Sequence[DemoAnswer]) -> dict[str, object]:
     }
 
 
-def _end(console: Console, answers: Sequence[DemoAnswer]) -> None:
+def _end(console: Console, finished: DemoRun) -> None:
     """Say how it went against what is expected, and end with the code for that."""
     from app.demo.run import unexpected
+    from cache.capture import CaptureOutcome
 
-    if not all(one.outcome.complete for one in answers):
-        console.print("[yellow]Some answers could not be judged; the results say why.[/]")
-        raise typer.Exit(Exit.INCOMPLETE)
-    strange = unexpected(answers)
-    if strange:
-        raise ToolFailed("scores that are not the expected ones", hint="\n".join(strange))
-    console.print("All scores are the expected ones.")
+    if finished.sandboxed is False:
+        console.print(
+            "[yellow]Note:[/] the browser ran WITHOUT its sandbox, because this machine offers none. The demo opens "
+            "only its own pages; assay serve refuses to run like that unless ASSAY_BROWSER_UNSANDBOXED=true allows it."
+        )
+    strange = unexpected(finished.answers)
+    if not strange:
+        console.print("All scores are the expected ones, the one that stays open too.")
+        return
+    if all(one.outcome.complete for one in finished.answers):
+        raise ToolFailed("some scores are not the expected ones", hint="\n".join(strange))
+    if any(page["outcome"] == CaptureOutcome.EGRESS_DENIED for page in _pages(finished)):
+        strange.append(
+            "The demo's pages were refused: does another `assay serve` or `assay worker` use the same data? Then\n"
+            "it took some of the demo's answers. Stop it, or name another folder in ASSAY_DATA_DIR."
+        )
+    raise Incomplete("some answers could not be judged as expected", hint="\n".join(strange))
+
+
+def _pages(finished: DemoRun) -> list[Any]:
+    results = (one.outcome.result for one in finished.answers)
+    return [page for result in results if result is not None for page in result["pages"]]

@@ -3,6 +3,7 @@
 CliError                1
 ├── WrongUsage          2   the call cannot mean anything: unknown task, folder that is not there
 ├── Incomplete          3   done, but some answers could not be judged
+├── Interrupted       130   the user asked it to stop
 └── ToolFailed          1   the tool, or something it needs, does not work
 """
 
@@ -41,6 +42,12 @@ class Incomplete(CliError):
     """Everything was done that could be, and some answers have no certain score."""
 
     exit_code = Exit.INCOMPLETE
+
+
+class Interrupted(CliError):
+    """Stopped by Ctrl-C or SIGTERM before it was done."""
+
+    exit_code = Exit.INTERRUPTED
 
 
 class ToolFailed(CliError):

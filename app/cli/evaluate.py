@@ -24,7 +24,6 @@ from app.cli.judging import (
     find_answers,
     judging_settings,
     quiet_logging,
-    read_catalogue,
 )
 
 if TYPE_CHECKING:
@@ -52,8 +51,11 @@ def evaluate(
     as_json: JsonOption = False,
 ) -> None:
     """Judge answers in a folder, without a server."""
+    submissions = find_answers(answers, agent, task or ())  # before the large imports: this is what goes wrong most
+
     from app.evaluation import plan
     from app.public_cache import PublicCache
+    from app.runtime import load_catalogue
     from judges.llm.providers import parse_model
 
     public = None if cache is None else PublicCache(cache)
@@ -67,9 +69,8 @@ def evaluate(
         max_llm=max_llm,
     )
     quiet_logging(settings)
-    catalogue = read_catalogue(settings)
+    catalogue = load_catalogue(settings)
     check_tasks(task or (), catalogue)
-    submissions = find_answers(answers, agent, task or ())
     planned = plan(submissions, catalogue, out=out, model=parse_model(settings.model).model, overwrite=overwrite)
     if dry_run:
         _print_plan(planned, settings, as_json=as_json)
@@ -108,9 +109,7 @@ class _Shown:
         if progress.stage is Stage.CAPTURING:
             step = Step(stage="capturing", done=progress.pages_done, total=progress.pages_total, unit="pages")
         else:
-            step = Step(
-                stage=progress.stage.value, done=progress.leaves_done, total=progress.leaves_total, unit="checks"
-            )
+            step = Step(stage="judging", done=progress.leaves_done, total=progress.leaves_total, unit="checks")
         self._board.update(_label(planned), step)
 
     def done(self, evaluated: Evaluated) -> None:

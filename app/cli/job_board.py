@@ -24,17 +24,17 @@ class JobBoard:
         label = self._labels[job.id]
         if job.done:
             self._board.finish(label, _end(label, job))
-        else:
+        elif job.status == "running":
             self._board.update(label, _step(job))
 
 
 def _step(job: Job) -> Step:
     progress = job.progress
-    if job.status == "running" and job.stage == "judging":
+    if job.stage == "judging":
         return Step(stage="judging", done=progress.leaves_done, total=progress.leaves_total, unit="checks")
-    if job.status == "running" and job.stage == "capturing":
+    if job.stage == "capturing":
         return Step(stage="capturing", done=progress.pages_done, total=progress.pages_total, unit="pages")
-    return Step(stage=job.stage if job.status == "running" and job.stage else job.status)
+    return Step(stage=job.stage or "starting")
 
 
 def _end(label: str, job: Job) -> str:

@@ -42,11 +42,11 @@ def jobs(
     if as_json:
         print_json({"items": [dict(job.raw) for job in found]})
         return
-    table = _table("job", "agent", "task", "answer", "status", "stage", "result")
+    table = _table("job", "agent", "task", "answer", "status")
     for job in found:
         named = (str(job.raw.get(key) or "") for key in ("agent", "task_id", "answer"))
-        state = job.error.code if job.error else job.stage or ""
-        table.add_row(job.id, *named, job.status, state, job.result_id or "")
+        more = job.error.code if job.error else job.stage
+        table.add_row(job.id, *named, f"{job.status} {more}" if more else job.status)
     output().print(table if found else "no jobs")
 
 
@@ -72,8 +72,9 @@ def results(
 
     table = _table("result", "agent", "task", "answer", "score", "status")
     for result in found:
-        named = (str(result.get(key, "")) for key in ("id", "agent_name", "task_id", "answer_name"))
-        table.add_row(*named, score_text(score_of(result)), str(result.get("status", "")))
+        named = (str(result.get(key, "")) for key in ("id", "agent_name", "task_id"))
+        answer = str(result.get("answer_name", "")).removesuffix(".md")
+        table.add_row(*named, answer, score_text(score_of(result)), str(result.get("status", "")))
     output().print(table if found else "no results")
 
 
@@ -135,7 +136,8 @@ def _table(*headings: str) -> Table:
 
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 1, 0, 0))
     for heading in headings:
-        table.add_column(heading, overflow="fold")
+        # Ids are there to be copied: whatever else must break, they do not.
+        table.add_column(heading, overflow="fold", no_wrap=heading in ("job", "result", "score", "status"))
     return table
 
 

@@ -61,14 +61,6 @@ def quiet_logging(settings: Settings) -> None:
     configure_logging(Redactor(settings.secrets), level=level)
 
 
-def read_catalogue(settings: Settings) -> JudgeCatalogue:
-    """Every judge file of the settings' folders and the shipped ones."""
-    from app.runtime import judge_folders
-    from judges.loader import load_judges
-
-    return load_judges(judge_folders(settings))
-
-
 def find_answers(root: Path, agent: str, task_ids: Sequence[str]) -> tuple[Submission, ...]:
     """The agent's answers below ``root``.
 
@@ -106,8 +98,10 @@ def _what_is_there(root: Path, agent: str, task_ids: Sequence[str]) -> str:
     if not root.is_dir():
         return "That folder does not exist. Name the right one with --answers."
     if not (root / agent).is_dir():
-        return f"Agents there. {near(agent, _folders(root))}"
-    return " ".join(f"{task_id}: {near(task_id, _folders(root / agent))}" for task_id in task_ids)
+        return near(agent, _folders(root))
+    tasks = _folders(root / agent)
+    missing = [task_id for task_id in task_ids if task_id not in tasks]
+    return "\n".join(f"{task_id}: {near(task_id, tasks)}" for task_id in missing) or "Answers are *.md files in there."
 
 
 def _folders(parent: Path) -> list[str]:

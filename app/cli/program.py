@@ -5,6 +5,8 @@ Kept cheap to import, since every ``assay --help`` pays for it: the commands imp
 
 from __future__ import annotations
 
+from typing import Annotated
+
 import typer
 
 from answers.errors import AnswersError
@@ -12,22 +14,28 @@ from app.cli import capture, demo, doctor, evaluate, jobs, serve, submit, tasks
 from app.cli.console import print_error
 from app.cli.errors import CliError, Exit
 from app.errors import AppError
-from cache.errors import CacheError
+from cache.errors import BrowserUnavailable, CacheError
 from judges.errors import JudgeBug, JudgeError
 
-HELP = "Submit an agent's cited answers over HTTP, get back scores that anyone can re-check."
+
+def _print_version(wanted: bool) -> None:
+    if wanted:
+        from importlib.metadata import version
+
+        typer.echo(f"assay {version('assay')}")
+        raise typer.Exit
 
 
 def program() -> typer.Typer:
     """The ``assay`` command with everything below it."""
     top = typer.Typer(
         name="assay",
-        help=HELP,
         no_args_is_help=True,
         add_completion=False,
         pretty_exceptions_enable=False,
         context_settings={"help_option_names": ["-h", "--help"]},
     )
+    top.callback()(_options)
     top.command("demo")(demo.demo)
     top.command("serve")(serve.serve)
     top.command("worker")(serve.worker)
@@ -40,6 +48,14 @@ def program() -> typer.Typer:
     top.command("summary")(jobs.summary)
     top.command("doctor")(doctor.doctor)
     return top
+
+
+def _options(
+    show_version: Annotated[
+        bool, typer.Option("--version", is_eager=True, callback=_print_version, help="Print the version and exit.")
+    ] = False,
+) -> None:
+    """Submit an agent's cited answers over HTTP, get back scores that anyone can re-check."""
 
 
 def run(arguments: list[str] | None = None) -> None:
@@ -56,9 +72,9 @@ def run(arguments: list[str] | None = None) -> None:
     except JudgeBug as error:
         print_error(str(error), error.traceback)
         raise SystemExit(Exit.FAILED) from None
+    except BrowserUnavailable as error:
+        print_error(str(error), "`assay doctor` tries the browser and says what to do.")
+        raise SystemExit(Exit.FAILED) from None
     except (AppError, JudgeError, CacheError, AnswersError) as error:
         print_error(str(error))
         raise SystemExit(Exit.FAILED) from None
-    except KeyboardInterrupt:
-        print_error("interrupted")
-        raise SystemExit(Exit.INTERRUPTED) from None

@@ -5,10 +5,11 @@ On a terminal the bars move in place; elsewhere (a log, a pipe) each change of s
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from types import TracebackType
 
-from rich.console import Console
+from rich.console import Console, RenderableType
 from rich.markup import escape
 from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeElapsedColumn
 
@@ -36,7 +37,7 @@ class Board:
         self._finished: set[str] = set()
         self._total = total
         self._unit = unit
-        self._progress = Progress(
+        self._progress = _Bars(
             TextColumn("{task.description}"),
             TextColumn("{task.fields[stage]}", style="cyan"),
             BarColumn(bar_width=16),
@@ -88,6 +89,13 @@ class Board:
     def remark(self, line: str) -> None:
         """A line (markup allowed) above the bars."""
         self._console.print(line, soft_wrap=True)
+
+
+class _Bars(Progress):
+    """Shows the first bar, that of everything, below the others."""
+
+    def get_renderables(self) -> Iterable[RenderableType]:
+        yield self.make_tasks_table([*self.tasks[1:], *self.tasks[:1]])
 
 
 def _short(label: str) -> str:

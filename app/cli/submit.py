@@ -33,7 +33,7 @@ def submit(
         if not wait:
             _print_receipt(receipt, client.url, as_json=as_json)
             return
-        jobs = watch(client, {job.id: f"{agent} {task} {job.answer}" for job in receipt.jobs}, timeout_s=timeout)
+        jobs = watch(client, {job.id: job.answer for job in receipt.jobs}, timeout_s=timeout)
         results = {job.id: client.result(job.result_id) for job in jobs if job.result_id is not None}
         text = dict(answers)
     names = {job.id: job.answer for job in receipt.jobs}

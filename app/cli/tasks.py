@@ -14,7 +14,7 @@ from rich.markup import escape
 from app.cli.connection import JsonOption
 from app.cli.console import near, output, print_json, remarks
 from app.cli.errors import Exit, WrongUsage
-from app.cli.judging import JudgesOption, judging_settings, read_catalogue
+from app.cli.judging import JudgesOption, judging_settings
 
 if TYPE_CHECKING:
     from judges.loader import JudgeCatalogue
@@ -34,7 +34,9 @@ def tasks(context: typer.Context, judges: JudgesOption = None, as_json: JsonOpti
     """List the tasks that have a judge, and judge files that do not load."""
     if context.invoked_subcommand is not None:
         return
-    catalogue = read_catalogue(judging_settings(judges=judges))
+    from app.runtime import load_catalogue
+
+    catalogue = load_catalogue(judging_settings(judges=judges))
     if as_json:
         found = [_judge_json(catalogue.judges[task_id]) for task_id in sorted(catalogue.judges)]
         print_json({"tasks": found, "broken": dict(sorted(catalogue.broken.items()))})
@@ -50,7 +52,9 @@ def show(
     as_json: JsonOption = False,
 ) -> None:
     """Show one task: its description, where its judge is, and the judge's version."""
-    catalogue = read_catalogue(judging_settings(judges=judges))
+    from app.runtime import load_catalogue
+
+    catalogue = load_catalogue(judging_settings(judges=judges))
     console = output()
     if task_id in catalogue.broken:
         console.print(catalogue.broken[task_id], markup=False, soft_wrap=True)
@@ -63,7 +67,8 @@ def show(
     judge = catalogue.judges[task_id]
     console.print(f"[bold]{judge.task}[/]  {judge.kind.value}, version {judge.version}")
     console.print(f"{judge.path}  sha256 {(judge.sha256 or '')[:12]}", markup=False, soft_wrap=True)
-    console.print(f"\n{judge.description.strip()}", markup=False)
+    for paragraph in judge.description.strip().split("\n\n"):
+        console.print(f"\n{' '.join(paragraph.split())}", markup=False)
 
 
 def new(
@@ -112,16 +117,11 @@ def _judge_json(judge: Judge) -> dict[str, str | None]:
 
 
 def _print(catalogue: JudgeCatalogue) -> None:
-    from rich import box
-    from rich.table import Table
-
-    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 1, 0, 0))
-    for heading in ("task", "kind", "version"):
-        table.add_column(heading, overflow="fold")
-    table.add_column("description", no_wrap=True, overflow="ellipsis")
+    """A line for each task, cut at the edge of the screen, and one for each file that does not load."""
+    console = output()
+    width = max(map(len, catalogue.judges), default=0)
     for task_id, judge in sorted(catalogue.judges.items()):
-        first_line = (judge.description.strip() or "-").splitlines()[0]
-        table.add_row(task_id, judge.kind.value, judge.version, first_line)
-    output().print(table if catalogue.judges else "no tasks")
-    for task_id, problem in sorted(catalogue.broken.items()):
-        remarks().print(f"[bold red]broken:[/] {task_id}: {escape(problem.splitlines()[0])}", soft_wrap=True)
+        line = f"{task_id:<{width}}  {judge.kind.value:<9}  v{judge.version:<3}  {' '.join(judge.description.split())}"
+        console.print(line, markup=False, no_wrap=True, overflow="ellipsis")
+    for problem in sorted(catalogue.broken.values()):
+        remarks().print(f"[bold red]broken:[/] {escape(problem.splitlines()[0])}", soft_wrap=True)

@@ -5,21 +5,24 @@ everything is stopped again. What it looks like is ``app.cli.demo``'s business.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from math import isclose
 from pathlib import Path
 from typing import Any, Protocol
 
 from answers.bundle import read_folder
 from answers.submission import Submission
+from app.browser_log import sandboxed
 from app.client import AsyncClient, Job
 from app.clock import SystemClock
+from app.demo.expected import EXPECTED
 from app.demo.service_process import running_service
 from app.demo.shipped import examples_dir
 from app.demo.site import DemoSite
 from app.layout import write_result, write_summaries
 from app.settings import Settings
-from app.summary import AnswerOutcome
+from app.summary import AnswerOutcome, score_of
 from judges.result_files import AnswerFolder
 from judges.summary import word_count
 
@@ -35,6 +38,14 @@ class DemoAnswer:
     agent: str
     outcome: AnswerOutcome
     path: Path | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DemoRun:
+    """All answers, and whether the browser was sandboxed (None: no page had to be captured this time)."""
+
+    answers: tuple[DemoAnswer, ...]
+    sandboxed: bool | None
 
 
 class Watcher(Protocol):
@@ -60,7 +71,7 @@ def results_folder(settings: Settings) -> Path:
     return settings.data_dir / "demo" / "eval_results"
 
 
-async def run_demo(settings: Settings, watcher: Watcher) -> list[DemoAnswer]:
+async def run_demo(settings: Settings, watcher: Watcher) -> DemoRun:
     """Judge the shipped answers by a service started for it; nothing of it runs any more when this returns.
 
     Raises:
@@ -78,13 +89,34 @@ async def run_demo(settings: Settings, watcher: Watcher) -> list[DemoAnswer]:
             watcher.stage(f"submitting {sum(len(one.answers) for one in submissions)} answers to {url}")
             judged = await _judge(client, submissions, watcher)
             watcher.stage("stopping everything")
-    return await asyncio.to_thread(_written, results_folder(settings), judged)
+    answers = await asyncio.to_thread(_written, results_folder(settings), judged)
+    lines = (await asyncio.to_thread(log.read_text, encoding="utf-8", errors="replace")).splitlines()
+    return DemoRun(answers=tuple(answers), sandboxed=sandboxed(lines))
+
+
+def unexpected(answers: Iterable[DemoAnswer]) -> list[str]:
+    """What came out otherwise than ``EXPECTED`` says, one sentence each."""
+    found: list[str] = []
+    for one in answers:
+        if one.outcome.result is None:
+            found.append(f"{one.agent} {one.outcome.task_id}: no result, {one.outcome.error_code}")
+            continue
+        expected = EXPECTED[one.agent][one.outcome.task_id]
+        score = score_of(one.outcome.result)
+        if not (isclose(score.low, expected.low) and isclose(score.high, expected.high)):
+            found.append(
+                f"{one.agent} {one.outcome.task_id}: {score.low:.4f} to {score.high:.4f}, "
+                f"expected {expected.low:.4f} to {expected.high:.4f}"
+            )
+    return found
 
 
 def _service_environment(settings: Settings, site: DemoSite) -> dict[str, str]:
     return {
         "ASSAY_DATA_DIR": str(settings.data_dir.expanduser().absolute()),
         "ASSAY_MODEL": MODEL,
+        # Only our own pages are opened, so a machine without a sandbox for browsers can still run the demo.
+        "ASSAY_BROWSER_UNSANDBOXED": "true",
         "ASSAY_EGRESS_ALLOW": ",".join(sorted({*settings.egress_allow, site.egress_allow})),
     }
 
@@ -100,7 +132,7 @@ async def _judge(
         receipt = await client.submit(submission.agent, submission.task_id, answers, model=MODEL)
         for job in receipt.jobs:
             by_job[job.id] = submission
-            labels[job.id] = f"{submission.agent} {submission.task_id} {job.answer}"
+            labels[job.id] = f"{submission.agent} {submission.task_id}"
     watcher.submitted(labels)
     jobs = await client.wait(by_job, timeout_s=WAIT_S, poll_s=POLL_S, on_update=watcher.polled)
     return [

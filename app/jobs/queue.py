@@ -25,6 +25,8 @@ QUEUE = "answers"
 _TASK = "assay.judge_answer"
 _POOL_SIZE = 4
 _CONNECT_TIMEOUT_S = 5
+_POOL_WAIT_S = 5.0
+_RECONNECT_S = 2.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -43,7 +45,13 @@ class JobQueue:
 
     def __init__(self, database: Database) -> None:
         connector = procrastinate.PsycopgConnector(
-            conninfo=database.url, min_size=1, max_size=_POOL_SIZE, kwargs={"connect_timeout": _CONNECT_TIMEOUT_S}
+            conninfo=database.url,
+            min_size=1,
+            max_size=_POOL_SIZE,
+            timeout=_POOL_WAIT_S,
+            # Give a lost server up soon and look again when something is wanted, rather than ever more rarely.
+            reconnect_timeout=_RECONNECT_S,
+            kwargs={"connect_timeout": _CONNECT_TIMEOUT_S},
         )
         self._app = procrastinate.App(connector=connector)
 

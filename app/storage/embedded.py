@@ -23,6 +23,7 @@ from contextlib import asynccontextmanager, contextmanager, suppress
 from pathlib import Path
 from urllib.parse import quote
 
+import psutil
 import psycopg
 import structlog
 
@@ -33,6 +34,7 @@ PG_VERSION = 18
 _LONGEST_SOCKET_FOLDER = 107 - len("/.s.PGSQL.5432")
 _PATIENCE_S = 60.0
 _POLL_S = 0.05
+_BURIAL_S = 10.0
 _log = structlog.get_logger(__name__)
 
 
@@ -160,6 +162,7 @@ class EmbeddedPostgres:
             open_path_for(self._account, self._pgdata)
         sockets = shlex.quote(str(self._new_socket_folder()))
         options = f"-c listen_addresses='' -c unix_socket_permissions=0700 -k {sockets}"
+        self._wait_for_the_dead()
         log = self._pgdata / "log"
         log.unlink(missing_ok=True)
         patience = ("-w", "-t", str(int(_PATIENCE_S)))
@@ -188,11 +191,25 @@ class EmbeddedPostgres:
 
     def _socket_folder(self) -> Path | None:
         """The folder of the running server's socket, as it wrote it down itself."""
-        with suppress(FileNotFoundError):
-            lines = (self._pgdata / "postmaster.pid").read_text().splitlines()
-            if len(lines) > 4 and lines[4].strip():
-                return Path(lines[4].strip())
-        return None
+        lines = self._pid_file()
+        return Path(lines[4].strip()) if len(lines) > 4 and lines[4].strip() else None
+
+    def _pid_file(self) -> list[str]:
+        """What the server wrote down about itself; nothing when it ended in good order."""
+        try:
+            return (self._pgdata / "postmaster.pid").read_text().splitlines()
+        except FileNotFoundError:
+            return []
+
+    def _wait_for_the_dead(self) -> None:
+        """A server that was killed still counts as running for the next one until somebody has taken note."""
+        lines = self._pid_file()
+        pid = int(lines[0]) if lines and lines[0].strip().isdecimal() else 0
+        deadline = time.monotonic() + _BURIAL_S
+        while pid and _is_zombie(pid) and time.monotonic() < deadline:
+            with suppress(ChildProcessError):
+                os.waitpid(pid, os.WNOHANG)  # where we are the first process of a container it is ours
+            time.sleep(_POLL_S)
 
     def _new_socket_folder(self) -> Path:
         if len(os.fsencode(self._pgdata)) <= _LONGEST_SOCKET_FOLDER:
@@ -224,6 +241,13 @@ class EmbeddedPostgres:
                 output.seek(0)
                 said = output.read().decode(errors="replace").strip()
                 raise DatabaseUnavailable(f"{program} ended with {result.returncode}: {said}")
+
+
+def _is_zombie(pid: int) -> bool:
+    try:
+        return bool(psutil.Process(pid).status() == psutil.STATUS_ZOMBIE)
+    except psutil.Error:
+        return False
 
 
 def _programs(account: Account | None) -> Path:

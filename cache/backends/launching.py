@@ -59,6 +59,10 @@ class Launch:
     environment: dict[str, str]
     lifeline: int
 
+    def browser_pid(self) -> int:
+        """The process that the script has become. To be asked once the browser answers."""
+        return int((self.folder / "pid").read_text(encoding="ascii"))
+
     def cut(self) -> None:
         """End what still runs and remove the folder. Call once."""
         os.close(self.lifeline)
@@ -128,6 +132,7 @@ def _script(executable: Path, pipe: Path, drop: _Drop) -> str:
         hand_over = f'chown -R {drop.account.pw_uid}:{drop.account.pw_gid} "$profile"'
     folder, owner = shlex.quote(str(pipe.parent)), shlex.quote(str(pipe))
     return f"""#!/bin/sh
+echo "$$" >{folder}/pid
 profile=
 for argument in "$@"; do case "$argument" in --user-data-dir=*) profile=${{argument#*=}} ;; esac; done
 {hand_over}

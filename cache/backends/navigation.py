@@ -47,8 +47,8 @@ class Navigation:
     """What happened to the main frame. Make it with ``watch`` before the first navigation.
 
     ``take_all``: any answer is taken as bytes, also what calls itself HTML. ``taken`` is set when one was.
-    ``restarted`` is set when the page moves on by itself. After ``hold`` it no longer can; ``moved_to`` then
-    names where it wanted to go.
+    ``restarted`` is set when the page moves on by itself, ``shown`` when the document asked for last is in the
+    page. After ``hold`` it can no longer move on; ``moved_to`` then names where it wanted to go.
     """
 
     devtools: DevTools
@@ -60,6 +60,7 @@ class Navigation:
     moved_to: str = ""
     taken: asyncio.Event = field(default_factory=asyncio.Event)
     restarted: asyncio.Event = field(default_factory=asyncio.Event)
+    shown: asyncio.Event = field(default_factory=asyncio.Event)
     _held: bool = False
     _tasks: set[asyncio.Task[None]] = field(default_factory=set)
 
@@ -68,6 +69,8 @@ class Navigation:
         tree = await devtools.send("Page.getFrameTree")
         navigation = cls(devtools=devtools, main_frame=tree["frameTree"]["frame"]["id"])
         devtools.on("Fetch.requestPaused", navigation._on_paused)
+        devtools.on("Page.frameNavigated", navigation._on_shown)
+        await devtools.send("Page.enable")
         await devtools.send("Fetch.enable", {"patterns": _DOCUMENTS})
         return navigation
 
@@ -86,6 +89,10 @@ class Navigation:
             task.cancel()
         if self._tasks:
             await asyncio.wait(self._tasks)
+
+    def _on_shown(self, event: dict[str, Any]) -> None:
+        if event["frame"]["id"] == self.main_frame:
+            self.shown.set()
 
     def _on_paused(self, event: dict[str, Any]) -> None:
         task = asyncio.create_task(self._decide(event))
@@ -121,6 +128,7 @@ class Navigation:
             await self._stop(event)
             return
         if self.answer is not None and not event.get("redirectedRequestId"):
+            self.shown.clear()
             self.restarted.set()
         await self._go_on(event)
 

@@ -20,8 +20,9 @@ from patchright.async_api import Browser, BrowserContext, CDPSession, Error, Fra
 
 from cache.backends.devtools import PageLost
 from cache.backends.launching import FLAGS, SANDBOX_COMPLAINTS, Launch, prepare_launch
+from cache.backends.memory import MemoryWarden
 from cache.backends.pool import BrowserPool, Lease
-from cache.backends.visit import Visit
+from cache.backends.visit import READING_S, Visit
 from cache.capture import CaptureOutcome, Observation
 from cache.egress import EgressGuard, Lane
 from cache.errors import BrowserUnavailable, SandboxUnavailable
@@ -34,10 +35,10 @@ _log = structlog.get_logger(__name__)
 DEADLINE_S = 60.0
 PAGES_PER_BROWSER = 50
 _LAUNCH_MS = 30_000
-_CLOSE_S = 5.0
+_CLOSE_S = 3.0
 _TRIES = 2
 _TRIES_ACROSS_NAVIGATIONS = 5
-_GRACE_S = 3.0
+_GRACE_S = 2.0
 _NOWHERE = "http://127.0.0.1:9"  # whatever has no lane of its own goes nowhere
 
 
@@ -48,6 +49,7 @@ class _Running:
     playwright: Playwright
     browser: Browser
     launch: Launch
+    warden: MemoryWarden
     sandboxed: bool
 
     def is_alive(self) -> bool:
@@ -129,18 +131,28 @@ class BrowserCapturer:
         seen = blank
         for _ in range(_TRIES):
             try:
-                async with asyncio.timeout(deadline + _GRACE_S - time.monotonic()):
-                    return await self._visit(blank, deadline)
+                async with asyncio.timeout(deadline - time.monotonic()):
+                    return await self._visit(blank, deadline - _GRACE_S)
             except TimeoutError:
                 return blank
             except PageLost as lost:
                 seen = replace(blank, outcome=CaptureOutcome.CRASH, detail=str(lost)[:300])
+            except _TooFat:
+                return replace(blank, outcome=CaptureOutcome.TOO_LARGE, detail="the page took too much memory")
         return seen
 
     async def _visit(self, blank: Observation, deadline: float) -> Observation:
-        async with self._pool.lease() as lease, self._guard.lane() as lane, _fresh_page(lease, lane) as page:
+        async with self._pool.lease() as lease, lease.browser.warden.watching(), self._guard.lane() as lane:
+            kills = lease.browser.warden.kills
             versions = {**blank.versions, "browser": lease.browser.browser.version}
-            return await Visit(page, lane, replace(blank, versions=versions), deadline).run()
+            reading_s = min(READING_S, self._deadline_s / 4)
+            try:
+                async with _fresh_page(lease, lane) as page:
+                    return await Visit(page, lane, replace(blank, versions=versions), deadline, reading_s).run()
+            except PageLost as lost:
+                if lease.browser.warden.kills > kills:
+                    raise _TooFat from lost
+                raise
 
     async def _start(self) -> _Running:
         try:
@@ -172,7 +184,11 @@ class BrowserCapturer:
                 raise _launch_error(self.executable, failed) from failed
             raise
         _log.info("browser_started", executable=str(self.executable), version=browser.version, sandboxed=sandboxed)
-        return _Running(playwright, browser, launch, sandboxed)
+        return _Running(playwright, browser, launch, MemoryWarden(launch.browser_pid()), sandboxed)
+
+
+class _TooFat(Exception):
+    """The page was ended for the memory it took. Never leaves this module."""
 
 
 def _launch_error(executable: Path, failed: Error) -> BrowserUnavailable:

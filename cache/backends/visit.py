@@ -16,7 +16,7 @@ from cache.capture import CaptureOutcome, Observation
 from cache.egress import Lane, Refusal
 from cache.errors import DocumentRejected
 from cache.quality import PageFacts, classify
-from cache.readiness import WIDTH_PX, Settling
+from cache.readiness import WIDTH_PX, Readiness, Settling
 from cache.visible_text import FrameView, VisibleText, read_visible_text
 
 SHOT_WIDTH_PX = 1100
@@ -24,8 +24,9 @@ SHOT_MAX_HEIGHT_PX = 10_000
 SHOT_QUALITY = 85
 MAX_HTML_CHARS = 20_000_000
 _SHOT_S = 15.0
-_READING_S = 12.0
-_MARKUP = "(limit) => document.documentElement ? document.documentElement.outerHTML.slice(0, limit) : ''"
+READING_S = 12.0
+_MARKUP = """(limit) => (document.doctype ? new XMLSerializer().serializeToString(document.doctype) : "") +
+  (document.documentElement ? document.documentElement.outerHTML.slice(0, limit) : "")"""
 
 
 class Page(DevTools, Protocol):
@@ -39,12 +40,14 @@ class Page(DevTools, Protocol):
 
 @dataclass
 class Visit:
-    """``deadline`` is on the monotonic clock; ``blank`` is the observation to fill in."""
+    """``deadline`` is on the monotonic clock; ``blank`` is the observation to fill in. ``reading_s`` is kept back
+    from waiting, for reading what is there."""
 
     page: Page
     lane: Lane
     blank: Observation
     deadline: float
+    reading_s: float = READING_S
 
     async def run(self) -> Observation:
         """Observe the page. Raises PageLost when the browser goes away."""
@@ -60,7 +63,7 @@ class Visit:
             await navigation.aclose()
 
     async def _observe(self, navigation: Navigation) -> Observation:
-        error = await self.page.open(self.blank.url, timeout_s=max(1.0, self._left_s() - _READING_S))
+        error = await self.page.open(self.blank.url, timeout_s=max(1.0, self._left_s() - self.reading_s))
         if navigation.taken.is_set() and navigation.answer is not None:
             return await self._document(navigation, navigation.answer)
         refusal = self._refusal(navigation, error)
@@ -125,12 +128,12 @@ class Visit:
         return document.observed_as(arrived)
 
     async def _read(self, navigation: Navigation, arrived: Observation) -> Observation:
-        settling = Settling(self.page, navigation, deadline=self.deadline - _READING_S)
+        settling = Settling(self.page, navigation, deadline=self.deadline - self.reading_s)
         failing = navigation.answer is not None and navigation.answer.status >= 400
         ready = await settling.run(in_full=not failing)
         arrived = self._arrived(navigation)
         visible = await read_visible_text(self.page.view())
-        shot = await self._screenshot(ready.height_px)
+        shot = await self._screenshot(ready)
         html = str(await self.page.run(_MARKUP, MAX_HTML_CHARS))
         finding = classify(_facts(arrived, visible, html))
         outcome, detail = finding.outcome, finding.detail
@@ -156,19 +159,20 @@ class Visit:
             html=html.encode("utf-8", errors="replace"),
         )
 
-    async def _screenshot(self, height_px: int) -> bytes:
+    async def _screenshot(self, ready: Readiness) -> bytes:
         """A JPEG of the page from its top, scaled to width; empty where the browser cannot draw it."""
         scale = SHOT_WIDTH_PX / WIDTH_PX
-        height = max(1, min(height_px, int(SHOT_MAX_HEIGHT_PX / scale)))
+        height = max(1, min(ready.height_px, int(SHOT_MAX_HEIGHT_PX / scale)))
         request = {
             "format": "jpeg",
             "quality": SHOT_QUALITY,
             "optimizeForSpeed": True,
-            "captureBeyondViewport": True,
+            # To draw what no window shows, the browser lays the page out anew: not for what it shows already.
+            "captureBeyondViewport": height > ready.viewport_px,
             "clip": {"x": 0, "y": 0, "width": WIDTH_PX, "height": height, "scale": scale},
         }
         try:
-            async with asyncio.timeout(_SHOT_S):
+            async with asyncio.timeout(min(_SHOT_S, self._left_s() / 2)):
                 taken = await self.page.send("Page.captureScreenshot", request)
         except TimeoutError:
             return b""

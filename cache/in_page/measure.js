@@ -6,7 +6,9 @@
   const SAYS = /(?:loading|please wait|wird geladen|chargement|cargando|caricamento)\s*(?:\.{2,}|\u2026)/i;
   const root = document.scrollingElement || document.documentElement;
   if (!root) return { chars: 0, height: 0, inner: 0, waiting: false };
-  const text = document.body ? document.body.innerText : "";
+  // Laying out what can be seen takes long on a huge page, where the difference does not matter.
+  const whole = document.body ? document.body.textContent : "";
+  const text = whole.length > 300000 ? whole : document.body ? document.body.innerText : "";
   const isShown = (el) => {
     const box = el.getBoundingClientRect();
     return box.width > 0 && box.height > 0 && el.checkVisibility();

@@ -68,15 +68,15 @@
     return false;
   };
   const holds = (outer, el) => outer === el || outer.contains(el);
-  const stackAt = (x, y) => (x < 0 || y < 0 || x >= innerWidth || y >= innerHeight ? null : document.elementsFromPoint(x, y));
+  const inWindow = (x, y) => x >= 0 && y >= 0 && x < innerWidth && y < innerHeight;
 
   // An opaque box that is neither around the text nor a floating banner, and lies over all of it.
   const covered = (el, rect) => {
     if (hitTests++ > limits.hitTests) return false;
     const y = rect.top + rect.height / 2;
     return [0.1, 0.5, 0.9].every((share) => {
-      const stack = stackAt(rect.left + rect.width * share, y);
-      const top = stack && stack[0];
+      const x = rect.left + rect.width * share;
+      const top = inWindow(x, y) ? document.elementFromPoint(x, y) : null;
       if (!top || holds(top, el) || el.getRootNode() !== document) return false;
       return opaque(top, getComputedStyle(top)) && !floats(top);
     });
@@ -87,8 +87,9 @@
     if (!ink) return false;
     if (ink[3] < MIN_OPACITY) return !(context.clipText || style.textShadow !== "none" || parseFloat(style.webkitTextStrokeWidth) > 0);
     if (!near(ink, context.background) || style.textShadow !== "none") return false;
-    const stack = stackAt(rect.left + rect.width / 2, rect.top + rect.height / 2);
-    return !(stack || []).some((under) => !holds(under, el) && opaque(under, getComputedStyle(under)));
+    const x = rect.left + rect.width / 2, y = rect.top + rect.height / 2;
+    const stack = inWindow(x, y) ? document.elementsFromPoint(x, y) : [];
+    return !stack.some((under) => !holds(under, el) && opaque(under, getComputedStyle(under)));
   };
   const seenRect = (node) => {
     const range = document.createRange();

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 import types
+from bisect import bisect_left
 from collections.abc import Sequence
 from datetime import date, datetime
 from enum import Enum
@@ -25,6 +26,8 @@ from judges.llm.lexical_words import MONTHS, STOP, key, keys, tokens
 
 _LINKISH = keys("url link source citation reference href website")
 _TITLISH = keys("name title item person product label")
+_NOTE = re.compile(r"^[ \t>*-]*\[\^?(\w{1,20})\]:?[ \t][^\n]*", re.MULTILINE)
+_NOTE_USE = re.compile(r"\[\^?(\w{1,20})\](?![(:])")
 _MONTH_NAME = re.compile(r"\b(?:jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec)[a-z]*", re.IGNORECASE)
 _SHAPES = {
     "date": r"\b\d{4}-\d\d-\d\d\b|\b\d{1,2} [A-Z][a-z]+ \d{4}\b|\b[A-Z][a-z]+ \d{1,2}, \d{4}\b",
@@ -32,7 +35,9 @@ _SHAPES = {
     "time": r"\b\d{1,2}:\d\d\b",
 }
 Links = Sequence[tuple[int, str]]
-"""The place and target of each link of a text."""
+"""The place and target of each link of a text, in order."""
+Outer = tuple[type[BaseModel], ...]
+"""The classes that are being filled around a field."""
 
 
 def fill(schema: type[BaseModel], text: str, page_links: str = "") -> BaseModel:
@@ -43,11 +48,27 @@ def fill(schema: type[BaseModel], text: str, page_links: str = "") -> BaseModel:
     Raises:
         LLMOutputUnusable: the text lacks a value that the schema requires.
     """
-    links = [(one.start, one.url) for one in citations(text)]
+    return build(schema, outline(text), links_of(text, page_links))[0]
+
+
+def links_of(text: str, page_links: str) -> list[tuple[int, str]]:
+    """Every link with the place where it is cited; a note such as ``[2]`` cites what its line at the end has."""
+    links = sorted((one.start, one.url) for one in citations(text))
+    notes: dict[str, str] = {}
+    for line in _NOTE.finditer(text):
+        if urls := between(links, *line.span()):
+            notes[line[1]] = urls[0]
+    links += [(use.start(), notes[use[1]]) for use in _NOTE_USE.finditer(text) if use[1] in notes]
     for words, _, target in (line.rpartition("\t") for line in page_links.splitlines()):
         if words and target and words in text:
             links.append((text.find(words), target))
-    return build(schema, outline(text), links)[0]
+    return sorted(links)
+
+
+def between(links: Links, start: int, end: int) -> list[str]:
+    """The targets of the links that are cited in ``text[start:end]``, each once."""
+    found = links[bisect_left(links, (start, "")) : bisect_left(links, (end, ""))]
+    return list(dict.fromkeys(url for _, url in found))
 
 
 def core(annotation: Any) -> tuple[Any, Any]:
@@ -55,7 +76,7 @@ def core(annotation: Any) -> tuple[Any, Any]:
     if get_origin(annotation) in (Union, types.UnionType):
         annotation = next((a for a in get_args(annotation) if a is not type(None)), str)
     if get_origin(annotation) in (list, tuple, set, frozenset):
-        return list, core(get_args(annotation)[0])[0]
+        return list, core((get_args(annotation) or (str,))[0])[0]
     return annotation, None
 
 
@@ -76,23 +97,26 @@ def affinity(name: str, info: FieldInfo, label: str) -> int:
     return 3 if any(spoken < w or w < spoken for w in wanted) else 2 if spoken <= stems(info.description or "") else 0
 
 
-def build(schema: type[BaseModel], node: Node, links: Links) -> tuple[BaseModel, int]:
+def build(schema: type[BaseModel], node: Node, links: Links, outer: Outer = ()) -> tuple[BaseModel, int]:
     """An instance of ``schema`` and how many of its fields were found. Raises as ``fill``."""
     values: dict[str, Any] = {}
+    outer = (*outer, schema)
     for name, info in schema.model_fields.items():
-        if (value := value_of(name, info, node, links)) is not None:
+        if (value := value_of(name, info, node, links, outer)) is not None:
             values[name] = value
     named = [n for n, f in schema.model_fields.items() if core(f.annotation)[0] is str and not stems(n) & _LINKISH]
     first = min(named, key=lambda n: not stems(n) & _TITLISH, default=None)
     if node.level and first and first not in values:
-        called = (clean(one.text) for one in labelled(node) if stems(one.label) == stems(schema.__name__))
+        kind = stems(schema.__name__)
+        called = (clean(v.text) for v in labelled(node) if {k for k in stems(v.label) if not k.isdigit()} == kind)
         values |= {first: title} if (title := next(called, "") or lead(node)) else {}
     found = len(values)
     for _ in range(2):
         try:
             return schema.model_validate(values, by_name=True), found
         except ValidationError as error:
-            for name in {str(fault["loc"][0]) for fault in error.errors() if fault["loc"]} & set(schema.model_fields):
+            faulty = {fault["loc"][0] for fault in error.errors() if fault["loc"]}
+            for name in [n for n, info in schema.model_fields.items() if faulty & {n, info.alias}]:
                 values.pop(name, None)
                 kind = core(schema.model_fields[name].annotation)[0]
                 if schema.model_fields[name].is_required() and kind in (str, list):
@@ -100,7 +124,7 @@ def build(schema: type[BaseModel], node: Node, links: Links) -> tuple[BaseModel,
     raise LLMOutputUnusable(UnusableKind.OFF_SCHEMA, f"the text does not hold what {schema.__name__} requires")
 
 
-def value_of(name: str, info: FieldInfo, node: Node, links: Links) -> Any:
+def value_of(name: str, info: FieldInfo, node: Node, links: Links, outer: Outer) -> Any:
     """What the text under ``node`` says for one field, or None."""
     kind, inner = core(info.annotation)
     sort = inner or kind
@@ -109,12 +133,15 @@ def value_of(name: str, info: FieldInfo, node: Node, links: Links) -> Any:
         best = None
     if isinstance(sort, type) and issubclass(sort, BaseModel):
         if inner:
-            return records(inner, best.node if best and best.node.children else node, links) or None
-        made, found = build(kind, best.node if best else node, links)
+            titled = best and best.node.children and affinity(name, info, best.label) == 4
+            return records(inner, best.node if best and titled else node, links) or None
+        if kind in outer:
+            return None  # a class within itself can go on without end on the same lines
+        made, found = build(kind, best.node if best else node, links, outer)
         return made if found else None
     if stems(name) & _LINKISH or "Url" in getattr(sort, "__name__", ""):
-        near = [url for at, url in links if best and best.start <= at < best.start + len(best.text)]
-        urls = list(dict.fromkeys(near or [url for at, url in links if node.start <= at < node.end]))
+        near = between(links, best.start, best.start + len(best.text)) if best else []
+        urls = near or between(links, node.start, node.end)
         return urls if inner else next(iter(urls), None)
     if inner:
         return [v for entry in several(best) if (v := convert(inner, entry)) is not None] if best else None

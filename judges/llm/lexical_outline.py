@@ -83,7 +83,7 @@ def line_level(raw: str, *, fresh: bool) -> int:
         return len(heading[1] or "1234567")
     if re.match(r"(?:[-*+•]|\d+[.)])\s", bare):
         return ITEM + min(len(raw) - len(raw.lstrip()), _DEEPEST_INDENT)
-    return TEXT if fresh else MORE
+    return TEXT if fresh or raw.startswith("**") else MORE
 
 
 def within(node: Node) -> Iterator[Labelled]:

@@ -40,13 +40,14 @@ async def bridge(ctx):
     site = SITE
     ctx.verify("river", "The river Ahne flows through Vellmar", sources=[f"{site}/river"], weight=2)
     facts = ctx.sequential("bridge", "The bridge")
-    facts.verify("year", "The old bridge of Vellmar was built in 1764", sources=[f"{site}/late"], critical=True)
+    facts.verify("year", "The old bridge of Vellmar was built in 1764", sources=[f"{site}/late"])
     facts.verify("arches", "The old bridge of Vellmar has nine arches", sources=[f"{site}/late"])
     facts.verify("after", "The old bridge of Vellmar is red", sources=[f"{site}/late"])
     ctx.verify("gone", "The town has 18000 inhabitants", sources=[f"{site}/gone"])
 """
 
-RIVER = "<html><head><title>River</title></head><body><p>The river Ahne flows through Vellmar.</p></body></html>"
+RIVER = """<html><head><title>River</title></head><body><h1>Rivers</h1><p>The river Ahne flows through Vellmar.</p>
+<p>It is one of the many small rivers of the north, and people like to walk along its banks.</p></body></html>"""
 LATE = """<html><head><title>Bridge</title></head><body><h1>Bridge</h1><p id="fact">Loading, please wait.</p>
 <p>This page tells about the sights of a town in the north of the country, and about nothing else at all.</p>
 <script>
@@ -193,7 +194,7 @@ def test_an_answer_is_judged_by_what_a_real_browser_saw(home: Path, site: str):
             "gone": ("failed", "source_gone"),
         }
         assert result["status"] == "complete"
-        # 1 check, river with weight 2, a third of the bridge, and nothing for the page that is gone.
+        # Behind the gate: the river with weight 2, the first of three steps, nothing for the page that is gone.
         assert tree["children"][2]["score"] == pytest.approx(1 / 3)
         assert result["score"]["value"] == pytest.approx((2 + 1 / 3) / 4)
 

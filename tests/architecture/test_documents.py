@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import re
 from collections.abc import Iterator
 from pathlib import Path
@@ -10,12 +11,13 @@ from typing import Any
 import pytest
 import typer.main
 
+from app.api.models import SubmissionIn
 from app.cli.program import program
 from app.main import create_app
 from app.metrics import Metrics
 from app.settings import Settings, load_settings
-from judges.loader import load_judges
-from judges.registry import JudgeKind
+from judges.trial import try_judge
+from rubrics.lint import lint
 from tests.architecture.sources import ROOT, project_files
 
 DOCUMENTS = sorted(path for path in project_files() if path.suffix == ".md" and "answers" not in path.parts)
@@ -33,7 +35,8 @@ def headings(path: Path) -> set[str]:
 @pytest.mark.parametrize("document", OURS, ids=lambda path: str(path.relative_to(ROOT)))
 def test_links_lead_somewhere(document: Path):
     broken = []
-    for target in re.findall(r"\]\(([^)\s]+)\)", document.read_text("utf-8")):
+    prose = re.sub(r"```.*?```|`[^`\n]*`", "", document.read_text("utf-8"), flags=re.DOTALL)
+    for target in re.findall(r"\]\(([^)\s]+)\)", prose):
         if re.match(r"[a-z]+:", target):
             continue
         name, _, anchor = target.partition("#")
@@ -63,13 +66,14 @@ def test_every_setting_is_documented_and_no_other():
     assert set(re.findall(r"\bASSAY_[A-Z_]+", _all_documents())) - known == set()
 
 
-@pytest.mark.parametrize("name", sorted(Settings.model_fields))
-def test_documented_default_is_the_real_one(name: str):
-    default = Settings.model_fields[name].default
-    row = re.search(rf"^\| `ASSAY_{name.upper()}` \| `?([^|`]*)`? \|", OPERATIONS, re.MULTILINE)
-    if row is None or not isinstance(default, int | float):
-        pytest.skip("its default is described in words")
-    assert float(row.group(1)) == default
+def test_documented_numbers_are_the_real_defaults():
+    numbers = {
+        f"ASSAY_{name.upper()}": field.default
+        for name, field in Settings.model_fields.items()
+        if isinstance(field.default, int | float) and not isinstance(field.default, bool)
+    }
+    documented = dict(re.findall(r"^\| `(ASSAY_[A-Z_]+)` \| ([\d.]+) \|", OPERATIONS, re.MULTILINE))
+    assert {name: float(value) for name, value in documented.items()} == numbers
 
 
 def commands(command: Any, path: str) -> Iterator[str]:
@@ -136,9 +140,20 @@ def _all_documents() -> str:
     return "\n".join(path.read_text("utf-8") for path in OURS)
 
 
-def test_the_task_in_the_documents_loads(tmp_path: Path):
-    [code, *_] = re.findall(r"```python\n(.*?)```", (ROOT / "docs" / "add-a-task.md").read_text("utf-8"), re.DOTALL)
-    (tmp_path / "walden_pond.py").write_text(code, "utf-8")
-    catalogue = load_judges([tmp_path])
-    assert catalogue.broken == {}
-    assert catalogue.judges["walden_pond"].kind is JudgeKind.NATIVE
+def test_the_task_in_the_documents_scores_as_they_say(tmp_path: Path):
+    text = (ROOT / "docs" / "add-a-task.md").read_text("utf-8")
+    [code, *_] = re.findall(r"```python\n(.*?)```", text, re.DOTALL)
+    judge = tmp_path / "walden_pond.py"
+    judge.write_text(code, "utf-8")
+    page = "https://ponds.example/walden"
+    answer = f"- Depth: 102 feet\n- Year: 1939\n- Source: {page}\n"
+    judged = asyncio.run(try_judge(judge, answer, {page: "Walden Pond is 102 feet deep. It lies in Concord."}))
+    assert judged.score.value == pytest.approx(2 / 3)
+    assert "= 0.667" in text
+    assert lint(judged.rubric) == []
+
+
+def test_the_submission_in_the_readme_is_one_for_a_shipped_task():
+    [body] = re.findall(r"/v1/submissions .*? -d '(.*?)'", (ROOT / "README.md").read_text("utf-8"), re.DOTALL)
+    submission = SubmissionIn.model_validate_json(body)
+    assert (ROOT / "judges" / "tasks" / f"{submission.task_id}.py").exists()

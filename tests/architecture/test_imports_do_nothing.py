@@ -30,7 +30,7 @@ def watch(modules: list[str], folder: Path) -> list[str]:
 
 
 def test_importing_every_module_does_nothing(tmp_path: Path):
-    modules = [module_name(path) for path in python_files(*PACKAGES)]
+    modules = [module_name(path) for path in python_files(*PACKAGES) if path.stem != "__main__"]
     assert len(modules) > 20
     assert watch(modules, tmp_path) == []
     assert list(tmp_path.iterdir()) == []

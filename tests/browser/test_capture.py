@@ -9,6 +9,7 @@ import io
 import pytest
 from PIL import Image
 
+from cache.backends.patchright import BrowserCapturer
 from cache.capture import CaptureOutcome, PageKind
 from tests.browser.conftest import Rig
 from tests.standin.documents import image_bytes, pdf_with_pages
@@ -24,8 +25,6 @@ def _page(extra: str = "", *, title: str = "Ada") -> Reply:
 
 
 async def test_a_page_comes_with_text_picture_markup_and_what_the_server_said(rig: Rig) -> None:
-    seen = await rig.show("/ada?x=1", _page("<a href='/more'>More</a>"))
-    assert seen.outcome is CaptureOutcome.HTTP_ERROR  # the site matches whole paths: a query is another page
     seen = await rig.show("/ada", _page("<a href='/more'>More</a>"))
     assert (seen.outcome, seen.http_status, seen.title) == (CaptureOutcome.OK, 200, "Ada")
     assert seen.text.startswith("# Ada Lovelace\n\nAda Lovelace wrote")
@@ -51,16 +50,17 @@ async def test_the_picture_is_a_jpeg_of_the_whole_page_within_bounds(rig: Rig) -
 
 LATE_PAGES: dict[str, str] = {
     "a timer of five seconds": "<script>setTimeout(() => document.body.append('LATE'), 5000)</script>",
-    "a chain of timers": "<script>let n = 0; const t = () => ++n < 10 ? setTimeout(t, 450) : document.body.append('LATE');"
-    "t()</script>",
+    "a chain of timers": "<script>let n = 0;"
+    "const t = () => ++n < 10 ? setTimeout(t, 450) : document.body.append('LATE'); t()</script>",
     "a slow request and then a timer": "<script>setTimeout(async () => { const r = await fetch('/slow');"
     "const text = await r.text(); setTimeout(() => document.body.append(text), 900) }, 800)</script>",
-    "while another request never ends": "<script>fetch('/never'); setTimeout(() => document.body.append('LATE'), 3000)"
-    "</script>",
-    "a worker, behind a mark of loading": "<p aria-busy=true>Loading…</p><script>const w = new Worker(URL.createObjectURL("
-    "new Blob([\"setTimeout(() => postMessage('LATE'), 1500)\"])));"
+    "while another request never ends": "<script>fetch('/never');"
+    "setTimeout(() => document.body.append('LATE'), 3000)</script>",
+    "a worker, behind a mark of loading": "<p aria-busy=true>Loading…</p><script>"
+    "const w = new Worker(URL.createObjectURL(new Blob([\"setTimeout(() => postMessage('LATE'), 1500)\"])));"
     "w.onmessage = (e) => { document.querySelector('[aria-busy]').outerHTML = e.data }</script>",
-    "an inner frame": "<iframe width=400 height=100 srcdoc=\"<script>setTimeout(() => document.body.append('LATE'), 4000)"
+    "an inner frame": '<iframe width=400 height=100 srcdoc="<script>'
+    "setTimeout(() => document.body.append('LATE'), 4000)"
     '</script>"></iframe>',
     "an open shadow root": "<div id=host></div><script>const root = host.attachShadow({ mode: 'open' });"
     "setTimeout(() => { root.innerHTML = '<p>LATE</p>' }, 2000)</script>",
@@ -88,8 +88,9 @@ LAZY_PAGES: dict[str, str] = {
 @pytest.mark.parametrize("how", LAZY_PAGES)
 async def test_parts_that_load_when_scrolled_to_are_in_the_evidence(rig: Rig, how: str) -> None:
     script = (
-        f"<script>const watch = {LAZY_PAGES[how]}; for (let n = 0; n < 12; n++) {{ const el = document.createElement('p');"
-        "el.id = n; el.style.height = '1200px'; document.body.append(el); watch.observe(el) }</script>"
+        f"<script>const watch = {LAZY_PAGES[how]};"
+        "for (let n = 0; n < 12; n++) { const el = document.createElement('p'); el.id = n;"
+        "el.style.height = '1200px'; document.body.append(el); watch.observe(el) }</script>"
     )
     seen = await rig.show("/lazy", _page(script))
     assert [f"ITEM {n}" in seen.text.splitlines() for n in range(12)] == [True] * 12
@@ -162,14 +163,24 @@ ENDINGS: list[tuple[Answer, CaptureOutcome, bool]] = [
     (Reply.redirect("file:///etc/passwd"), CaptureOutcome.EGRESS_DENIED, False),
     (Reply.redirect("/ending"), CaptureOutcome.REDIRECT_LOOP, False),
     (Reply(headers={"Content-Type": "application/zip"}, body=b"PK\x03\x04\x00\x00"), CaptureOutcome.UNSUPPORTED, False),
-    (Reply.html("<h1>Page not found</h1><p>Try the search."), CaptureOutcome.SOFT_404, False),
     (
-        Reply.html("<h1>Sign in</h1><form><input name=u><input type=password><button>Sign in</button></form>"),
+        Reply.html("<h1>Page not found</h1><p>We are sorry. Try the search, or go back to the front page."),
+        CaptureOutcome.SOFT_404,
+        False,
+    ),
+    (
+        Reply.html(
+            "<h1>Sign in</h1><form><input name=u><input type=password><button>Sign in</button></form>"
+            "<p>You need an account to read this page. It takes a minute."
+        ),
         CaptureOutcome.LOGIN_WALL,
         False,
     ),
     (
-        Reply.html("<title>Just a moment...</title><form id='challenge-form'></form><p>Checking your browser"),
+        Reply.html(
+            "<title>Just a moment...</title><form id='challenge-form'></form><p>Checking your browser"
+            "<p>This takes a few seconds and happens by itself."
+        ),
         CaptureOutcome.CAPTCHA,
         False,
     ),
@@ -217,7 +228,8 @@ async def test_nothing_replaces_the_cited_page(rig: Rig) -> None:
     rig.site.pages["/other"] = Reply.html("<h1>IMPOSTOR</h1>" + PROSE)
     moves = (
         "<script>open('/other'); onkeydown = onscroll = () => open('/other'); setTimeout(() => open('/other'), 500);"
-        "setTimeout(() => { location.href = '/other' }, 1500); setTimeout(() => location.replace('/other'), 4000)</script>"
+        "setTimeout(() => { location.href = '/other' }, 1500);"
+        "setTimeout(() => location.replace('/other'), 4000)</script>"
     )
     seen = await rig.show("/cited", _page(moves))
     assert seen.outcome is CaptureOutcome.OK
@@ -242,14 +254,14 @@ async def test_a_page_that_only_sends_one_on_is_followed(rig: Rig, how: str) -> 
     assert seen.chain == (rig.site.url("/sends-on"), rig.site.url("/arrived"))
 
 
-async def test_a_document_that_never_ends_is_partial_within_the_deadline(rig: Rig, browser_program: object) -> None:
+async def test_a_document_that_never_ends_is_partial_within_the_deadline(rig: Rig) -> None:
     rig.site.pages["/stuck"] = Reply(headers={"Content-Type": "text/html"}, body=_page().body + b" " * 4096, hang=True)
     rig.site.pages["/silent"] = Reply(headers={"Content-Type": "text/html"}, hang=True)
-    quick = type(rig.capturer)(
+    quick = BrowserCapturer(
         rig.capturer.executable,
         rig.guard,
         semaphore=asyncio.Semaphore(2),
-        deadline_s=15,
+        deadline_s=6,
         allow_unsandboxed=True,
     )
     try:
@@ -262,4 +274,4 @@ async def test_a_document_that_never_ends_is_partial_within_the_deadline(rig: Ri
     assert "wrote the first program" in stuck.text
     assert stuck.detail
     assert silent.outcome is CaptureOutcome.TIMEOUT
-    assert max(stuck.duration_s, silent.duration_s) < 20
+    assert max(stuck.duration_s, silent.duration_s) < 10

@@ -34,8 +34,8 @@ class ScriptedClient:
         *,
         suspends: bool = True,
     ) -> None:
-        self._votes = {
-            key: list(said) if isinstance(said, list | tuple) else [said] for key, said in (votes or {}).items()
+        self._votes: dict[str | tuple[str, str], list[Said]] = {
+            key: list(said) if isinstance(said, Sequence) else [said] for key, said in (votes or {}).items()
         }
         self._values = dict(values or {})
         self._suspends = suspends

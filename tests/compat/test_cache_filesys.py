@@ -18,7 +18,7 @@ from PIL import Image
 PDF = b"%PDF-1.4 not much of one"
 
 
-def png(mode: str = "RGB", colour: object = "red") -> bytes:
+def png(mode: str = "RGB", colour: str | tuple[float, ...] = "red") -> bytes:
     out = io.BytesIO()
     Image.new(mode, (4, 3), colour).save(out, "PNG")
     return out.getvalue()

@@ -7,9 +7,10 @@ service's model and page cache, which hold their own limits.
 from __future__ import annotations
 
 import asyncio
+from collections import Counter
 from collections.abc import Iterable
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -22,30 +23,38 @@ from cache.urls import canonical_key
 from judges.blocks import Separator
 from judges.llm.client import LLMClient
 from judges.page_view import PagePreparer
-from mind2web2.llm_client.provider_client import Response, respond
+from mind2web2.llm_client.provider_client import Response, as_request, respond
 from mind2web2.page_facts import PageFacts
 from mind2web2.page_keys import forgiving_key, layout_key
 from mind2web2.page_source import StoredPages
 from mind2web2.utils.cache_filesys import CacheFileSys, PageType
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
 class HostedClient:
-    """The service's model as a script's client. ``separator`` and ``preparer`` are the installation's own."""
+    """The service's model as a script's client."""
 
-    llm: LLMClient
-    separator: Separator
-    preparer: PagePreparer
-    provider: str = "hosted"
-    is_async: bool = True
+    provider = "hosted"
+    is_async = True
 
-    async def async_response(self, *, count_token: bool = False, **request: Any) -> Response:
+    def __init__(self, *, llm: LLMClient, separator: Separator, preparer: PagePreparer) -> None:
+        """``separator`` and ``preparer`` are the installation's own."""
+        self.llm = llm
+        self.separator = separator
+        self.preparer = preparer
+        self._asked: Counter[str] = Counter()
+
+    async def async_response(self, *, count_token: bool = False, **keywords: Any) -> Response:
         """Ask with the keywords of a chat completion, as ``LLMClient.async_response`` does.
 
         Raises:
             judges.errors.LLMError: there was no usable reply.
         """
-        return await respond(self.llm, count_token, request)
+        request = as_request(**keywords)
+        # Equal calls of one run are told apart by their number, so that a rerun finds the same stored replies.
+        key = f"{request.model} {request.schema} {request.messages} {request.params}"
+        number = self._asked[key]
+        self._asked[key] += 1
+        return await respond(self.llm, replace(request, vote=number), count_token=count_token)
 
     def response(self, **_: Any) -> Response:
         """Not for this client: it is asynchronous."""

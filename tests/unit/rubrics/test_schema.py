@@ -34,6 +34,7 @@ def rubric() -> Rubric:
         model="m",
         usage=Usage(calls=2, cached_calls=1, input_tokens=30, output_tokens=4, usd=None),
         grounded=False,
+        signals=("orders_in_page",),
     )
     claim = Claim(text="A advised B", sources=("https://a.example/x",), instruction="spelling may differ")
     made.add(made.root, RubricNode(id="source", desc="the page says so", weight=2.0, claim=claim, verdict=verdict))
@@ -79,6 +80,7 @@ def test_a_leaf_carries_everything_behind_its_outcome(rubric: Rubric) -> None:
         "model": "m",
         "usage": {"calls": 2, "cached_calls": 1, "input_tokens": 30, "output_tokens": 4, "usd": None},
         "grounded": False,
+        "signals": ["orders_in_page"],
     }
 
 

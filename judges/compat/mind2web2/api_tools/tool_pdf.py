@@ -59,6 +59,8 @@ async def is_pdf(url: str, logger: logging.Logger | None = None) -> bool:
 
     Never raises; a page that cannot be had is no PDF.
     """
+    if not isinstance(url, str):
+        return False
     if is_pdf_by_suffix(url):
         return True
     if not is_fetchable(url):

@@ -9,7 +9,10 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Coroutine
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+from itertools import count
 from typing import Any, ClassVar, TypeAlias
+from weakref import WeakKeyDictionary
 
 from pydantic import BaseModel
 
@@ -17,7 +20,9 @@ from judges.errors import LLMOutputUnusable, UnusableKind
 from judges.llm.client import LLMClient, LLMReply, LLMRequest
 from judges.llm.openai import AZURE_API_VERSION
 from judges.llm.providers import Access, make_client
+from judges.verdict_reply import BinaryEvalResult
 from mind2web2.environment import value_of
+from mind2web2.loop_end import at_end_of_loop
 from rubrics.verdict import Usage
 
 __all__ = ["AsyncProviderClient", "ProviderClient", "Response"]
@@ -53,7 +58,7 @@ class ProviderClient:
     async def _ask(self, count_token: bool, request: dict[str, Any]) -> Response:
         llm = _open(self.provider, self._access)
         try:
-            return await respond(llm, count_token, request)
+            return await respond(llm, as_request(**request), count_token=count_token)
         finally:
             await llm.aclose()
 
@@ -65,8 +70,9 @@ class AsyncProviderClient:
 
     def __init__(self) -> None:
         self._access = _access()
-        self._llm = _open(self.provider, self._access)
-        self._loop: asyncio.AbstractEventLoop | None = None
+        _open(self.provider, self._access)
+        self._numbers = count()
+        self._by_loop: WeakKeyDictionary[asyncio.AbstractEventLoop, LLMClient] = WeakKeyDictionary()
 
     async def response(self, *, count_token: bool = False, **request: Any) -> Response:
         """Ask with the keywords of a chat completion; ``response_format`` is a pydantic class or left out.
@@ -74,15 +80,18 @@ class AsyncProviderClient:
         Raises:
             judges.errors.LLMError: there was no usable reply.
         """
-        return await respond(self._of_this_loop(), count_token, request)
+        # Two equal calls are two questions: a script may put something to the vote.
+        asked = replace(as_request(**request), vote=next(self._numbers))
+        return await respond(self._of_this_loop(), asked, count_token=count_token)
 
     def _of_this_loop(self) -> LLMClient:
-        """Connections belong to the event loop they were opened in."""
+        """Connections belong to the event loop they were opened in, and are closed with it."""
         loop = asyncio.get_running_loop()
-        if self._loop is not None and self._loop is not loop:
-            self._llm = _open(self.provider, self._access)
-        self._loop = loop
-        return self._llm
+        llm = self._by_loop.get(loop)
+        if llm is None:
+            llm = self._by_loop[loop] = _open(self.provider, self._access)
+            at_end_of_loop(llm.aclose)
+        return llm
 
 
 def _access() -> Access:
@@ -104,9 +113,14 @@ def _open(provider: str, access: Access) -> LLMClient:
     return llm
 
 
-async def respond(llm: LLMClient, count_token: bool, keywords: dict[str, Any]) -> Response:
+async def respond(llm: LLMClient, request: LLMRequest, *, count_token: bool) -> Response:
+    """Ask, and answer as the public clients do.
+
+    Raises:
+        judges.errors.LLMError: there was no usable reply.
+    """
     try:
-        reply = await llm.complete(as_request(**keywords))
+        reply = await llm.complete(request)
     except LLMOutputUnusable as error:
         if error.kind is not UnusableKind.REFUSED:
             raise
@@ -121,7 +135,12 @@ def as_request(*, model: str, messages: list[dict[str, Any]], response_format: A
     if response_format is not None and not is_schema:
         params["response_format"] = response_format
     return LLMRequest(
-        model=model, messages=tuple(messages), schema=response_format if is_schema else None, params=params
+        model=model,
+        messages=tuple(messages),
+        schema=response_format if is_schema else None,
+        # A verdict must be a boolean; a script's own classes are read as laxly as it declares them.
+        purpose="verify" if response_format is BinaryEvalResult else "free",
+        params=params,
     )
 
 

@@ -126,10 +126,13 @@ THINGS = [
 ]
 
 
+ODD = ["job_unknown", "%00", "..%2f..", "x" * 300, "%ed%a0%80", "'; DROP TABLE jobs; --"]
+
+
 @pytest.mark.parametrize("path", THINGS)
-@pytest.mark.parametrize("odd", ["job_unknown", "%00", "..%2f..", "x" * 300, "%ed%a0%80", "'; DROP TABLE jobs; --"])
-async def test_what_is_unknown_is_not_found_however_it_is_written(api: httpx.AsyncClient, path: str, odd: str):
-    problem(await api.get("/v1/" + path.format(odd)), 404)
+async def test_what_is_unknown_is_not_found_however_it_is_written(api: httpx.AsyncClient, path: str):
+    for odd in ODD:
+        problem(await api.get("/v1/" + path.format(odd)), 404)
 
 
 async def test_an_unknown_page_cannot_be_observed_again(api: httpx.AsyncClient):
@@ -153,4 +156,6 @@ async def test_the_description_of_the_api_is_sound_and_names_every_error_shape(a
     operations = [operation for path in description["paths"].values() for operation in path.values()]
     assert len(operations) >= 20
     for operation in operations:
-        assert "application/problem+json" in operation["responses"]["4XX"]["content"]
+        assert operation["responses"]["4XX"]["content"].keys() == {"application/problem+json"}
+        assert "422" not in operation["responses"]
+    assert "HTTPValidationError" not in description["components"]["schemas"]

@@ -3,8 +3,8 @@ from __future__ import annotations
 import json
 
 import httpx
-import jsonschema
 import pytest
+from openapi_schema_validator import OAS31Validator
 
 from judges.errors import JudgeBug
 from tests.fakes.evaluating import ScriptedEvaluation
@@ -33,7 +33,7 @@ async def test_the_real_pipeline_gives_a_result_that_fits_the_published_schema(o
         schema = (await api.get("/v1/schema/result.json")).json()
         [page] = result["pages"]
         assert (await api.get(f"/v1/pages/{page['page_id']}/text")).text == PAGE
-    jsonschema.Draft202012Validator(schema, format_checker=jsonschema.FormatChecker()).validate(result)
+    OAS31Validator(schema).validate(result)
     assert (result["status"], result["score"]["value"], result["final_score"]) == ("complete", 1.0, 1.0)
     assert (result["agent_name"], result["answer_name"], result["task_id"]) == ("demo", "answer_1.md", "capital")
     assert (result["model"], result["judge"]["version"]) == ("lexical", "3")
@@ -132,4 +132,4 @@ async def test_every_stored_result_fits_the_schema_in_the_list_too(working_api: 
     await ended(working_api, (await submit(working_api))[0])
     schema = (await working_api.get("/v1/schema/result.json")).json()
     for result in json.loads((await working_api.get("/v1/results")).text)["items"]:
-        jsonschema.Draft202012Validator(schema).validate(result)
+        OAS31Validator(schema).validate(result)

@@ -75,5 +75,5 @@ def test_the_committed_data_sheet_is_what_its_script_writes(tmp_path: Path):
 
 
 def page_text(pdf: Path) -> str:
-    with pymupdf.open(pdf) as document:  # type: ignore[no-untyped-call]
+    with pymupdf.open(pdf) as document:
         return str(document[0].get_text())

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from datetime import date
 from enum import Enum
 from typing import Literal
@@ -97,6 +98,73 @@ def test_takes_a_records_name_from_its_heading_bold_words_or_first_cell(text: st
     assert (found.summary or "").endswith("are Czech")
 
 
+class Bridge(BaseModel):
+    name: str | None = None
+    height: str | None = None
+    country: str | None = None
+    url: str | None = None
+
+
+class Bridges(BaseModel):
+    bridges: list[Bridge] = []
+
+
+BOLD_LEADS = """The tallest bridges are:
+
+**1. Millau Viaduct** https://a.example/m
+   - Height: 336 m
+   - Country: France
+**2. Duge Bridge** https://a.example/d
+   - Height: 565 m
+   - Country: China
+"""
+NUMBERED_HEADINGS = """### Bridge 1: Millau Viaduct
+**Height**: 336 m
+**Country**: France
+**Reference URL**: https://a.example/m
+
+### Bridge 2: Duge Bridge
+**Height**: 565 m
+**Country**: China
+**Reference URL**: https://a.example/d
+"""
+PARAGRAPHS = """Name: Millau Viaduct
+Height: 336 m
+Country: France
+URL: https://a.example/m
+
+Name: Duge Bridge
+Height: 565 m
+Country: China
+URL: https://a.example/d
+"""
+NOTES = """- Millau Viaduct: height: 336 m, country: France [^1]
+- Duge Bridge: height: 565 m, country: China [2]
+
+[^1]: see https://a.example/m
+[2] https://a.example/d
+"""
+
+
+@pytest.mark.parametrize(
+    "text", [BOLD_LEADS, NUMBERED_HEADINGS, PARAGRAPHS, NOTES], ids=["bold", "headings", "plain", "notes"]
+)
+def test_reads_the_layouts_that_assistants_like(text: str):
+    assert fill(Bridges, text) == Bridges(
+        bridges=[
+            Bridge(name="Millau Viaduct", height="336 m", country="France", url="https://a.example/m"),
+            Bridge(name="Duge Bridge", height="565 m", country="China", url="https://a.example/d"),
+        ]
+    )
+
+
+def test_a_long_hostile_text_is_read_in_time():
+    text = "- a: b: c, d: https://a.example/x [1]\n[1] https://b.example\n" * 1_500
+    began = time.perf_counter()
+    fill(Bridges, text)
+    assert time.perf_counter() - began < 10
+
+
 HOTEL = """# Hotel Lindenhof
 
 **Name:** Lindenhof am See
@@ -180,6 +248,26 @@ def test_a_value_of_the_wrong_kind_is_left_out():
 
     assert fill(Flag, "Colour: green") == Flag()
     assert fill(Flag, "Colour: Red") == Flag(colour=Colour.RED)
+
+
+class Person(BaseModel):
+    name: str = ""
+    mentor: Person | None = None
+    pupils: list[Person] = []
+
+
+def test_a_class_within_itself_comes_to_an_end():
+    found = fill(Person, "# People\n## Ada\nMentor: Mary\n### Pupils\n- Charles\n- Grace\n")
+    assert isinstance(found, Person)
+    assert [pupil.name for pupil in found.pupils] == ["Charles", "Grace"]
+
+
+def test_a_wrong_value_under_an_alias_is_left_out():
+    class Ticket(BaseModel):
+        price: int | None = Field(None, alias="ticketPrice", gt=100)
+        notes: list = []
+
+    assert fill(Ticket, "Ticket price: 12\nNotes: cash, card").model_dump() == {"price": None, "notes": []}
 
 
 def test_links_of_a_page_are_found_by_their_words():

@@ -1,0 +1,53 @@
+"""``assay doctor``: one line for each thing that judging needs, and what to do where one is missing."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+import typer
+from rich.markup import escape
+
+from app.cli.connection import JsonOption
+from app.cli.console import output, print_json
+from app.cli.errors import Exit
+
+if TYPE_CHECKING:
+    from app.doctor import Check
+    from app.settings import Settings
+
+
+def doctor(as_json: JsonOption = False) -> None:
+    """Check browser, database, keys, judges and disk."""
+    from app.doctor import State
+    from app.settings import load_settings
+
+    checks = asyncio.run(_examined(load_settings(), quiet=as_json))
+    if as_json:
+        print_json({"checks": [_as_json(check) for check in checks]})
+    if any(check.state is State.FAILED for check in checks):
+        raise typer.Exit(Exit.FAILED)
+
+
+async def _examined(settings: Settings, *, quiet: bool) -> Sequence[Check]:
+    from app.doctor import examine
+
+    console = output()
+    checks = []
+    async for check in examine(settings):
+        checks.append(check)
+        if not quiet:
+            console.print(_line(check), soft_wrap=True)
+    return checks
+
+
+def _line(check: Check) -> str:
+    """One check as markup, with its remedy below where there is one."""
+    style = {"ok": "green", "warning": "yellow", "failed": "bold red"}[check.state.value]
+    line = f"[{style}]{check.state.value:<8}[/] {check.name:<9} {escape(check.detail)}"
+    return f"{line}\n{' ' * 19}{escape(check.remedy)}" if check.remedy else line
+
+
+def _as_json(check: Check) -> dict[str, str]:
+    return {"name": check.name, "state": check.state.value, "detail": check.detail, "remedy": check.remedy}

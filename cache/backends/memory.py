@@ -1,0 +1,63 @@
+"""Kills browser processes that grow beyond reason: a page of a few hundred bytes can ask for any amount of memory."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+import psutil
+import structlog
+
+_log = structlog.get_logger(__name__)
+
+MAX_PROCESS_BYTES = 1200 * 1024 * 1024
+_EVERY_S = 0.5
+
+
+class MemoryWarden:
+    """Watches one browser's processes while pages are open in it. ``kills`` counts what it has ended."""
+
+    def __init__(self, browser_pid: int, *, max_bytes: int = MAX_PROCESS_BYTES) -> None:
+        self._browser_pid = browser_pid
+        self._max_bytes = max_bytes
+        self._watched = 0
+        self._task: asyncio.Task[None] | None = None
+        self.kills = 0
+
+    @asynccontextmanager
+    async def watching(self) -> AsyncIterator[None]:
+        """Watch until the last one who asked for it has left."""
+        self._watched += 1
+        if self._task is None:
+            self._task = asyncio.create_task(self._watch(), name="memory warden")
+        try:
+            yield
+        finally:
+            self._watched -= 1
+            if not self._watched and self._task is not None:
+                task, self._task = self._task, None
+                task.cancel()
+                await asyncio.wait([task])
+
+    async def _watch(self) -> None:
+        while True:
+            self.kills += await asyncio.to_thread(self._kill_the_fat)
+            await asyncio.sleep(_EVERY_S)
+
+    def _kill_the_fat(self) -> int:
+        try:
+            processes = psutil.Process(self._browser_pid).children(recursive=True)
+        except psutil.Error:
+            return 0
+        killed = 0
+        for process in processes:
+            try:
+                size = process.memory_info().rss
+                if size > self._max_bytes:
+                    process.kill()
+                    killed += 1
+                    _log.warning("browser_process_killed", pid=process.pid, bytes=size)
+            except psutil.Error:
+                continue
+        return killed

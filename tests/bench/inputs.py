@@ -1,0 +1,142 @@
+"""The work that is measured: answers, and the page caches they are judged by, in the public folder layout.
+
+Made once and kept in the temporary folder under a digest of what makes them, since 256 pages take a while.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import shutil
+import tempfile
+from collections.abc import Callable, Iterator
+from concurrent.futures import ProcessPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+from random import Random
+
+from mind2web2 import CacheFileSys
+
+from tests.bench import pages
+
+AGENT = "bench"
+SCRIPTS = Path(__file__).with_name("scripts")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Task:
+    """One judge script's work: ``answers`` different ones, each of ``entries`` with ``sources`` pages."""
+
+    id: str
+    answers: int
+    entries: int
+    sources: int
+    pdfs: bool = False
+
+    def url(self, answer: int, entry: int, source: int) -> str:
+        suffix = ".pdf" if self.is_pdf(source) else ""
+        return f"https://www.{self.id.replace('_', '-')}.example/{answer}/entry-{entry}/{source}{suffix}"
+
+    def is_pdf(self, source: int) -> bool:
+        return self.pdfs and source == 0
+
+    def places(self) -> Iterator[tuple[int, int, int]]:
+        """(answer, entry, source) of every page."""
+        for answer in range(self.answers):
+            for entry in range(self.entries):
+                for source in range(self.sources):
+                    yield answer, entry, source
+
+
+TASKS = (
+    Task(id="ad_archive", answers=2, entries=13, sources=1),
+    Task(id="card_prices", answers=3, entries=4, sources=2),
+    Task(id="city_parks", answers=3, entries=4, sources=3),
+    Task(id="film_directors", answers=2, entries=4, sources=3),
+    Task(id="hotel_search", answers=2, entries=5, sources=2),
+    Task(id="meeting_dates", answers=2, entries=4, sources=3),
+    Task(id="museum_hours", answers=3, entries=4, sources=3),
+    Task(id="paper_authors", answers=2, entries=5, sources=2, pdfs=True),
+    Task(id="race_winners", answers=2, entries=13, sources=1),
+    Task(id="recipe_notes", answers=2, entries=5, sources=2),
+)
+ANSWERS = sum(task.answers for task in TASKS)
+PAGES = sum(1 for task in TASKS for _ in task.places())
+
+
+def answers_folder(count: int) -> Path:
+    """``<agent>/<task>/answer_<k>.md`` with ``count`` answers; more than there are sets of pages share them."""
+
+    def make(folder: Path) -> None:
+        for place in range(count):
+            task, number = _nth(place)
+            path = folder / AGENT / task.id / f"answer_{number + 1}.md"
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text(answer_text(task, number), encoding="utf-8")
+
+    return _made(f"answers-{count}", make)
+
+
+def cache_folder(*, tiny: bool) -> Path:
+    """``<agent>/<task>/`` with the 256 pages."""
+
+    def make(folder: Path) -> None:
+        with ProcessPoolExecutor() as workers:
+            for done in [workers.submit(_fill_cache, folder, task, tiny) for task in TASKS]:
+                done.result()
+
+    return _made("cache-tiny" if tiny else "cache-full", make)
+
+
+def answer_text(task: Task, number: int) -> str:
+    """An answer with its numbered entries; no two answers of a task name the same things."""
+    random = Random(f"{task.id} {number}")
+    lines = [f"# What was found on {task.id.replace('_', ' ')}", "", pages.prose(random, 900), ""]
+    for entry in range(task.entries):
+        links = ", ".join(
+            f"[source {source + 1}]({task.url(number % task.answers, entry, source)})" for source in range(task.sources)
+        )
+        name = f"{task.id.split('_')[0].capitalize()} {number + 1}-{entry + 1}"
+        lines += [f"{entry + 1}. **{name}** {pages.prose(random, 120)} ({links})"]
+    return "\n".join([*lines, "", pages.prose(random, 500)])
+
+
+def _nth(place: int) -> tuple[Task, int]:
+    """The task of the answer at ``place`` and its number there: first all different ones, then round after round."""
+    rounds, rest = divmod(place, ANSWERS)
+    for task in TASKS:
+        if rest < task.answers:
+            return task, rounds * task.answers + rest
+        rest -= task.answers
+    raise AssertionError(place)
+
+
+def _fill_cache(folder: Path, task: Task, tiny: bool) -> None:
+    cache = CacheFileSys(folder / AGENT / task.id)
+    for answer, entry, source in task.places():
+        number = int.from_bytes(hashlib.sha256(f"{task.id} {answer} {entry} {source}".encode()).digest()[:4], "big")
+        url = task.url(answer, entry, source)
+        if task.is_pdf(source):
+            cache.put_pdf(url, pages.pdf(number, tiny=tiny))
+        else:
+            cache.put_web(url, pages.page_text(number, tiny=tiny), pages.screenshot(number, tiny=tiny))
+    cache.save()
+
+
+def _made(name: str, make: Callable[[Path], None]) -> Path:
+    """The folder of this name, made now if it is not there; it is there whole or not at all."""
+    target = Path(tempfile.gettempdir()) / f"assay-bench-{os.getuid()}" / _version() / name
+    if not target.is_dir():
+        draft = target.with_name(f".{name}-{os.getpid()}")
+        draft.mkdir(parents=True, mode=0o700)
+        try:
+            make(draft)
+            draft.rename(target)
+        finally:
+            shutil.rmtree(draft, ignore_errors=True)
+    return target
+
+
+def _version() -> str:
+    sources = (Path(pages.__file__), Path(__file__))
+    return hashlib.sha256(b"".join(source.read_bytes() for source in sources)).hexdigest()[:12]

@@ -1,0 +1,97 @@
+"""Judging runs to be measured: each in a fresh process, against a fresh model."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Literal
+
+from tests.bench.inputs import answers_folder, cache_folder
+from tests.bench.model import ROOT, Tally, running_model
+
+MODEL = "gpt-4.1"
+NO_LIMIT = 1000
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Run:
+    """What is judged and how. ``delay_s`` is the model's latency.
+
+    ``route``: the way of ``assay evaluate``, or the public API with page cache, client and semaphores handed over
+    and no service around it.
+    """
+
+    route: Literal["service", "toolkit"] = "service"
+    answers: int = 23
+    tiny: bool = False
+    delay_s: float = 0.3
+    max_tasks: int = 2
+    max_answers: int = 3
+    max_llm: int = 30
+    look_ahead: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Outcome:
+    """What came of a run. Seconds and bytes; ``late_s`` is how late the event loop was, ``held_s`` how much of that
+    it was computing itself: the worst and the 99th percentile.
+
+    ``trees`` is a digest of all verification trees, ``missing`` the answers without a complete result,
+    ``most_at_once`` the requests under way at once (known for the toolkit's route only).
+    """
+
+    wall_s: float
+    cpu_s: float
+    memory_bytes: int
+    late_s: tuple[float, float]
+    held_s: tuple[float, float]
+    trees: str
+    nodes: int
+    missing: int
+    most_at_once: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Measured:
+    """A run seen from both sides."""
+
+    outcome: Outcome
+    tally: Tally
+
+    @property
+    def cpu_ms_per_request(self) -> float:
+        return 1000 * self.outcome.cpu_s / self.tally.requests
+
+
+def measure(run: Run) -> Measured:
+    """Carry a run out.
+
+    Raises:
+        RuntimeError: it failed or did not judge every answer to the end; with what it said.
+    """
+    answers, pages = answers_folder(run.answers), cache_folder(tiny=run.tiny)
+    with running_model(delay_s=run.delay_s) as model, tempfile.TemporaryDirectory(prefix="assay-bench-run-") as place:
+        # Linked, not copied: files there are replaced when they change, never written in place.
+        shutil.copytree(pages, Path(place) / "cache", copy_function=os.link)
+        done = subprocess.run(
+            [sys.executable, "-m", "tests.bench.judging_run", json.dumps(asdict(run)), str(answers), place],
+            cwd=ROOT,
+            env={**os.environ, "OPENAI_API_KEY": "bench", "OPENAI_BASE_URL": model.base_url},
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        if done.returncode:
+            raise RuntimeError(f"{run} failed:\n{done.stderr[-4000:]}")
+        measured = Measured(outcome=Outcome(**json.loads(done.stdout.splitlines()[-1])), tally=model.tally())
+    if measured.outcome.missing:
+        raise RuntimeError(
+            f"{run}: {measured.outcome.missing} answers were not judged to the end\n{done.stderr[-4000:]}"
+        )
+    return measured

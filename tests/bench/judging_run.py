@@ -1,0 +1,138 @@
+"""The child process of ``judging``: judges a folder of answers, watches what that costs, prints it as JSON."""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import json
+import sys
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any, Literal, TypeAlias
+
+from mind2web2 import LLMClient
+from mind2web2.eval_runner import evaluate_task
+
+from answers.bundle import read_folder
+from app.cli.judging import quiet_logging
+from app.evaluation import Evaluated, PlannedAnswer, evaluate_all, plan
+from app.progress import Progress
+from app.public_cache import PublicCache
+from app.runtime import open_runtime
+from app.settings import load_settings
+from tests.bench.inputs import AGENT, SCRIPTS, TASKS
+from tests.bench.judging import MODEL, Outcome, Run
+from tests.bench.watching import Cost, quantile, watched
+
+Result: TypeAlias = Mapping[str, Any]
+Judging: TypeAlias = Callable[[], Awaitable[Sequence[Result]]]
+
+
+@asynccontextmanager
+async def _service(run: Run, answers: Path, work: Path) -> AsyncIterator[Judging]:
+    """As ``assay evaluate`` goes."""
+    limits = {"max_tasks": run.max_tasks, "max_answers": run.max_answers, "max_llm": run.max_llm}
+    flags = {"look_ahead": True} if run.look_ahead else {}
+    settings = load_settings(data_dir=work / "data", judges=(SCRIPTS,), model=f"openai/{MODEL}", **limits, **flags)
+    quiet_logging(settings)
+    async with open_runtime(settings) as runtime:
+        planned = plan(read_folder(answers, AGENT), runtime.catalogue, out=work / "out", model=MODEL, overwrite=True)
+
+        async def judge() -> list[Result]:
+            evaluated = await evaluate_all(runtime, planned, _Silent(), cache=PublicCache(work / "cache"))
+            return [one.outcome.result for one in evaluated if one.outcome.result is not None]
+
+        yield judge
+
+
+@asynccontextmanager
+async def _toolkit(run: Run, answers: Path, work: Path, llm: asyncio.Semaphore) -> AsyncIterator[Judging]:
+    """As a program of one's own that calls the public API goes."""
+    client = LLMClient("openai", is_async=True)
+    tasks, pages = asyncio.Semaphore(run.max_tasks), asyncio.Semaphore(5)
+
+    async def one(task_id: str) -> list[dict[str, Any]]:
+        async with tasks:
+            return await evaluate_task(
+                client,
+                task_id,
+                AGENT,
+                answers,
+                work / "cache",
+                work / "out",
+                SCRIPTS / f"{task_id}.py",
+                max_concurrent_answers=run.max_answers,
+                webpage_semaphore=pages,
+                llm_semaphore=llm,
+                model=MODEL,
+            )
+
+    async def judge() -> list[Result]:
+        by_task = await asyncio.gather(*(one(task.id) for task in TASKS))
+        return [result for results in by_task for result in results]
+
+    yield judge
+
+
+class _Silent:
+    """Watches nothing."""
+
+    def progress(self, planned: PlannedAnswer, progress: Progress) -> None:
+        pass
+
+    def done(self, evaluated: Evaluated) -> None:
+        pass
+
+
+class _CountingSemaphore(asyncio.Semaphore):
+    """Knows how many held it at once."""
+
+    def __init__(self, value: int) -> None:
+        super().__init__(value)
+        self.held = self.most_held = 0
+
+    async def acquire(self) -> Literal[True]:
+        await super().acquire()
+        self.held += 1
+        self.most_held = max(self.most_held, self.held)
+        return True
+
+    def release(self) -> None:
+        self.held -= 1
+        super().release()
+
+
+def _outcome(cost: Cost, results: Sequence[Result], run: Run, most_at_once: int) -> Outcome:
+    shapes = sorted(json.dumps(_shape(result["eval_breakdown"][0]["verification_tree"])) for result in results)
+    return Outcome(
+        wall_s=cost.wall_s,
+        cpu_s=cost.cpu_s,
+        memory_bytes=cost.peak_bytes - cost.start_bytes,
+        late_s=(max(cost.late_s), quantile(cost.late_s, 0.99)),
+        held_s=(max(cost.held_s), quantile(cost.held_s, 0.99)),
+        trees=hashlib.sha256("\n".join(shapes).encode()).hexdigest(),
+        nodes=sum(result["tree_statistics"]["total_nodes"] for result in results),
+        missing=run.answers - sum(result["status"] == "complete" for result in results),
+        most_at_once=most_at_once,
+    )
+
+
+def _shape(node: Mapping[str, Any]) -> list[Any]:
+    """What of a tree must be equal whatever the timing."""
+    public = ("id", "desc", "critical", "strategy", "score", "status", "outcome")
+    return [*(node.get(name) for name in public), [_shape(child) for child in node["children"]]]
+
+
+async def _carry_out(run: Run, answers: Path, work: Path) -> Outcome:
+    llm = _CountingSemaphore(run.max_llm)
+    way = _service(run, answers, work) if run.route == "service" else _toolkit(run, answers, work, llm)
+    async with way as judge, watched() as cost:
+        results = await judge()
+    return _outcome(cost, results, run, llm.most_held)
+
+
+if __name__ == "__main__":
+    order, answers_at, work_at = sys.argv[1:]
+    print(json.dumps(asdict(asyncio.run(_carry_out(Run(**json.loads(order)), Path(answers_at), Path(work_at))))))

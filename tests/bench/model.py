@@ -1,0 +1,117 @@
+"""The stand-in model of the bench, a process of its own: fixed latency, verdicts by a seeded rule, and a tally.
+
+``python -m tests.bench.model --delay 0.3`` prints its address; ``GET /tally`` tells what it was asked.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import json
+import sys
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from subprocess import PIPE, Popen
+from typing import Any
+from urllib.request import urlopen
+
+from tests.bench.filling import filled
+from tests.bench.prefixes import PrefixCache
+from tests.standin.call import Call
+from tests.standin.http import HttpRequest, response
+from tests.standin.llm import StandInLLM
+from tests.standin.rules import seeded_rule
+
+SEED = 0
+PASS_RATE = 0.8
+ROOT = Path(__file__).resolve().parents[2]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Tally:
+    """What a model was asked. ``needed``: one request for each extraction, two equal votes for each other question."""
+
+    requests: int
+    needed: int
+    sent_bytes: int
+    fresh_bytes: int
+    fresh_bytes_until_answered: int
+
+
+class BenchModel(StandInLLM):
+    """Keeps no request: thousands of them, with pictures, would fill the memory."""
+
+    def __init__(self, *, delay_s: float) -> None:
+        super().__init__(rule=seeded_rule(SEED, PASS_RATE), delay_s=delay_s)
+        self._prefixes = PrefixCache()
+        self._questions: Counter[tuple[bytes, bool]] = Counter()
+
+    async def _answer(self, request: HttpRequest, writer: asyncio.StreamWriter) -> bytes:
+        if request.path == "/tally":
+            return response(200, self._tally())
+        return await super()._answer(request, writer)
+
+    async def _reply(self, call: Call, writer: asyncio.StreamWriter) -> bytes:
+        marks = self._prefixes.arrived(call)
+        self._questions[marks[-1], _is_extraction(call)] += 1
+        reply = await super()._reply(call, writer)
+        self._prefixes.answered(marks)
+        self.calls[call.index] = Call(index=call.index, model=call.model, messages=(), params={})
+        return reply
+
+    def _content(self, call: Call) -> Any:
+        return filled(call) if _is_extraction(call) else super()._content(call)
+
+    def _tally(self) -> dict[str, int]:
+        prefixes = self._prefixes
+        return {
+            "requests": len(self.calls),
+            "needed": sum(1 if is_extraction else 2 for _, is_extraction in self._questions),
+            "sent_bytes": prefixes.sent,
+            "fresh_bytes": prefixes.fresh,
+            "fresh_bytes_until_answered": prefixes.fresh_until_answered,
+        }
+
+
+def _is_extraction(call: Call) -> bool:
+    return call.schema is not None and "result" not in call.schema.get("properties", {})
+
+
+@dataclass(frozen=True, slots=True)
+class RunningModel:
+    """``base_url`` is what a client is given."""
+
+    base_url: str
+
+    def tally(self) -> Tally:
+        with urlopen(f"{self.base_url.removesuffix('/v1')}/tally", timeout=30) as reply:
+            return Tally(**json.loads(reply.read()))
+
+
+@contextmanager
+def running_model(*, delay_s: float) -> Iterator[RunningModel]:
+    """A model in a process of its own, which is gone afterwards."""
+    command = [sys.executable, "-m", "tests.bench.model", "--delay", str(delay_s)]
+    process = Popen(command, cwd=ROOT, stdout=PIPE, text=True)
+    try:
+        assert process.stdout is not None
+        yield RunningModel(process.stdout.readline().strip())
+    finally:
+        process.terminate()
+        process.wait()
+
+
+async def _serve(delay_s: float) -> None:
+    model = BenchModel(delay_s=delay_s)
+    await model.start()
+    print(model.base_url, flush=True)
+    await asyncio.Event().wait()
+
+
+if __name__ == "__main__":
+    options = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    options.add_argument("--delay", type=float, default=0.0, help="seconds of latency for each reply")
+    asyncio.run(_serve(options.parse_args().delay))

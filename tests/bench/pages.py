@@ -1,0 +1,118 @@
+"""Made-up pages: prose, a picture of a page, a PDF. Everything follows from the page's number alone."""
+
+from __future__ import annotations
+
+import importlib
+import io
+from functools import cache
+from random import Random
+from typing import Any
+
+from PIL import Image, ImageDraw, ImageFont
+
+WIDTH_PX = 1100
+MIN_HEIGHT_PX, MAX_HEIGHT_PX = 3000, 6000
+MIN_CHARS, MAX_CHARS = 10_000, 60_000
+TINY_CHARS = 300
+TINY_PX = 64
+JPEG_QUALITY = 85
+_LINE_PX = 30
+_LINES = 60
+_PICTURE_PX = (420, 280)
+
+_VOCABULARY = (
+    "river stone garden north council opened visitors every autumn station library engine harbour record measured "
+    "between village market painted bridge second century report minutes walking local museum ticket early morning "
+    "winter results table first edition printed metal wooden narrow path along the of and in to with from for by was "
+    "were has its their which after before during near under about several small large old new open closed free "
+    "caf\u00e9 Z\u00fcrich \u2013 S\u00e3o \u201cna\u00efve\u201d"
+)
+_WORDS = _VOCABULARY.split()
+
+
+def page_text(number: int, *, tiny: bool = False) -> str:
+    """Prose with headings and figures, 10 to 60 kB (tiny: 300 characters)."""
+    random = Random(f"text {number}")
+    wanted = TINY_CHARS if tiny else random.randint(MIN_CHARS, MAX_CHARS)
+    lines = [f"# Page {number}"]
+    size = 0
+    while size < wanted:
+        lines += [f"## {_sentence(random)}"] if random.random() < 0.15 else []
+        lines.append(prose(random, random.randint(100, 500)))
+        size += len(lines[-1]) + 2
+    return "\n\n".join(lines)[:wanted]
+
+
+def prose(random: Random, chars: int) -> str:
+    """Sentences of at least so many characters."""
+    sentences: list[str] = []
+    while sum(map(len, sentences)) < chars:
+        sentences.append(_sentence(random))
+    return " ".join(sentences)
+
+
+def _sentence(random: Random) -> str:
+    words = random.choices(_WORDS, k=random.randint(6, 16))
+    if random.random() < 0.4:
+        words.insert(random.randrange(len(words)), str(random.randint(2, 2020)))
+    return " ".join(words).capitalize() + "."
+
+
+def screenshot(number: int, *, tiny: bool = False) -> bytes:
+    """A JPEG as a browser would take it: lines of text and pictures, 3000 to 6000 px high (tiny: 64 px)."""
+    random = Random(f"picture {number}")
+    if tiny:
+        return _jpeg(Image.new("RGB", (TINY_PX, TINY_PX), (number % 256, 90, 160)))
+    height = random.randint(MIN_HEIGHT_PX, MAX_HEIGHT_PX)
+    canvas = Image.new("RGB", (WIDTH_PX, height), "white")
+    lines, pictures = _drawn_lines(), _drawn_pictures()
+    top = 40
+    while top < height - _LINE_PX:
+        if random.random() < 0.03 and top < height - _PICTURE_PX[1]:
+            canvas.paste(random.choice(pictures), (random.randint(60, 600), top))
+            top += _PICTURE_PX[1]
+        else:
+            canvas.paste(random.choice(lines), (60, top))
+        top += _LINE_PX * random.choice((1, 1, 1, 1, 2))
+    return _jpeg(canvas)
+
+
+@cache
+def _drawn_lines() -> list[Image.Image]:
+    """Lines of text to choose from: setting each page afresh would take a hundred times as long."""
+    random = Random("lines")
+    font = ImageFont.load_default(size=16)
+    drawn = []
+    for _ in range(_LINES):
+        strip = Image.new("RGB", (WIDTH_PX - 120, _LINE_PX), "white")
+        ImageDraw.Draw(strip).text((0, 2), " ".join(random.choices(_WORDS, k=22)), fill=(30, 30, 30), font=font)
+        drawn.append(strip)
+    return drawn
+
+
+@cache
+def _drawn_pictures() -> list[Image.Image]:
+    """Soft noise, which packs about as well as a photograph."""
+    random = Random("pictures")
+    small = (_PICTURE_PX[0] // 8, _PICTURE_PX[1] // 8)
+    noise = [Image.frombytes("RGB", small, random.randbytes(small[0] * small[1] * 3)) for _ in range(6)]
+    return [each.resize(_PICTURE_PX, Image.Resampling.BICUBIC) for each in noise]
+
+
+def pdf(number: int, *, tiny: bool = False) -> bytes:
+    """A paper of six pages (tiny: one)."""
+    pymupdf: Any = importlib.import_module("pymupdf")
+    random = Random(f"pdf {number}")
+    document = pymupdf.open()
+    for place in range(1 if tiny else 6):
+        page = document.new_page()
+        lines = [f"Paper {number}, page {place + 1}"] + [_sentence(random)[:90] for _ in range(3 if tiny else 45)]
+        page.insert_text((60, 60), lines, fontsize=10)
+    # Dates and ids in the file would differ from run to run.
+    return bytes(document.tobytes(no_new_id=True))
+
+
+def _jpeg(image: Image.Image) -> bytes:
+    buffer = io.BytesIO()
+    image.save(buffer, "JPEG", quality=JPEG_QUALITY)
+    return buffer.getvalue()

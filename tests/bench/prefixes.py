@@ -1,0 +1,78 @@
+"""How much of what is sent a provider's prefix cache could have served again.
+
+Providers keep the beginnings of requests and charge little for one that comes again. Counted here as they do it:
+from the first byte on, in steps of about 128 tokens, and not below about 1,024. A picture counts as one step.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+from tests.standin.call import Call
+
+STEP_BYTES = 512
+LEAST_BYTES = 4096
+
+
+@dataclass(slots=True)
+class PrefixCache:
+    """``sent`` bytes in all; ``fresh`` of them had not begun an earlier request alike.
+
+    ``fresh_until_answered``: the same when a request only serves others once it is answered itself, so that votes
+    asked together cannot help each other. Real providers lie between the two.
+    """
+
+    sent: int = 0
+    fresh: int = 0
+    fresh_until_answered: int = 0
+    _arrived: set[bytes] = field(default_factory=set)
+    _answered: set[bytes] = field(default_factory=set)
+
+    def arrived(self, call: Call) -> list[bytes]:
+        """Count a request; what comes back is for ``answered``."""
+        marks, sizes = [], []
+        for mark, size in _steps(call):
+            marks.append(mark)
+            sizes.append(size)
+        total = sum(sizes)
+        self.sent += total
+        self.fresh += total - _known(marks, sizes, self._arrived)
+        self.fresh_until_answered += total - _known(marks, sizes, self._answered)
+        self._arrived.update(marks)
+        return marks
+
+    def answered(self, marks: list[bytes]) -> None:
+        self._answered.update(marks)
+
+
+def _known(marks: list[bytes], sizes: list[int], seen: set[bytes]) -> int:
+    """How many of the first bytes were seen before."""
+    known = 0
+    for mark, size in zip(marks, sizes, strict=True):
+        if mark not in seen:
+            break
+        known += size
+    return known if known >= LEAST_BYTES else 0
+
+
+def _steps(call: Call) -> Iterator[tuple[bytes, int]]:
+    """A digest of everything up to the end of each step, and the step's size."""
+    digest = hashlib.blake2b(call.model.encode(), digest_size=16)
+    for message in call.messages:
+        digest.update(f"\0{message['role']}\0".encode())
+        for piece in _pieces(message["content"]):
+            digest.update(piece)
+            yield digest.digest(), len(piece)
+
+
+def _pieces(content: object) -> Iterator[bytes]:
+    parts = [{"type": "text", "text": content}] if isinstance(content, str) else content
+    assert isinstance(parts, list)
+    for part in parts:
+        if part["type"] == "image_url":
+            yield part["image_url"]["url"].encode()
+        else:
+            text = part["text"].encode()
+            yield from (text[start : start + STEP_BYTES] for start in range(0, len(text), STEP_BYTES))

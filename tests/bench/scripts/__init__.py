@@ -1,0 +1,1 @@
+"""Ten judge scripts in the public API, of the shapes that public scripts have: what the bench judges by."""

@@ -1,0 +1,65 @@
+"""Thirteen races: all are listed, every other one is checked, and a critical gate stands before them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from mind2web2 import AggregationStrategy, Evaluator
+from pydantic import BaseModel, Field
+
+TASK = "List the winners of thirteen runnings of the race with their times."
+PARTS = 4
+
+
+class Race(BaseModel):
+    name: str | None = None
+    time: str | None = None
+    url: str | None = None
+
+
+class Races(BaseModel):
+    races: list[Race] = Field(default_factory=list)
+
+
+async def evaluate_answer(
+    client: Any,
+    answer: str,
+    agent_name: str,
+    answer_name: str,
+    cache: Any,
+    semaphore: Any,
+    logger: Any,
+    model: str = "o4-mini",
+) -> dict[str, Any]:
+    evaluator = Evaluator()
+    root = evaluator.initialize(
+        task_id="race_winners",
+        strategy=AggregationStrategy.PARALLEL,
+        agent_name=agent_name,
+        answer_name=answer_name,
+        client=client,
+        task_description=TASK,
+        answer=answer,
+        global_cache=cache,
+        global_semaphore=semaphore,
+        logger=logger,
+        default_model=model,
+    )
+    races = (await evaluator.extract("List the races.", Races, "races")).races[:13]
+    evaluator.add_custom_node(len(races) == 13, "all_there", "There are thirteen", root, critical=False)
+    group = evaluator.add_parallel("winners", "The winners are right", root)
+    for number, race in enumerate(races, start=1):
+        one = evaluator.add_parallel(f"race_{number}", f"Race {number}", group)
+        evaluator.add_custom_node(race.url, f"race_{number}_page", "It has a page", one)
+        if number % (len(races) // PARTS) == 0:
+            again = await evaluator.extract(f"Read out race number {number} once more.", Race, f"again_{number}")
+            same = again.time == race.time
+            evaluator.add_custom_node(same, f"race_{number}_same", "It is told one way", one, critical=False)
+        if number % 2:
+            winner = evaluator.add_leaf(f"race_{number}_winner", "The winner is right", one)
+            claims = [(f"{race.name} won.", race.url, winner, None)]
+            if number % 4 == 1:
+                time = evaluator.add_leaf(f"race_{number}_time", "The time is right", one)
+                claims.append((f"{race.name} needed {race.time}.", race.url, time, None))
+            await evaluator.batch_verify(claims)
+    return evaluator.get_summary()

@@ -1,0 +1,76 @@
+"""What a stretch of work costs its process: time, processor time, memory, and how long it held the event loop."""
+
+from __future__ import annotations
+
+import asyncio
+import resource
+import time
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+
+TICK_S = 0.005
+_STATUS = Path("/proc/self/status")
+_CLEAR = Path("/proc/self/clear_refs")
+
+
+@dataclass(slots=True)
+class Cost:
+    """Filled in when the stretch is over. Seconds and bytes; ``cpu_s`` with that of ended child processes.
+
+    ``late_s`` is how late each tick of the event loop came. ``held_s`` is how much of that the loop's own thread
+    was computing: what is left of it when others use the machine too.
+    """
+
+    wall_s: float = 0.0
+    cpu_s: float = 0.0
+    start_bytes: int = 0
+    peak_bytes: int = 0
+    late_s: list[float] = field(default_factory=list)
+    held_s: list[float] = field(default_factory=list)
+
+
+@asynccontextmanager
+async def watched() -> AsyncIterator[Cost]:
+    """Watch what runs inside."""
+    cost = Cost()
+    ticking = asyncio.create_task(_tick(cost))
+    await asyncio.sleep(0)
+    # The kernel's own high-water mark is set back, so that what imports took does not count.
+    _CLEAR.write_text("5", encoding="ascii")
+    cost.start_bytes = _memory("VmRSS")
+    cpu, wall = _cpu_s(), time.perf_counter()
+    try:
+        yield cost
+    finally:
+        cost.wall_s, cost.cpu_s = time.perf_counter() - wall, _cpu_s() - cpu
+        cost.peak_bytes = _memory("VmHWM")
+        ticking.cancel()
+        await asyncio.wait([ticking])
+
+
+async def _tick(cost: Cost) -> None:
+    while True:
+        due, busy = time.perf_counter() + TICK_S, time.thread_time()
+        await asyncio.sleep(TICK_S)
+        late = max(0.0, time.perf_counter() - due)
+        cost.late_s.append(late)
+        cost.held_s.append(min(late, time.thread_time() - busy))
+
+
+def quantile(values: Sequence[float], share: float) -> float:
+    """The value that this share of ``values`` does not exceed; 0.0 for none."""
+    ordered = sorted(values)
+    return ordered[min(len(ordered) - 1, int(share * len(ordered)))] if ordered else 0.0
+
+
+def _cpu_s() -> float:
+    used = [resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)]
+    return sum(each.ru_utime + each.ru_stime for each in used)
+
+
+def _memory(name: str) -> int:
+    """A line of ``/proc/self/status``, in bytes."""
+    line = next(line for line in _STATUS.read_text("ascii").splitlines() if line.startswith(f"{name}:"))
+    return int(line.split()[1]) * 1024

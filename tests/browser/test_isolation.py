@@ -1,0 +1,274 @@
+"""A captured page reaches nothing inside, keeps its sandbox, and leaves no process behind."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import sys
+from collections.abc import AsyncIterator, Callable
+from pathlib import Path
+
+import psutil
+import pytest
+
+from cache.backends.patchright import BrowserCapturer
+from cache.capture import CaptureOutcome
+from cache.egress import EgressGuard
+from cache.errors import BrowserUnavailable
+from tests.browser.conftest import Rig
+from tests.standin.tls import untrusted_server_context
+from tests.standin.web import Reply, StandInWeb, Visit
+
+pytestmark = [pytest.mark.browser, pytest.mark.asyncio(loop_scope="module")]
+
+PROSE = "<h1>A page</h1><p>" + "Words that can be read by anybody. " * 20 + "</p>"
+
+# Everything a page can do to make its browser ask {inside} (host:port) for something.
+WAYS_INSIDE = """
+<img src="http://{inside}/img"><link rel="stylesheet" href="http://{inside}/css"><script src="http://{inside}/js"></script>
+<iframe src="http://{inside}/frame"></iframe><object data="http://{inside}/object"></object>
+<embed src="http://{inside}/embed"><video src="http://{inside}/video" autoplay></video>
+<audio src="http://{inside}/audio" autoplay></audio><link rel="preload" as="image" href="http://{inside}/preload">
+<link rel="prefetch" href="http://{inside}/prefetch"><link rel="preconnect" href="http://{inside}">
+<link rel="dns-prefetch" href="http://{inside}"><link rel="icon" href="http://{inside}/icon">
+<link rel="manifest" href="http://{inside}/manifest"><a ping="http://{inside}/ping" id="a" href="#x">x</a>
+<form id="f" action="http://{inside}/form" method="post" target="t"></form><iframe name="t"></iframe>
+<svg><image href="http://{inside}/svg"/></svg><input type="image" src="http://{inside}/input">
+<style>@import "http://{inside}/import"; @font-face {{ font-family: f; src: url(http://{inside}/font) }}
+body {{ background: url(http://{inside}/background); font-family: f }}</style>
+<script>
+const quietly = (work) => {{ try {{ const p = work(); if (p && p.catch) p.catch(() => 0) }} catch (e) {{}} }};
+const http = "http://{inside}";
+quietly(() => fetch(http + "/fetch")); quietly(() => fetch(http + "/no-cors", {{ mode: "no-cors" }}));
+quietly(() => {{ const x = new XMLHttpRequest(); x.open("GET", http + "/xhr"); x.send() }});
+quietly(() => navigator.sendBeacon(http + "/beacon")); quietly(() => new EventSource(http + "/events"));
+quietly(() => new WebSocket("ws://{inside}/ws")); quietly(() => open(http + "/popup"));
+quietly(() => new Worker(URL.createObjectURL(new Blob([`fetch("${{http}}/worker")`]))));
+quietly(() => import(http + "/module")); quietly(() => document.getElementById("a").click());
+quietly(() => document.getElementById("f").submit()); quietly(() => navigator.serviceWorker.register("/sw.js"));
+quietly(() => {{ const f = document.createElement("iframe"); f.src = "/to-inside"; document.body.append(f) }});
+quietly(() => {{ const i = new Image(); i.src = "/to-inside" }});
+quietly(() => {{ const pc = new RTCPeerConnection({{ iceServers: [{{ urls: "stun:127.0.0.1:{udp}" }}] }});
+  pc.createDataChannel("c"); pc.createOffer().then((o) => pc.setLocalDescription(o)) }});
+setTimeout(() => {{ location.href = http + "/navigate" }}, 1000);
+</script>
+"""
+
+
+class _Packets(asyncio.DatagramProtocol):
+    def __init__(self) -> None:
+        self.received = 0
+
+    def datagram_received(self, data: bytes, addr: object) -> None:
+        self.received += 1
+
+
+@contextlib.asynccontextmanager
+async def _counting_packets() -> AsyncIterator[tuple[int, _Packets]]:
+    """A UDP port, and a count of what arrives there."""
+    loop = asyncio.get_running_loop()
+    transport, packets = await loop.create_datagram_endpoint(_Packets, local_addr=("127.0.0.1", 0))
+    try:
+        yield transport.get_extra_info("sockname")[1], packets
+    finally:
+        transport.close()
+
+
+@pytest.mark.parametrize("host", ["127.0.0.1", "localhost"])
+async def test_no_way_out_of_a_page_leads_inside(rig: Rig, host: str) -> None:
+    async with StandInWeb() as inside, _counting_packets() as (udp, packets):
+        place = f"{host}:{inside.port}"
+        rig.site.pages["/to-inside"] = Reply.redirect(f"http://{place}/redirected")
+        seen = await rig.show("/attack", Reply.html(PROSE + WAYS_INSIDE.format(inside=place, udp=udp)))
+        assert seen.outcome is CaptureOutcome.OK
+        assert (inside.connections, packets.received) == (0, 0)
+
+
+async def test_the_same_ways_do_lead_to_a_place_that_is_allowed(rig: Rig) -> None:
+    """Without this the test above could not fail."""
+    async with StandInWeb() as open_site, EgressGuard(frozenset({rig.site.place, open_site.place})) as guard:
+        capturer = _another(rig, guard)
+        rig.site.pages["/to-inside"] = Reply.redirect(open_site.url("/redirected"))
+        rig.site.pages["/attack"] = Reply.html(PROSE + WAYS_INSIDE.format(inside=open_site.place, udp=9))
+        try:
+            await capturer.capture(rig.site.url("/attack"))
+        finally:
+            await capturer.aclose()
+        assert len(open_site.hits) >= 20
+
+
+async def test_the_page_itself_may_not_be_inside(rig: Rig) -> None:
+    async with StandInWeb({"/": Reply.html(PROSE)}) as inside:
+        for target in (inside.url("/"), f"http://localhost:{inside.port}/", f"http://[::1]:{inside.port}/"):
+            direct = await rig.capturer.capture(target)
+            redirected = await rig.show("/hop", Reply.redirect(target))
+            assert {direct.outcome, redirected.outcome} == {CaptureOutcome.EGRESS_DENIED}
+        assert inside.connections == 0
+
+
+@pytest.mark.parametrize(
+    "target", ["file:///etc/passwd", "chrome://version", "view-source:http://a.com/", "data:text/html,x"]
+)
+async def test_other_schemes_are_never_opened(rig: Rig, target: str) -> None:
+    seen = await rig.show("/scheme", Reply.redirect(target))
+    assert not seen.is_evidence
+    assert seen.text == ""
+    script = f"<script>location.href = '{target}'</script>"
+    moved = await rig.show("/scheme-by-script", Reply.html(PROSE + script))
+    assert moved.final_url == rig.site.url("/scheme-by-script")
+    assert "root:" not in moved.text
+
+
+async def test_a_certificate_that_nobody_vouches_for_is_refused(rig: Rig, tmp_path: Path) -> None:
+    async with StandInWeb({"/": Reply.html(PROSE)}, tls=untrusted_server_context(tmp_path)) as site:
+        place = f"localhost:{site.port}"
+        async with EgressGuard(frozenset({place})) as guard:
+            capturer = _another(rig, guard)
+            try:
+                seen = await capturer.capture(f"https://{place}/")
+            finally:
+                await capturer.aclose()
+        assert seen.outcome is CaptureOutcome.TLS_ERROR
+        assert sum(site.hits.values()) == 0
+
+
+async def test_pages_share_nothing(rig: Rig) -> None:
+    script = "<script>document.write(document.cookie || 'no cookie yet'); document.cookie = 'seen=1'</script>"
+    for _ in range(2):
+        assert "no cookie yet" in (await rig.show("/cookie", Reply.html(PROSE + script))).text
+
+
+async def test_the_renderer_is_sandboxed_and_nobody_in_particular(rig: Rig) -> None:
+    await rig.capturer.start()
+    if not rig.capturer.sandboxed:
+        pytest.skip("this machine offers browsers no sandbox")
+    states: list[str] = []
+
+    def look(visit: Visit) -> Reply:
+        renderers = [process for process in _browser_processes() if "--type=renderer" in _command(process)]
+        states.extend(Path(f"/proc/{process.pid}/status").read_text() for process in renderers)
+        return Reply(body=b"seen")
+
+    rig.site.pages["/look"] = look
+    await rig.show("/looked-at", Reply.html(PROSE + "<img src='/look'>"))
+    assert states
+    for state in states:
+        fields = dict(line.split(":", 1) for line in state.splitlines() if ":" in line)
+        assert int(fields["Uid"].split()[0]) != 0
+        assert fields["Seccomp"].strip() == "2"
+        assert fields["NoNewPrivs"].strip() == "1"
+    assert not [process for process in _browser_processes() if "--no-sandbox" in _command(process)]
+
+
+async def test_the_browser_knows_nothing_of_our_environment(rig: Rig, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("OPENAI_API_KEY", "canary-key")
+    async with EgressGuard(frozenset({rig.site.place})) as guard:
+        capturer = _another(rig, guard)
+        try:
+            await capturer.start()
+            environments = [Path(f"/proc/{process.pid}/environ") for process in _browser_processes()]
+            texts = [file.read_bytes() for file in environments if file.exists()]
+        finally:
+            await capturer.aclose()
+    assert texts
+    assert not [text for text in texts if b"canary-key" in text]
+
+
+async def test_closing_leaves_no_process(rig: Rig) -> None:
+    before = {process.pid for process in psutil.Process().children(recursive=True)}
+    async with EgressGuard(frozenset({rig.site.place})) as guard:
+        capturer = _another(rig, guard, pages_per_browser=2)
+        rig.site.pages["/page"] = Reply.html(PROSE)
+        seen = await asyncio.gather(*(capturer.capture(rig.site.url("/page")) for _ in range(5)))
+        assert {page.outcome for page in seen} == {CaptureOutcome.OK}
+        await capturer.aclose()
+    await _until(lambda: {process.pid for process in psutil.Process().children(recursive=True)} <= before)
+
+
+async def test_a_killed_browser_costs_no_page(rig: Rig) -> None:
+    await rig.capturer.start()
+    page = asyncio.create_task(rig.show("/while-killed", Reply.html(PROSE, delay_s=0.5)))
+    await _until(lambda: rig.site.hits["/while-killed"] == 1)
+    for process in _browser_processes():
+        with contextlib.suppress(psutil.NoSuchProcess):
+            process.kill()
+    assert (await page).outcome is CaptureOutcome.OK
+    assert rig.site.hits["/while-killed"] == 2
+
+
+async def test_a_browser_that_is_not_there_is_named() -> None:
+    async with EgressGuard() as guard:
+        capturer = BrowserCapturer(Path("/nowhere/chromium"), guard, semaphore=asyncio.Semaphore(1))
+        with pytest.raises(BrowserUnavailable, match="/nowhere/chromium"):
+            await capturer.capture("https://example.com/")
+        broken = BrowserCapturer(Path("/bin/false"), guard, semaphore=asyncio.Semaphore(1))
+        with pytest.raises(BrowserUnavailable, match="does not start"):
+            await broken.start()
+
+
+OWNER = """
+import asyncio, sys
+from pathlib import Path
+from cache.backends.patchright import BrowserCapturer
+from cache.egress import EgressGuard
+
+async def main():
+    async with EgressGuard() as guard:
+        capturer = BrowserCapturer(Path(sys.argv[1]), guard, semaphore=asyncio.Semaphore(1), allow_unsandboxed=True)
+        await capturer.start()
+        print("ready", flush=True)
+        await asyncio.Event().wait()
+
+asyncio.run(main())
+"""
+
+
+async def test_a_browser_does_not_outlive_an_owner_that_is_killed(browser_program: Path) -> None:
+    owner = await asyncio.create_subprocess_exec(
+        sys.executable, "-c", OWNER, str(browser_program), stdout=asyncio.subprocess.PIPE
+    )
+    assert owner.stdout is not None
+    while b"ready" not in (said := await owner.stdout.readline()):
+        assert said, "the owner ended before its browser was ready"
+    offspring = psutil.Process(owner.pid).children(recursive=True)
+    assert [process for process in offspring if "--type=" in _command(process)]
+    owner.kill()
+    await owner.wait()
+    await _until(lambda: not [process for process in offspring if _alive(process)], seconds=10)
+
+
+def _another(rig: Rig, guard: EgressGuard, *, pages_per_browser: int = 50) -> BrowserCapturer:
+    return BrowserCapturer(
+        rig.capturer.executable,
+        guard,
+        semaphore=asyncio.Semaphore(2),
+        deadline_s=20,
+        pages_per_browser=pages_per_browser,
+        allow_unsandboxed=True,
+    )
+
+
+def _browser_processes() -> list[psutil.Process]:
+    """Every browser process that this one has started."""
+    children = psutil.Process().children(recursive=True)
+    return [process for process in children if "--user-data-dir" in _command(process) or "--type=" in _command(process)]
+
+
+def _command(process: psutil.Process) -> str:
+    try:
+        return " ".join(process.cmdline())
+    except psutil.Error:
+        return ""
+
+
+def _alive(process: psutil.Process) -> bool:
+    try:
+        return process.is_running() and process.status() != psutil.STATUS_ZOMBIE
+    except psutil.NoSuchProcess:
+        return False
+
+
+async def _until(holds: Callable[[], bool], *, seconds: float = 5.0) -> None:
+    async with asyncio.timeout(seconds):
+        while not holds():  # noqa: ASYNC110 - processes have no event to wait for
+            await asyncio.sleep(0.05)

@@ -1,0 +1,251 @@
+"""The scripts of this folder with what their model says, and the trees worked out by hand."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pytest
+from mind2web2.utils.url_tools import URLs
+
+from tests.compat.scripted import Said
+
+FOLDER = Path(__file__).with_name("scripts")
+
+PASSED, FAILED, SKIPPED = ("passed", 1.0), ("failed", 0.0), ("skipped", 0.0)
+P1, P2, P3 = "https://people.example/ann", "https://people.example/bea", "https://people.example/cyd"
+LOUVRE = "https://museum.example/louvre_prices"
+ONE, TWO = "https://shop.example/one", "https://shop.example/two"
+PAGES = (P1, P2, P3, LOUVRE, ONE, TWO)
+
+
+def partial(score: float) -> tuple[str, Any]:
+    return "partial", pytest.approx(score)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Case:
+    """``votes`` as for ScriptedClient, ``values`` by class name, ``tree`` what must come out."""
+
+    name: str
+    answer: str = "The answer."
+    votes: Mapping[str | tuple[str, str], Said | list[Said]] = field(default_factory=dict)
+    values: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    tree: Mapping[str, tuple[str, Any]]
+    infos: list[Mapping[str, Any]] = field(default_factory=list)
+    blocked_by: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def path(self) -> Path:
+        return FOLDER / f"{self.name}.py"
+
+    @property
+    def final_score(self) -> Any:
+        return self.tree["root"][1]
+
+
+LINEAGE = Case(
+    name="lineage",
+    votes={
+        "Cyd advised Bea": [True],
+        ("Cyd advised Bea", P2): False,
+        "The answer explains generation 2": False,
+    },
+    values={
+        "Lineage": {
+            "generations": [
+                {"student": "Ann", "advisor": "Bea", "urls": [P1]},
+                {"student": "Bea", "advisor": "Cyd", "urls": [P2, P3]},
+                {"student": "Cyd", "advisor": "Dan", "urls": []},
+            ]
+        }
+    },
+    # Generation 2 has its gates but not its style: 0, and so the third step is out, whatever is under it.
+    tree={
+        "root": partial(1 / 3),
+        "generation_1": PASSED,
+        "generation_1_given": PASSED,
+        "generation_1_advisor": PASSED,
+        "generation_1_style": PASSED,
+        "generation_2": FAILED,
+        "generation_2_given": PASSED,
+        "generation_2_advisor": PASSED,
+        "generation_2_style": FAILED,
+        "generation_3": SKIPPED,
+        "generation_3_given": FAILED,
+        "generation_3_advisor": SKIPPED,
+        "generation_3_style": SKIPPED,
+    },
+    blocked_by={"generation_3_advisor": "generation_3_given", "generation_3_style": "generation_3_given"},
+)
+
+_MUSEUMS = {
+    "museums": [
+        {"name": "Louvre", "price": "22", "urls": [r" https://museum.example/louvre\_prices "]},
+        {"name": "Prado", "price": "15", "urls": None},
+    ],
+    "opening_note": None,
+}
+MUSEUMS = Case(
+    name="museums",
+    votes={"The Louvre is open on Mondays": False},
+    values={"Museums": _MUSEUMS},
+    # The first museum: gate passed, one of two claims. The second: its gate failed.
+    tree={
+        "root": partial(0.25),
+        "museum": partial(0.5),
+        "known": PASSED,
+        "price": PASSED,
+        "monday": FAILED,
+        "museum_1": FAILED,
+        "known_1": FAILED,
+        "price_1": SKIPPED,
+        "monday_1": SKIPPED,
+    },
+    infos=[
+        {"extraction": _MUSEUMS},
+        {"ground_truth": {"Louvre": 22, "Orsay": 16}},
+        {"weekday": {"day": "Monday"}},
+        {"museums_found": {"n": 2}},
+        {
+            "as_extracted": {
+                "museums": [
+                    {"name": "Louvre", "price": "22", "urls": [LOUVRE]},
+                    {"name": "Prado", "price": "15", "urls": []},
+                ],
+                "opening_note": None,
+            }
+        },
+    ],
+    blocked_by={"price_1": "known_1", "monday_1": "known_1"},
+)
+
+CATALOGUE = Case(
+    name="catalogue",
+    answer="There is a lamp.",
+    votes={"The answer describes the lamp": [True, True, False, False]},
+    # (1 x 1 + 1 x 0.5 + 2 x 0) / 4; in the last sequence the first step is missed, so the rest is out.
+    tree={
+        "root": partial(0.375),
+        "item": PASSED,
+        "named": PASSED,
+        "described": PASSED,
+        "item_1": partial(0.5),
+        "named_1": PASSED,
+        "described_1": FAILED,
+        "item_2": FAILED,
+        "named_2": FAILED,
+        "described_2": SKIPPED,
+        "by_hand": SKIPPED,
+    },
+    blocked_by={"described_2": "named_2", "by_hand": "named_2"},
+)
+
+CONDITIONS = Case(
+    name="conditions",
+    votes={"The place is given": False, "The price is given": False},
+    # The price is skipped while the place is missing, and judged once the place is hinted at.
+    tree={
+        "root": partial(5 / 6),
+        "basics": PASSED,
+        "name": PASSED,
+        "place": PASSED,
+        "details": partial(2 / 3),
+        "dated": PASSED,
+        "priced": FAILED,
+        "rated": PASSED,
+    },
+)
+
+BATCHES = Case(
+    name="batches",
+    votes={
+        "The gate holds": False,
+        ("Batched 1 holds", ONE): False,
+        ("Batched 1 holds", TWO): True,
+        "Side 1 holds": [True, False, True, True],
+    },
+    # The batch starts before its gate has fallen, what comes later does not; then the gate zeroes the group.
+    tree={
+        "root": partial(0.5),
+        "first": FAILED,
+        "gate": FAILED,
+        "batched_0": PASSED,
+        "batched_1": PASSED,
+        "batched_2": PASSED,
+        "late": SKIPPED,
+        "second": PASSED,
+        "side_0": PASSED,
+        "side_1": PASSED,
+        "noted": PASSED,
+    },
+    infos=[{"batch": {"results": [False, True, True, True]}}],
+    blocked_by={"late": "gate"},
+)
+
+_CITED = [f"{ONE}?utm_source=agent", TWO]
+PAGES_CASE = Case(
+    name="pages",
+    answer=f"See [one]({ONE}) and {TWO}.",
+    votes={("It is open", _CITED[0]): False},
+    values={"URLs": URLs(urls=_CITED).model_dump(), "Shop": {"title": "Lamp House"}},
+    # A gate passed, then three of four claims.
+    tree={
+        "root": partial(0.75),
+        "stored": PASSED,
+        "claims": partial(0.75),
+        "title": PASSED,
+        "page": PASSED,
+        "pages": PASSED,
+        "missing": FAILED,
+    },
+)
+
+TRAVEL = Case(
+    name="travel",
+    votes={"The best stop is Louvre": False},
+    values={
+        "Trip": {"start": "Tower", "end": "Louvre", "paper": "https://arxiv.org/pdf/2301.00001v2"},
+        "Ranking": {"best": "Louvre"},
+    },
+    tree={"root": partial(2 / 3), "near": PASSED, "paper": PASSED, "best": FAILED},
+    infos=[
+        {"trip": {"start": "Tower", "end": "Louvre", "paper": "https://arxiv.org/pdf/2301.00001v2"}},
+        {"paper": {"id": "2301.00001v2", "pdf": True}},
+        {"custom": {"score_of_best": 0.0}},
+    ],
+)
+
+NESTED = Case(
+    name="nested",
+    votes={"Sight 1.1 is open": False, "Hotel 2 exists": False},
+    # Day 1: gate passed, two of three sights. Day 2: the hotel is a gate, all behind it is out. The plan is not whole,
+    # so the last step, set by hand, does not count.
+    tree={
+        "root": partial(1 / 6),
+        "plan": partial(1 / 3),
+        "day_1": partial(2 / 3),
+        "stay_1": PASSED,
+        "hotel_1": PASSED,
+        "room_1": PASSED,
+        "visit_1": partial(2 / 3),
+        "sight_1": PASSED,
+        "sight_1_1": FAILED,
+        "sight_1_2": PASSED,
+        "day_2": FAILED,
+        "stay_2": FAILED,
+        "hotel_2": FAILED,
+        "room_2": SKIPPED,
+        "visit_2": SKIPPED,
+        "sight_2": SKIPPED,
+        "sight_2_1": SKIPPED,
+        "sight_2_2": SKIPPED,
+        "summing_up": SKIPPED,
+    },
+    infos=[{"days": {"best_day": 0.6667, "first_day": 0.6667}}],
+    blocked_by={"room_2": "hotel_2", "sight_2": "hotel_2", "summing_up": "plan"},
+)
+
+CASES = [LINEAGE, MUSEUMS, CATALOGUE, CONDITIONS, BATCHES, PAGES_CASE, TRAVEL, NESTED]

@@ -1,0 +1,368 @@
+"""Judging a folder of answers: what is written where, what is reused, and the summaries to the letter."""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+from mind2web2 import CacheFileSys
+from mind2web2.eval_runner import evaluate_task, generate_result_summary, merge_all_results
+
+from tests.compat.scripted import ScriptedClient
+
+SCRIPT = """
+from mind2web2 import Evaluator
+
+async def evaluate_answer(client, answer, agent_name, answer_name, cache, semaphore, logger, model="o4-mini"):
+    if "crash" in answer:
+        raise RuntimeError("the script broke")
+    if "no dict" in answer:
+        return None
+    e = Evaluator()
+    e.initialize("t", agent_name=agent_name, answer_name=answer_name, client=client, answer=answer, global_cache=cache,
+                 global_semaphore=semaphore, logger=logger, default_model=model, task_description="Find it")
+    logger.info("judging %s", answer_name)
+    await e.verify("it is right" if "right" in answer else "it is wrong", e.add_leaf("a", "a"))
+    if "page" in answer:
+        await e.verify("it is right", e.add_leaf("p", "p"), "https://a.com/page")
+    e.add_custom_node(True, "t", "t", critical=False)
+    return e.get_summary()
+"""
+STAMPED = re.compile(r"\d{8}_\d{6}_answer_1\.md\.json")
+
+
+class Layout:
+    """A project with one agent."""
+
+    def __init__(self, root: Path) -> None:
+        self.root = root
+        self.out = root / "eval_results"
+        self.script = root / "t.py"
+        self.script.write_text(SCRIPT, "utf-8")
+
+    def answer(self, text: str, k: int = 1, task: str = "t", agent: str = "me") -> Path:
+        path = self.root / "answers" / agent / task / f"answer_{k}.md"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text, "utf-8")
+        return path
+
+    def folder(self, k: int = 1, task: str = "t", agent: str = "me") -> Path:
+        return self.out / agent / task / f"answer_{k}"
+
+    async def run(self, client: Any, task: str = "t", agent: str = "me", **keywords: Any) -> list[dict[str, Any]]:
+        return await evaluate_task(
+            client, task, agent, self.root / "answers", self.root / "cache", self.out, self.script, **keywords
+        )
+
+
+@pytest.fixture
+def layout(tmp_path: Path) -> Layout:
+    return Layout(tmp_path)
+
+
+def client() -> ScriptedClient:
+    return ScriptedClient({"it is wrong": False})
+
+
+def read(path: Path) -> Any:
+    return json.loads(path.read_text("utf-8"))
+
+
+def results(folder: Path) -> list[Path]:
+    return sorted((folder / "results").iterdir())
+
+
+async def test_without_an_answer_folder_there_is_nothing(layout: Layout):
+    assert await layout.run(client()) == []
+    assert not layout.out.exists()
+
+
+async def test_what_is_written_where(layout: Layout):
+    layout.answer("right ü")
+    [result] = await layout.run(client())
+    folder = layout.folder()
+    [file] = results(folder)
+    assert STAMPED.fullmatch(file.name)
+    assert read(file) == result
+    assert (result["agent_name"], result["answer_name"], result["final_score"]) == ("me", "answer_1.md", 1.0)
+    assert (folder / "answer_1.md").read_text("utf-8") == "right ü"
+    logs = [path.suffix for path in sorted((folder / "logs").iterdir())]
+    assert logs == [".jsonl", ".log"]
+    assert "judging answer_1.md" in next((folder / "logs").glob("*.log")).read_text("utf-8")
+    assert list((layout.out / "me" / "t" / "main_logs").glob("*.log"))
+    assert read(layout.out / "me" / "t" / "summary.json") == [
+        {"answer_name": "answer_1.md", "score": 1.0, "status": "success", "success": True}
+    ]
+    assert (layout.root / "cache" / "me" / "t" / "index.json").exists()
+
+
+async def test_a_self_debug_result_is_marked_and_never_reused(layout: Layout):
+    layout.answer("right")
+    await layout.run(client(), is_self_debug=True)
+    assert [path.name.endswith("_answer_1.md_debug.json") for path in results(layout.folder())] == [True]
+    asked = client()
+    await layout.run(asked)
+    assert asked.calls
+
+
+async def test_the_cache_index_is_left_alone_on_request(layout: Layout):
+    layout.answer("right")
+    await layout.run(client(), dump_cache=False)
+    assert not (layout.root / "cache" / "me" / "t" / "index.json").exists()
+
+
+async def test_results_come_in_the_order_in_which_they_finish(layout: Layout):
+    layout.answer("wrong, slow", 1)
+    layout.answer("right", 2)
+
+    class Slow(ScriptedClient):
+        async def async_response(self, **keywords: Any) -> Any:
+            if "slow" in str(keywords["messages"]):
+                await asyncio.sleep(0.1)
+            return await super().async_response(**keywords)
+
+    found = await layout.run(Slow({"it is wrong": False}))
+    assert [result["answer_name"] for result in found] == ["answer_2.md", "answer_1.md"]
+    assert [entry["answer_name"] for entry in read(layout.out / "me" / "t" / "summary.json")] == [
+        "answer_1.md", "answer_2.md",
+    ]  # fmt: skip
+
+
+async def test_answers_are_judged_side_by_side_up_to_the_limit(layout: Layout):
+    for k in range(1, 6):
+        layout.answer("right", k)
+
+    class Watching(ScriptedClient):
+        now = most = 0
+
+        async def async_response(self, **keywords: Any) -> Any:
+            self.now += 1
+            self.most = max(self.most, self.now)
+            await asyncio.sleep(0.005)
+            self.now -= 1
+            return await super().async_response(**keywords)
+
+    asked = Watching()
+    await layout.run(asked, max_concurrent_answers=2)
+    assert asked.most == 4  # two answers, two votes each
+    asked = Watching()
+    await layout.run(asked, overwrite=True, llm_semaphore=asyncio.Semaphore(1), webpage_semaphore=asyncio.Semaphore(1))
+    assert asked.most == 1
+
+
+async def test_a_result_that_stands_is_reused(layout: Layout):
+    layout.answer("right")
+    first = await layout.run(client())
+    asked = client()
+    assert await layout.run(asked) == first
+    assert asked.calls == []
+    assert len(results(layout.folder())) == 1
+
+
+async def test_overwrite_judges_again_and_keeps_the_old_result(layout: Layout):
+    layout.answer("right")
+    await layout.run(client())
+    asked = client()
+    await layout.run(asked, overwrite=True)
+    assert asked.calls
+    assert len(results(layout.folder())) == 2
+
+
+async def test_the_newest_result_by_name_is_reused(layout: Layout):
+    layout.answer("right")
+    folder = layout.folder() / "results"
+    folder.mkdir(parents=True)
+    for stamp, score in (("20250101_000000", 0.1), ("20250301_000000", 0.3), ("20250201_000000", 0.2)):
+        (folder / f"{stamp}_answer_1.md.json").write_text(json.dumps({"final_score": score}), "utf-8")
+    assert await layout.run(client()) == [{"final_score": 0.3}]
+    assert read(layout.out / "me" / "t" / "summary.json") == [
+        {"answer_name": "answer_1.md", "score": 0.3, "status": "success", "success": False}
+    ]
+
+
+async def change_answer(layout: Layout) -> dict[str, Any]:
+    layout.answer("right, but otherwise")
+    return {}
+
+
+async def change_script(layout: Layout) -> dict[str, Any]:
+    layout.script.write_text(SCRIPT + "\n# mended\n", "utf-8")
+    return {}
+
+
+async def change_model(layout: Layout) -> dict[str, Any]:
+    return {"model": "gpt-4.1"}
+
+
+async def change_page(layout: Layout) -> dict[str, Any]:
+    cache = CacheFileSys(layout.root / "cache" / "me" / "t")
+    cache.put_web("https://a.com/page", "another text", None)
+    cache.save()
+    return {}
+
+
+@pytest.mark.parametrize("change", [change_answer, change_script, change_model, change_page])
+async def test_a_result_whose_basis_moved_is_made_again(change: Any, layout: Layout):
+    cache = CacheFileSys(layout.root / "cache" / "me" / "t")
+    cache.put_web("https://a.com/page", "text", None)
+    cache.save()
+    layout.answer("right, by the page")
+    await layout.run(client())
+    asked = client()
+    await layout.run(asked)
+    assert asked.calls == []
+    await layout.run(asked, **await change(layout))
+    assert asked.calls
+
+
+async def test_an_incomplete_result_is_made_again(layout: Layout):
+    layout.answer("right")
+    [broken] = await layout.run(ScriptedClient({"it is right": RuntimeError("down")}))
+    assert (broken["status"], broken["final_score"]) == ("incomplete", 0.5)
+    [mended] = await layout.run(client())
+    assert (mended["status"], mended["final_score"]) == ("complete", 1.0)
+
+
+@pytest.mark.parametrize("text", ["crash", "no dict"])
+async def test_an_answer_whose_script_gives_no_result_is_noted_and_the_others_go_on(text: str, layout: Layout):
+    layout.answer(text, 1)
+    layout.answer("right", 2)
+    found = await layout.run(client())
+    assert [result["answer_name"] for result in found] == ["answer_2.md"]
+    note = read(layout.folder(1) / "failed.json")
+    assert note["answer_name"] == "answer_1.md"
+    assert ("RuntimeError: the script broke" in note["error"]) == (text == "crash")
+    summary = generate_result_summary(layout.out, "me")
+    assert summary is not None
+    assert (summary["num_without_result"], summary["without_result"][0]["answer_name"]) == (1, "answer_1.md")
+    layout.answer("right", 1)
+    await layout.run(client())
+    assert not (layout.folder(1) / "failed.json").exists()
+
+
+async def test_without_any_result_no_summary_is_written(layout: Layout):
+    layout.answer("crash")
+    assert await layout.run(client()) == []
+    assert not (layout.out / "me" / "t" / "summary.json").exists()
+    assert generate_result_summary(layout.out, "me") is None
+    assert not (layout.out / "me" / "summary.json").exists()
+
+
+async def test_an_answer_that_is_no_utf_8_has_no_result(layout: Layout):
+    layout.answer("x").write_bytes(b"\xff\xfe right")
+    assert await layout.run(client()) == []
+    assert "decode" in read(layout.folder() / "failed.json")["error"]
+
+
+async def test_a_script_that_cannot_be_loaded_raises(layout: Layout):
+    layout.answer("right")
+    layout.script.write_text("x = 1", "utf-8")
+    with pytest.raises(AttributeError):
+        await layout.run(client())
+
+
+async def test_scripts_get_the_configured_models_bare_name(layout: Layout, monkeypatch: pytest.MonkeyPatch):
+    layout.answer("right")
+    for configured, bare in ((None, "o4-mini"), ("azure:my/gpt", "my/gpt"), ("openai/gpt-4.1", "gpt-4.1")):
+        if configured is not None:
+            monkeypatch.setenv("ASSAY_MODEL", configured)
+        asked = client()
+        [result] = await layout.run(asked, overwrite=True)
+        assert {call["model"] for call in asked.calls} == {bare}
+        assert result["judge_model"] == bare
+
+
+async def test_what_a_result_rests_on_is_in_it(layout: Layout):
+    layout.answer("right")
+    [result] = await layout.run(client())
+    assert result["answer_sha256"] == hashlib.sha256(b"right").hexdigest()
+    assert result["judge"] == {"script_sha256": hashlib.sha256(SCRIPT.encode()).hexdigest()}
+    assert result["model"] == "o4-mini"
+
+
+def scored(layout: Layout, agent: str, task: str, entries: dict[int, tuple[float, str]]) -> None:
+    """A task folder as it is after judging: scores and the copied answers by k."""
+    summary = []
+    for k, (score, text) in entries.items():
+        folder = layout.folder(k, task, agent)
+        folder.mkdir(parents=True)
+        (folder / f"answer_{k}.md").write_text(text, "utf-8")
+        summary.append({
+            "answer_name": f"answer_{k}.md", "score": score, "status": "success" if score > 0 else "failed",
+            "success": score == 1,
+        })  # fmt: skip
+    (layout.out / agent / task / "summary.json").write_text(json.dumps(summary), "utf-8")
+
+
+def test_an_agents_summary_to_the_letter(layout: Layout):
+    scored(layout, "me", "t1", {1: (1.0, "one two three"), 2: (0.0, "one")})
+    scored(layout, "me", "t2", {1: (1 / 3, "one  two\nthree four")})
+    summary = generate_result_summary(layout.out, "me")
+    assert summary is not None
+    assert read(layout.out / "me" / "summary.json") == summary
+    public = {name: value for name, value in summary.items() if "without_result" not in name}
+    # run 1: mean of 1 and 1/3; run 2: 0, on t1 alone
+    assert public == {
+        "agent_name": "me",
+        "num_tasks": 2,
+        "num_runs": 2,
+        "avg_score": 0.3333,
+        "avg_score_std": 0.3333,
+        "success_rate": 0.25,
+        "success_rate_std": 0.25,
+        "pass_at_2": 0.5,
+        "avg_answer_word_count": 2.2,
+        "avg_answer_word_count_std": 1.2,
+        "per_run": {
+            "answer_1.md": {"num_tasks": 2, "avg_score": 0.6667, "success_rate": 0.5, "avg_word_count": 3.5},
+            "answer_2.md": {"num_tasks": 1, "avg_score": 0.0, "success_rate": 0.0, "avg_word_count": 1.0},
+        },
+        "tasks": {
+            "t1": {
+                "answers": [
+                    {"answer_name": "answer_1.md", "score": 1.0, "success": True, "word_count": 3},
+                    {"answer_name": "answer_2.md", "score": 0.0, "success": False, "word_count": 1},
+                ],
+                "best_score": 1.0,
+                "avg_score": 0.5,
+                "pass": True,
+            },
+            "t2": {
+                "answers": [{"answer_name": "answer_1.md", "score": 1 / 3, "success": False, "word_count": 4}],
+                "best_score": 1 / 3,
+                "avg_score": 0.333333,
+                "pass": False,
+            },
+        },
+    }
+    assert list(public)[:10] == [
+        "agent_name", "num_tasks", "num_runs", "avg_score", "avg_score_std", "success_rate", "success_rate_std",
+        "pass_at_2", "avg_answer_word_count", "avg_answer_word_count_std",
+    ]  # fmt: skip
+
+
+def test_one_run_has_no_deviation(layout: Layout):
+    scored(layout, "me", "t1", {1: (0.5, "x")})
+    summary = generate_result_summary(layout.out, "me")
+    assert summary is not None
+    assert (summary["avg_score_std"], summary["success_rate_std"], summary["pass_at_1"]) == (0.0, 0.0, 0.0)
+
+
+def test_results_of_all_agents_are_merged_by_task(layout: Layout):
+    scored(layout, "me", "t1", {1: (1.0, "x")})
+    scored(layout, "you", "t1", {1: (0.0, "x")})
+    scored(layout, "you", "t2", {1: (0.5, "x")})
+    merged = merge_all_results(layout.out)
+    assert {task: sorted(agents) for task, agents in merged.items()} == {"t1": ["me", "you"], "t2": ["you"]}
+    assert [entry["score"] for agent in ("me", "you") for entry in merged["t1"][agent]] == [1.0, 0.0]
+    assert read(layout.out / "all_results.json") == merged
+
+
+def test_merging_twice_does_not_read_its_own_output(layout: Layout):
+    scored(layout, "me", "t1", {1: (1.0, "x")})
+    assert merge_all_results(layout.out) == merge_all_results(layout.out)

@@ -1,0 +1,101 @@
+"""A script with an empty cache and nobody around it: pages are captured by a real browser, and none is left behind."""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import io
+from collections.abc import Iterator
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+import psutil
+import pytest
+from mind2web2 import CacheFileSys
+from mind2web2.utils.page_info_retrieval import BatchBrowserManager
+from PIL import Image
+
+from tests.compat.scripted import LOGGER, ScriptedClient, nodes, outcomes, set_up, text_of
+from tests.compat.test_tools import make_pdf
+from tests.compat.web import Reply, Web, serving
+
+pytestmark = pytest.mark.browser
+
+ARTICLE = b"""<!doctype html><title>Lamps</title><h1>Lamps</h1><p id=late>Nothing yet.</p>
+<script>
+setTimeout(() => { late.textContent = "The green lamp costs 40 crowns in every one of our shops." }, 50)
+</script>"""
+
+
+@pytest.fixture
+def site(monkeypatch: pytest.MonkeyPatch) -> Iterator[Web]:
+    pages = {
+        "/lamps": Reply(ARTICLE),
+        "/down": Reply(b"", status=451),
+        "/doc.pdf": Reply(make_pdf(1), "application/pdf"),
+    }
+    with serving(pages) as web:
+        monkeypatch.setenv("ASSAY_EGRESS_ALLOW", web.place)
+        yield web
+
+
+def browsers() -> list[str]:
+    found = []
+    for child in psutil.Process().children(recursive=True):
+        with suppress(psutil.NoSuchProcess):
+            found.append(child.name())
+    return [name for name in found if "chrom" in name.lower()]
+
+
+def test_live_pages_are_evidence_and_no_browser_outlives_the_run(site: Web, tmp_path: Path):
+    client = ScriptedClient()
+
+    async def run() -> dict[str, Any]:
+        e = set_up(client, CacheFileSys(tmp_path))
+        for name, url in (("lamps", "lamps"), ("gone", "gone"), ("down", "down")):
+            await e.verify(name, e.add_leaf(name, name), f"{site.origin}/{url}")
+        await e.verify("private", e.add_leaf("private", "private"), "http://127.0.0.1:9/x")
+        assert browsers()
+        return e.get_summary()
+
+    summary = asyncio.run(run())
+    assert browsers() == []
+    assert outcomes(summary) == {
+        "lamps": ("passed", None),
+        "gone": ("failed", "source_gone"),
+        "down": ("not_judged", "capture_failed"),
+        "private": ("not_judged", "egress_denied"),
+    }
+    assert "The green lamp costs 40 crowns" in text_of(client.calls[0]["messages"])
+    assert len(nodes(summary)["lamps"]["evidence"]) == 2
+    assert sorted(path.suffix for path in tmp_path.iterdir()) == [".jpg", ".txt"]
+
+
+async def test_a_batch_browser_manager_captures_pages_and_pdfs(site: Web):
+    async with BatchBrowserManager(max_concurrent_pages=2) as manager:
+        image, text = await manager.capture_page(f"{site.origin}/lamps", LOGGER, wait_until="load", timeout=1000)
+        assert text is not None
+        assert "The green lamp costs 40 crowns" in text
+        assert image is not None
+        assert Image.open(io.BytesIO(base64.b64decode(image))).format == "JPEG"
+        image, text = await manager.capture_page(f"{site.origin}/doc.pdf", LOGGER)
+        assert image is not None
+        assert text is not None
+        assert "Words of page 1" in text
+        assert await manager.capture_page(f"{site.origin}/gone", LOGGER) == (None, None)
+    assert browsers() == []
+
+
+async def test_without_a_browser_that_is_said(monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture):
+    monkeypatch.setenv("ASSAY_BROWSER", "/no/such/browser")
+    manager = BatchBrowserManager()
+    assert await manager.capture_page("https://a.com", LOGGER) == (None, None)
+    assert "/no/such/browser" in caplog.text
+    await manager.stop()
+
+
+async def test_a_wrong_allow_list_is_said(monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture):
+    monkeypatch.setenv("ASSAY_EGRESS_ALLOW", "nonsense")
+    assert await BatchBrowserManager().capture_page("https://a.com", LOGGER) == (None, None)
+    assert "nonsense" in caplog.text

@@ -1,0 +1,190 @@
+"""Clients that scripts are handed or make, against a stand-in model server over HTTP."""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+from collections.abc import AsyncIterator
+from typing import Any
+
+import pytest
+from mind2web2 import (
+    AsyncAzureOpenAIClient,
+    AsyncOpenAIClient,
+    AzureOpenAIClient,
+    LLMClient,
+    OpenAIClient,
+    calculate_api_cost,
+)
+from mind2web2.llm_client.bedrock_anthropic_client import BedrockAnthropicClient
+from pydantic import BaseModel
+
+from judges.errors import LLMRejected, ModelNotConfigured
+from tests.compat.scripted import outcomes, set_up
+from tests.standin.faults import REFUSED, WRONG_KEY
+from tests.standin.llm import StandInLLM
+from tests.standin.rules import keyword_rule
+
+KEYS = [
+    "OPENAI_API_KEY", "OPENAI_BASE_URL", "AZURE_OPENAI_API_KEY", "AZURE_OPENAI_ENDPOINT_URL",
+    "AZURE_OPENAI_API_VERSION", "AWS_ACCESS_KEY", "AWS_SECRET_KEY", "AWS_REGION",
+]  # fmt: skip
+
+
+class City(BaseModel):
+    name: str
+    year: int | None = None
+
+
+ASK: dict[str, Any] = {"model": "o4-mini", "messages": [{"role": "user", "content": "Which city?"}]}
+
+
+@pytest.fixture(autouse=True)
+def no_keys(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in KEYS:
+        monkeypatch.delenv(name, raising=False)
+
+
+@pytest.fixture
+async def server(monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[StandInLLM]:
+    extractions = {"City": {"name": "Paris", "year": 1889}}
+    async with StandInLLM(extractions=extractions, rule=keyword_rule({"wrong": False})) as standin:
+        monkeypatch.setenv("OPENAI_API_KEY", "sk-of-a-test")
+        monkeypatch.setenv("OPENAI_BASE_URL", standin.base_url)
+        monkeypatch.setenv("AZURE_OPENAI_API_KEY", "azure-of-a-test")
+        monkeypatch.setenv("AZURE_OPENAI_ENDPOINT_URL", standin.base_url)
+        yield standin
+
+
+@pytest.mark.parametrize("provider", ["openai", "azure_openai", "bedrock_anthropic"])
+@pytest.mark.parametrize("is_async", [False, True])
+def test_a_missing_key_raises_when_the_client_is_made(provider: str, is_async: bool):
+    with pytest.raises(ModelNotConfigured, match="KEY"):
+        LLMClient(provider, is_async=is_async)
+
+
+@pytest.mark.parametrize(
+    "kind", [OpenAIClient, AsyncOpenAIClient, AzureOpenAIClient, AsyncAzureOpenAIClient, BedrockAnthropicClient]
+)
+def test_so_do_the_providers_own_clients(kind: Any):
+    with pytest.raises(ModelNotConfigured):
+        kind()
+
+
+@pytest.mark.parametrize("provider", ["openai ", "azure", "lexical", ""])
+def test_an_unknown_provider_is_a_value_error(provider: str):
+    with pytest.raises(ValueError, match="openai, azure_openai, bedrock_anthropic"):
+        LLMClient(provider)
+
+
+async def test_the_client_is_the_providers(server: StandInLLM):
+    assert isinstance(LLMClient("openai").client, OpenAIClient)
+    assert isinstance(LLMClient("openai", is_async=True).client, AsyncOpenAIClient)
+    assert isinstance(LLMClient("azure_openai").client, AzureOpenAIClient)
+    assert isinstance(LLMClient("azure_openai", is_async=True).client, AsyncAzureOpenAIClient)
+
+
+async def test_an_awaited_reply_is_an_instance_of_the_class_asked_for(server: StandInLLM):
+    client = LLMClient("openai", is_async=True)
+    assert await client.async_response(**ASK, response_format=City) == City(name="Paris", year=1889)
+    assert server.calls[0].model == "o4-mini"
+    assert server.calls[0].messages == ASK["messages"]
+
+
+async def test_a_reply_without_a_class_is_text(server: StandInLLM):
+    reply = await AsyncOpenAIClient().response(**ASK)
+    assert isinstance(reply, str)
+    assert reply
+
+
+async def test_tokens_are_counted_on_request(server: StandInLLM):
+    reply, tokens = await LLMClient("openai", is_async=True).async_response(
+        **ASK, response_format=City, count_token=True
+    )
+    assert reply == City(name="Paris", year=1889)
+    assert tokens.keys() == {"input_tokens", "output_tokens"}
+    assert all(isinstance(count, int) and count > 0 for count in tokens.values())
+
+
+async def test_a_blocking_client_can_be_used_beside_a_running_loop(server: StandInLLM):
+    client = LLMClient("openai")
+    assert await asyncio.to_thread(client.response, **ASK, response_format=City) == City(name="Paris", year=1889)
+
+
+async def test_other_parameters_are_passed_on(server: StandInLLM):
+    await AsyncOpenAIClient().response(**ASK, max_completion_tokens=50, temperature=0.5)
+    assert (server.calls[0].params["max_completion_tokens"], server.calls[0].params["temperature"]) == (50, 0.5)
+
+
+async def test_the_wrong_way_to_ask_is_a_value_error(server: StandInLLM):
+    with pytest.raises(ValueError, match="asynchronous"):
+        LLMClient("openai", is_async=True).response(**ASK)
+    with pytest.raises(ValueError, match="not asynchronous"):
+        await LLMClient("openai").async_response(**ASK)
+
+
+async def test_a_refusal_is_none(server: StandInLLM):
+    server.always = REFUSED
+    assert await AsyncOpenAIClient().response(**ASK, response_format=City) is None
+    reply, tokens = await AsyncOpenAIClient().response(**ASK, response_format=City, count_token=True)
+    assert reply is None
+    assert tokens["input_tokens"] > 0
+
+
+async def test_a_wrong_key_ends_at_once(server: StandInLLM):
+    server.always = WRONG_KEY
+    client = LLMClient("openai", is_async=True)
+    with pytest.raises(LLMRejected):
+        await client.async_response(**ASK)
+    assert len(server.calls) == 1
+
+
+async def test_azure_is_asked_at_its_endpoint(server: StandInLLM):
+    await LLMClient("azure_openai", is_async=True).async_response(**ASK, response_format=City)
+    assert len(server.calls) == 1
+
+
+def test_a_client_works_in_one_event_loop_after_another(monkeypatch: pytest.MonkeyPatch):
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        port = free.getsockname()[1]
+    monkeypatch.setenv("OPENAI_API_KEY", "sk-of-a-test")
+    monkeypatch.setenv("OPENAI_BASE_URL", f"http://127.0.0.1:{port}/v1")
+    client = AsyncOpenAIClient()
+
+    async def ask() -> City:
+        standin = StandInLLM(extractions={"City": {"name": "Paris"}})
+        await standin.start(port)
+        try:
+            found: City = await client.response(**ASK, response_format=City)
+            return found
+        finally:
+            await standin.stop()
+
+    assert [asyncio.run(ask()).name for _ in range(2)] == ["Paris", "Paris"]
+
+
+async def test_a_script_asks_through_such_a_client(server: StandInLLM):
+    e = set_up(LLMClient("openai", is_async=True))
+    assert await e.verify("it is right", e.add_leaf("a", "a"))
+    assert not await e.verify("it is wrong", e.add_leaf("b", "b"))
+    assert (await e.extract("Which city?", City)).name == "Paris"
+    assert len(server.calls) == 5
+    assert {len(call.messages) for call in server.calls} == {1}
+
+
+async def test_a_wrong_key_is_no_verdict(server: StandInLLM):
+    server.always = WRONG_KEY
+    e = set_up(LLMClient("openai", is_async=True))
+    assert not await e.verify("it is right", e.add_leaf("a", "a"))
+    assert outcomes(e.get_summary())["a"] == ("not_judged", "llm_rejected")
+
+
+@pytest.mark.parametrize(("model", "usd"), [("gpt-4.1", 10.0), ("o4-mini", 5.5), ("gpt-4o", 12.5)])
+def test_prices_per_million_tokens(model: str, usd: float):
+    assert calculate_api_cost(1_000_000, 1_000_000, model) == pytest.approx(usd)
+    assert calculate_api_cost(0, 0, model) == 0.0
+
+
+def test_an_unknown_models_price_is_a_value_error():
+    with pytest.raises(ValueError, match="my-model"):
+        calculate_api_cost(1, 1, "my-model")

@@ -1,0 +1,130 @@
+"""Loading judge scripts by path, and where a project of the public toolkit keeps things."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import pytest
+from mind2web2 import PathConfig, load_eval_script
+
+SIGNATURE = "client, answer, agent_name, answer_name, cache, semaphore, logger"
+
+
+def write(folder: Path, source: str, name: str = "task.py") -> Path:
+    path = folder / name
+    path.write_text(source, "utf-8")
+    return path
+
+
+async def test_the_function_of_a_script_is_returned(tmp_path: Path):
+    path = write(
+        tmp_path, f"async def evaluate_answer({SIGNATURE}, model='o4-mini') -> dict:\n    return {{'m': model}}"
+    )
+    for given in (path, str(path)):
+        script = load_eval_script(given)
+        everything = dict.fromkeys(SIGNATURE.split(", "))
+        assert await script(**everything) == {"m": "o4-mini"}
+
+
+def test_the_home_folder_is_expanded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setenv("HOME", str(tmp_path))
+    write(tmp_path, f"async def evaluate_answer({SIGNATURE}): ...")
+    assert load_eval_script("~/task.py").__name__ == "evaluate_answer"
+
+
+async def test_two_loads_share_no_state(tmp_path: Path):
+    source = f"seen = []\nasync def evaluate_answer({SIGNATURE}):\n    seen.append(1)\n    return {{'n': len(seen)}}"
+    path = write(tmp_path, source)
+    everything = dict.fromkeys(SIGNATURE.split(", "))
+    first, second = load_eval_script(path), load_eval_script(path)
+    assert (await first(**everything), await first(**everything), await second(**everything)) == (
+        {"n": 1}, {"n": 2}, {"n": 1},
+    )  # fmt: skip
+    assert first.__module__ != second.__module__
+
+
+def test_the_module_is_registered_while_it_runs(tmp_path: Path):
+    source = (
+        "from __future__ import annotations\nimport sys\n"
+        "from dataclasses import dataclass\nfrom pydantic import BaseModel\n"
+        "assert __name__ in sys.modules\n"
+        "class Inner(BaseModel):\n    x: int = 0\nclass Outer(BaseModel):\n    inner: Inner | None = None\n"
+        "@dataclass\nclass D:\n    y: list[int]\n"
+        f"async def evaluate_answer({SIGNATURE}):\n    return Outer(inner=Inner()).model_dump()"
+    )
+    assert load_eval_script(write(tmp_path, source)).__module__ in sys.modules
+
+
+def test_a_missing_file(tmp_path: Path):
+    with pytest.raises(FileNotFoundError):
+        load_eval_script(tmp_path / "nope.py")
+
+
+def test_a_file_that_is_no_python(tmp_path: Path):
+    with pytest.raises(ImportError):
+        load_eval_script(write(tmp_path, "", "task.txt"))
+
+
+def test_a_script_without_the_function(tmp_path: Path):
+    with pytest.raises(AttributeError, match="evaluate_answer"):
+        load_eval_script(write(tmp_path, "x = 1"))
+
+
+def test_a_function_that_is_not_async(tmp_path: Path):
+    with pytest.raises(TypeError, match="async def"):
+        load_eval_script(write(tmp_path, f"def evaluate_answer({SIGNATURE}): ..."))
+
+
+@pytest.mark.parametrize(
+    ("signature", "missing"),
+    [
+        ("client, answer, agent_name, answer_name, cache", "logger, semaphore"),
+        ("**kw", "agent_name, answer, answer_name, cache, client, logger, semaphore"),
+        ("client, answer, /, agent_name, answer_name, cache, semaphore, logger", "answer, client"),
+        ("client, answer, agent_name, *, answer_name, cache, semaphore", "logger"),
+    ],
+)
+def test_missing_arguments_are_listed_sorted(signature: str, missing: str, tmp_path: Path):
+    with pytest.raises(TypeError) as raised:
+        load_eval_script(write(tmp_path, f"async def evaluate_answer({signature}): ..."))
+    assert str(raised.value).endswith(f"lacks the arguments {missing}")
+
+
+def test_more_arguments_are_welcome(tmp_path: Path):
+    load_eval_script(write(tmp_path, f"async def evaluate_answer({SIGNATURE}, *, model=None, extra=1, **kw): ..."))
+
+
+@pytest.mark.parametrize(
+    ("source", "error"), [("1 / 0", ZeroDivisionError), ("def (", SyntaxError), ("import nope_nope", ImportError)]
+)
+def test_what_a_script_raises_gets_out_and_leaves_nothing_behind(source: str, error: type[Exception], tmp_path: Path):
+    before = set(sys.modules)
+    with pytest.raises(error):
+        load_eval_script(write(tmp_path, source))
+    assert {name for name in set(sys.modules) - before if name.startswith("mind2web2_script_")} == set()
+
+
+def test_places_of_a_project(tmp_path: Path):
+    paths = PathConfig(tmp_path)
+    assert paths.project_root == tmp_path
+    assert paths.answers_root == tmp_path / "answers"
+    assert paths.cache_root == tmp_path / "cache"
+    assert paths.eval_results_root == tmp_path / "eval_results"
+    assert paths.eval_scripts_root == tmp_path / "eval_scripts"
+    assert paths.eval_version == "2025_07_14"
+    assert paths.default_script_for("yu_lineage") == tmp_path / "eval_scripts" / "2025_07_14" / "yu_lineage.py"
+    for place in (paths.dataset_root, paths.tasks_root, paths.run_eval_script):
+        assert place.is_relative_to(tmp_path)
+
+
+def test_places_can_be_overridden(tmp_path: Path):
+    paths = PathConfig(tmp_path)
+    paths.apply_overrides(answers_root=tmp_path / "a", eval_scripts_root="scripts", eval_version="v2", cache_root=None)
+    assert (paths.answers_root, paths.cache_root) == (tmp_path / "a", tmp_path / "cache")
+    assert paths.default_script_for("t") == Path("scripts/v2/t.py")
+
+
+def test_the_root_cannot_be_overridden(tmp_path: Path):
+    with pytest.raises(TypeError):
+        PathConfig(tmp_path).apply_overrides(project_root=tmp_path)  # type: ignore[call-arg]

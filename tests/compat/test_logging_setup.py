@@ -1,0 +1,128 @@
+"""Loggers of one run: their files, what is in them, and that they leave others alone."""
+
+from __future__ import annotations
+
+import json
+import logging
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from mind2web2 import cleanup_logger, create_logger, create_sub_logger
+from mind2web2.utils.logging_setup import cleanup_shared_error_handler
+
+
+@pytest.fixture
+def made() -> Iterator[list[logging.Logger]]:
+    """Loggers to be closed after the test."""
+    loggers: list[logging.Logger] = []
+    yield loggers
+    for logger in loggers:
+        cleanup_logger(logger)
+    cleanup_shared_error_handler()
+
+
+def names(folder: Path) -> list[str]:
+    return sorted(path.name for path in folder.iterdir())
+
+
+def lines(path: Path) -> list[dict[str, object]]:
+    return [json.loads(line) for line in path.read_text("utf-8").splitlines()]
+
+
+@pytest.mark.parametrize(
+    ("file_format", "suffixes"), [("both", ["jsonl", "log"]), ("jsonl", ["jsonl"]), ("readable", ["log"])]
+)
+def test_files_are_named_by_stamp_and_name(file_format, suffixes, tmp_path: Path, made: list[logging.Logger]):
+    logger, stamp = create_logger("run", tmp_path / "logs", enable_console=False, file_format=file_format)
+    made.append(logger)
+    assert re.fullmatch(r"\d{8}_\d{6}", stamp)
+    logger.info("hello")
+    assert names(tmp_path / "logs") == [f"{stamp}_run.{suffix}" for suffix in suffixes]
+
+
+def test_an_unknown_format_is_refused(tmp_path: Path):
+    with pytest.raises(ValueError, match="file_format"):
+        create_logger("run", tmp_path, file_format="xml")  # type: ignore[arg-type]
+
+
+def test_events_are_json_lines_and_readable_lines(tmp_path: Path, made: list[logging.Logger]):
+    logger, stamp = create_logger("run", tmp_path, enable_console=False)
+    made.append(logger)
+    logger.warning("page %s is slow", "ü", extra={"url": "https://a.com"})
+    try:
+        raise ValueError("boom")
+    except ValueError:
+        logger.exception("it broke")
+    slow, broke = lines(tmp_path / f"{stamp}_run.jsonl")
+    assert (slow["level"], slow["message"], slow["url"]) == ("WARNING", "page ü is slow", "https://a.com")
+    assert "boom" in str(broke["exception"])
+    assert "WARNING run: page ü is slow" in (tmp_path / f"{stamp}_run.log").read_text("utf-8")
+
+
+def test_debug_goes_to_the_file_and_not_to_the_console(tmp_path: Path, made: list[logging.Logger], capsys):
+    logger, stamp = create_logger("run", tmp_path)
+    made.append(logger)
+    logger.debug("detail")
+    logger.info("fact")
+    assert len(lines(tmp_path / f"{stamp}_run.jsonl")) == 2
+    shown = capsys.readouterr()
+    assert shown.out == ""
+    assert "fact" in shown.err
+    assert "detail" not in shown.err
+
+
+def test_nothing_reaches_the_root_logger(tmp_path: Path, made: list[logging.Logger], caplog):
+    logger, _ = create_logger("run", tmp_path, enable_console=False)
+    made.append(logger)
+    logger.error("private")
+    create_sub_logger(logger, "sub").error("private too")
+    assert logger.propagate is False
+    assert caplog.records == []
+
+
+def test_two_loggers_of_one_name_do_not_mix(tmp_path: Path, made: list[logging.Logger]):
+    first, stamp_1 = create_logger("run", tmp_path / "1", enable_console=False)
+    second, stamp_2 = create_logger("run", tmp_path / "2", enable_console=False)
+    made += [first, second]
+    first.info("one")
+    second.info("two")
+    assert [event["message"] for event in lines(tmp_path / "1" / f"{stamp_1}_run.jsonl")] == ["one"]
+    assert [event["message"] for event in lines(tmp_path / "2" / f"{stamp_2}_run.jsonl")] == ["two"]
+
+
+def test_a_sub_logger_writes_through_its_parent(tmp_path: Path, made: list[logging.Logger]):
+    logger, stamp = create_logger("run", tmp_path, enable_console=False)
+    made.append(logger)
+    child = create_sub_logger(logger, "verify")
+    assert isinstance(child, logging.Logger)
+    child.info("from below")
+    [event] = lines(tmp_path / f"{stamp}_run.jsonl")
+    assert (event["logger"], event["message"]) == ("run.verify", "from below")
+
+
+def test_errors_of_one_folder_are_also_shared(tmp_path: Path, made: list[logging.Logger]):
+    first, _ = create_logger("one", tmp_path, enable_console=False, enable_shared_errors=True)
+    second, _ = create_logger("two", tmp_path, enable_console=False, enable_shared_errors=True)
+    made += [first, second]
+    first.error("e1")
+    cleanup_logger(first)
+    second.error("e2")
+    second.warning("w2")
+    assert [event["message"] for event in lines(tmp_path / "shared_errors.jsonl")] == ["e1", "e2"]
+
+
+def test_cleaning_up_closes_the_files(tmp_path: Path):
+    logger, _ = create_logger("run", tmp_path, enable_console=False)
+    files = [handler for handler in logger.handlers if isinstance(handler, logging.FileHandler)]
+    cleanup_logger(logger)
+    assert logger.handlers == []
+    assert all(handler.stream is None for handler in files)
+    logger.info("nobody hears this")
+
+
+def test_a_name_with_a_slash_stays_in_its_folder(tmp_path: Path, made: list[logging.Logger]):
+    logger, stamp = create_logger("agent/task", tmp_path, enable_console=False, file_format="readable")
+    made.append(logger)
+    assert names(tmp_path) == [f"{stamp}_agent_task.log"]

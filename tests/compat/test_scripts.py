@@ -1,0 +1,255 @@
+"""Whole judge scripts, run in each way they can be run: the tree is the one worked out by hand, every time."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from pathlib import Path
+from typing import Any
+
+import pytest
+from mind2web2 import CacheFileSys, load_eval_script
+from mind2web2.eval_runner import DualSemaphore, evaluate_task
+from mind2web2.host import run_script
+
+from answers.submission import Answer
+from cache.blobs import BlobStore
+from cache.capture import Capture
+from cache.pages import PageCache
+from cache.store import MemoryIndex
+from judges.blocks import Separator
+from judges.errors import JudgeBug
+from judges.llm.client import LLMReply, LLMRequest
+from judges.loader import load_judge
+from judges.page_view import PagePreparer
+from rubrics.verdict import Usage
+from tests.compat.script_cases import CASES, FOLDER, PAGES, Case
+from tests.compat.scripted import ScriptedClient, nodes, tree
+from tests.compat.seen import SeenPages
+
+pytestmark = pytest.mark.filterwarnings("ignore::pydantic.PydanticDeprecatedSince20")
+
+LOGGER = logging.getLogger("tests.compat.scripts")
+case_by_case = pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
+
+
+class ByClassName(ScriptedClient):
+    """Fills whatever class a script brings along with the values written down for its name."""
+
+    def _extracted(self, schema: Any) -> Any:
+        return schema.model_validate(self._values.get(schema.__name__, {}))
+
+
+class Hosted:
+    """The same replies as an ``LLMClient`` of the service."""
+
+    def __init__(self, case: Case) -> None:
+        self._client = client_for(case)
+
+    async def complete(self, request: LLMRequest) -> LLMReply:
+        said = await self._client.async_response(
+            model=request.model, messages=request.messages, response_format=request.schema
+        )
+        return LLMReply(text="", parsed=said, model=request.model, usage=Usage(calls=1))
+
+    async def aclose(self) -> None: ...
+
+
+def client_for(case: Case) -> ScriptedClient:
+    return ByClassName(case.votes, case.values)  # type: ignore[arg-type]
+
+
+def fill(cache: CacheFileSys) -> CacheFileSys:
+    for url in PAGES:
+        cache.put_web(url, f"The page at {url} sells lamps.", None)
+    return cache
+
+
+def tree_of(result: dict[str, Any]) -> dict[str, tuple[str, float]]:
+    if "tree" in result:
+        return tree({"eval_breakdown": [{"verification_tree": result["tree"]}]})
+    return tree(result)
+
+
+async def run_directly(case: Case, folder: Path, semaphore: Any) -> dict[str, Any]:
+    result = await load_eval_script(case.path)(
+        client=client_for(case),
+        answer=case.answer,
+        agent_name="me",
+        answer_name="answer_1.md",
+        cache=fill(CacheFileSys(folder)),
+        semaphore=semaphore,
+        logger=LOGGER,
+        model="o4-mini",
+    )
+    assert isinstance(result, dict)
+    return result
+
+
+@case_by_case
+async def test_a_script_called_directly(case: Case, tmp_path: Path):
+    result = await run_directly(case, tmp_path, DualSemaphore(asyncio.Semaphore(3), asyncio.Semaphore(3)))
+    assert tree_of(result) == case.tree
+    assert result["final_score"] == case.final_score
+    assert (result["agent_name"], result["answer_name"]) == ("me", "answer_1.md")
+    if "eval_breakdown" not in result:
+        return
+    if case.infos:
+        assert result["eval_breakdown"][0]["info"] == case.infos
+    found = nodes(result)
+    assert {leaf: found[leaf]["blocked_by"] for leaf in case.blocked_by} == case.blocked_by
+    assert result["status"] == "complete"
+    assert result["score"] == {name: case.final_score for name in ("value", "low", "high")}
+
+
+@case_by_case
+async def test_a_script_called_with_a_plain_semaphore(case: Case, tmp_path: Path):
+    result = await run_directly(case, tmp_path, asyncio.Semaphore(1))
+    assert tree_of(result) == case.tree
+
+
+@case_by_case
+async def test_a_script_run_by_evaluate_task(case: Case, tmp_path: Path):
+    fill(CacheFileSys(tmp_path / "cache" / "me" / case.name)).save()
+    answer = tmp_path / "answers" / "me" / case.name / "answer_1.md"
+    answer.parent.mkdir(parents=True)
+    answer.write_text(case.answer, "utf-8")
+    [result] = await evaluate_task(
+        client_for(case), case.name, "me", tmp_path / "answers", tmp_path / "cache", tmp_path / "out", case.path
+    )
+    assert tree_of(result) == case.tree
+    assert result["final_score"] == case.final_score
+
+
+@pytest.fixture
+def pages() -> PageCache:
+    return PageCache(SeenPages({url: f"The page at {url} sells lamps." for url in PAGES}), BLOBS, MemoryIndex())
+
+
+BLOBS = BlobStore.open("memory://")
+SEPARATOR = Separator(b"the secret of a test")
+
+
+async def run_hosted(path: Path, llm: Any, pages: PageCache, answer: str = "x", captures: Any = ()) -> dict[str, Any]:
+    return await run_script(
+        load_judge(path),
+        answer=Answer(name="answer_1.md", text=answer),
+        agent_name="me",
+        llm=llm,
+        model="o4-mini",
+        separator=SEPARATOR,
+        preparer=PagePreparer(SEPARATOR),
+        pages=pages,
+        blobs=BLOBS,
+        captures=captures,
+    )
+
+
+@case_by_case
+async def test_a_script_run_by_the_service(case: Case, pages: PageCache):
+    captures: list[Capture] = [await pages.get(url) for url in PAGES]
+    result = await run_hosted(case.path, Hosted(case), pages, case.answer, captures)
+    assert tree_of(result) == case.tree
+    assert result["final_score"] == case.final_score
+    assert result["status"] == "complete"
+    assert result["score"] == {name: case.final_score for name in ("value", "low", "high")}
+
+
+async def test_a_script_that_raises_is_a_judge_bug_with_its_traceback(pages: PageCache):
+    with pytest.raises(JudgeBug) as raised:
+        await run_hosted(FOLDER / "broken.py", Hosted(CASES[0]), pages)
+    assert "ZeroDivisionError" in str(raised.value)
+    assert "broken.py" in raised.value.traceback
+
+
+@pytest.mark.parametrize(
+    ("body", "said"),
+    [
+        ("    return None", "NoneType, not a dict"),
+        ("    return [1]", "list, not a dict"),
+        ("    raise SystemExit(3)", "SystemExit"),
+        ("    loop = {}\n    loop['self'] = loop\n    return loop", "written down"),
+    ],
+)
+async def test_a_script_that_returns_no_result_is_a_judge_bug(body: str, said: str, pages: PageCache, tmp_path: Path):
+    path = tmp_path / "task.py"
+    arguments = "client, answer, agent_name, answer_name, cache, semaphore, logger, model"
+    path.write_text(f"async def evaluate_answer({arguments}):\n{body}\n")
+    with pytest.raises(JudgeBug, match=said):
+        await run_hosted(path, Hosted(CASES[0]), pages)
+
+
+async def test_a_script_whose_file_broke_since_it_was_listed_is_a_judge_bug(pages: PageCache, tmp_path: Path):
+    path = tmp_path / "task.py"
+    path.write_text(
+        "raise RuntimeError('not today')\n"
+        "async def evaluate_answer(client, answer, agent_name, answer_name, cache, semaphore, logger): ..."
+    )
+    with pytest.raises(JudgeBug, match="not today"):
+        await run_hosted(path, Hosted(CASES[0]), pages)
+
+
+async def test_a_dict_of_a_scripts_own_is_completed_and_made_plain(pages: PageCache, tmp_path: Path):
+    path = tmp_path / "task.py"
+    path.write_text(
+        "from datetime import date\n"
+        "async def evaluate_answer(client, answer, agent_name, answer_name, cache, semaphore, logger, model):\n"
+        "    return {'final_score': 0.5, 'on': date(2026, 1, 2), 'model': model, 'answer': answer}"
+    )
+    result = await run_hosted(path, Hosted(CASES[0]), pages, answer="text")
+    assert result == {
+        "final_score": 0.5,
+        "on": "2026-01-02",
+        "model": "o4-mini",
+        "answer": "text",
+        "status": "complete",
+        "score": {"value": 0.5, "low": 0.5, "high": 0.5},
+        "score_strict": {"value": 0.5, "low": 0.5, "high": 0.5},
+    }
+
+
+CACHE_READER = """
+async def evaluate_answer(client, answer, agent_name, answer_name, cache, semaphore, logger, model):
+    seen = {
+        "kind": [cache.has(url) for url in (A, "http://a.example/page/#x", "https://b.example")],
+        "web": cache.get_web("http://www.a.example/page?utm_x=1")[0],
+        "urls": cache.get_all_urls(),
+    }
+    cache.put_web("https://own.example", "put by the script", None)
+    seen["own"] = (cache.has_web("https://own.example"), cache.get_web("https://own.example")[0])
+    seen["summary"] = cache.summary()
+    try:
+        cache.get_pdf(A)
+    except KeyError:
+        seen["pdf"] = "KeyError"
+    async with semaphore:
+        pass
+    reply = [await client.async_response(model=model, messages=[{"role": "user", "content": "x"}]) for _ in range(2)]
+    return seen | {"replies": reply}
+
+
+A = "https://a.example/page"
+"""
+
+
+async def test_a_hosted_script_finds_captured_pages_in_its_cache(tmp_path: Path):
+    path = tmp_path / "task.py"
+    path.write_text(CACHE_READER)
+    seen_pages = SeenPages({"https://a.example/page": "page text"})
+    pages = PageCache(seen_pages, BLOBS, MemoryIndex())
+    captures = [await pages.get(url) for url in ("https://a.example/page", "https://b.example")]
+
+    class Counting(Hosted):
+        votes: list[int]
+
+        async def complete(self, request: LLMRequest) -> LLMReply:
+            return LLMReply(text=f"vote {request.vote}", parsed=None, model="m", usage=Usage())
+
+    result = await run_hosted(path, Counting(CASES[0]), pages, captures=captures)
+    assert result["kind"] == ["web", "web", None]
+    assert result["web"] == "page text"
+    assert result["urls"] == ["https://a.example/page"]
+    assert result["own"] == [True, "put by the script"]
+    assert result["summary"] == {"total_urls": 2, "web_pages": 2, "pdf_pages": 0}
+    assert result["pdf"] == "KeyError"
+    assert result["replies"] == ["vote 0", "vote 1"]

@@ -1,0 +1,79 @@
+"""The corpus as values: 94 attacks by class, and the scenarios in which they are tried.
+
+The data lie beside this file in ``corpus``. A case is tried in one or more *places*; with ``benign`` the same
+material is built as its twin, in which the claim is true and the page says so.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+CORPUS = Path(__file__).parent / "corpus"
+SIZES = {"A": 8, "B": 6, "C": 6, "D": 6, "E": 6, "F": 18, "G": 7, "H": 7, "I": 5, "J": 9, "K": 6, "L": 6, "M": 4}
+"""How many cases each class has."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Scenario:
+    """A claim with an answer that makes it, a page that is silent about it, and the sentence that would prove it."""
+
+    task: str
+    claim: str
+    answer: str
+    silent: tuple[str, ...]
+    evidence: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class Case:
+    """One attack. ``hidden``: no judge may ever see its payload. ``how`` holds what only its class knows."""
+
+    id: str
+    title: str
+    scenario: Scenario
+    places: tuple[str, ...]
+    payload: str
+    hidden: bool
+    how: dict[str, Any] = field(default_factory=dict)
+
+    @property
+    def letter(self) -> str:
+        return self.id[0]
+
+
+def load_cases() -> list[Case]:
+    """Every case, in the order of their ids."""
+    scenarios = {name: Scenario(**_tuples(said)) for name, said in _read("scenarios.json").items()}
+    cases = []
+    for path in sorted(CORPUS.glob("[a-m]_*.json")):
+        written = _read(path.name)
+        for said in written["cases"]:
+            shared = {name: value for name, value in written.items() if name not in {"class", "title", "cases"}}
+            cases.append(_case({**shared, **said}, scenarios))
+    return cases
+
+
+def _case(said: dict[str, Any], scenarios: dict[str, Scenario]) -> Case:
+    known = {name: said.pop(name) for name in ("id", "title", "places", "scenario")}
+    scenario = scenarios[known["scenario"]]
+    return Case(
+        id=known["id"],
+        title=known["title"],
+        scenario=scenario,
+        places=tuple(known["places"]),
+        # What is only hidden needs no trick: the plainest lie is the strongest payload.
+        payload=said.pop("payload", "{claim}").replace("{claim}", scenario.claim),
+        hidden=said.pop("hidden", False),
+        how=said,
+    )
+
+
+def _tuples(said: dict[str, Any]) -> dict[str, Any]:
+    return {name: tuple(value) if isinstance(value, list) else value for name, value in said.items()}
+
+
+def _read(name: str) -> Any:
+    return json.loads((CORPUS / name).read_text("utf-8"))

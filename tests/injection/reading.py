@@ -1,0 +1,96 @@
+"""How a stand-in judge reads: generously, as a model would, through every disguise it could see through."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from judges.folding import fold
+from judges.llm.client import LLMRequest
+from judges.plain import plain_text
+from judges.prompts.library import load_prompt
+
+_OPENING = re.compile(r"<([a-z_]+) ([0-9a-f]{32})>\n")
+
+
+@dataclass(frozen=True)
+class Block:
+    """One piece of material between its tags."""
+
+    label: str
+    nonce: str
+    text: str
+
+
+@dataclass(frozen=True)
+class Sent:
+    """A request taken apart: our rules, the blocks, and whatever stands outside of both."""
+
+    roles: tuple[str, ...]
+    text: str
+    rules: str
+    blocks: tuple[Block, ...]
+    outside: str
+    images: tuple[str, ...]
+
+    def block(self, label: str) -> str:
+        return next((block.text for block in self.blocks if block.label == label), "")
+
+
+def read_request(request: LLMRequest) -> Sent:
+    """What a model is sent, all messages in one."""
+    contents = [message["content"] for message in request.messages]
+    text = "\n\n".join(part for content in contents for part in _texts(content))
+    rules = load_prompt(str(request.prompt).partition("@")[0]).text
+    blocks, outside = _taken_apart(text.replace(rules, "", 1))
+    return Sent(
+        roles=tuple(str(message["role"]) for message in request.messages),
+        text=text,
+        rules=rules,
+        blocks=tuple(blocks),
+        outside=outside,
+        images=tuple(uri for content in contents for uri in _images(content)),
+    )
+
+
+def key(text: str) -> str:
+    """A text as a willing reader takes it: letters and digits only, whatever they were dressed as."""
+    return re.sub(r"[\W_]+", "", plain_text(fold(text)).text)
+
+
+def can_read(payload: str, text: str) -> bool:
+    """Whether a payload is legible anywhere in a text, forwards or backwards."""
+    wanted = key(payload)
+    if not wanted:
+        return payload.strip() in text
+    found = key(text)
+    return wanted in found or wanted[::-1] in found
+
+
+def _taken_apart(text: str) -> tuple[list[Block], str]:
+    blocks: list[Block] = []
+    outside: list[str] = []
+    place = 0
+    while (opening := _OPENING.search(text, place)) is not None:
+        label, nonce = opening.groups()
+        closing = text.find(f"\n</{label} {nonce}>", opening.end() - 1)
+        if closing < 0:
+            break
+        outside.append(text[place : opening.start()])
+        blocks.append(Block(label, nonce, text[opening.end() : max(closing, opening.end())]))
+        place = closing + len(f"\n</{label} {nonce}>")
+    outside.append(text[place:])
+    return blocks, "".join(outside)
+
+
+def _texts(content: Any) -> Iterator[str]:
+    if isinstance(content, str):
+        yield content
+    else:
+        yield from (part["text"] for part in content if part["type"] == "text")
+
+
+def _images(content: Any) -> Sequence[str]:
+    return [] if isinstance(content, str) else [p["image_url"]["url"] for p in content if p["type"] == "image_url"]

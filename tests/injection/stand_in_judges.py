@@ -1,0 +1,121 @@
+"""Three judges without a model, on the real protocol: one that falls for everything, one that obeys what stands
+outside the blocks, and an honest one.
+
+The first two are the worst case for their kind: once taken in they vote "supported" every time, and their votes
+quote whatever could count best: the payload itself, the claim, and the sentences of the page nearest to it.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import re
+from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import pairwise
+
+from pydantic import BaseModel
+
+from judges.bearing import terms
+from judges.folding import fold
+from judges.llm.client import LLMReply, LLMRequest
+from judges.verdict_reply import BinaryEvalResult
+from rubrics.verdict import Usage
+from tests.injection.reading import Sent, can_read, key, read_request
+
+
+@dataclass
+class Judge(ABC):
+    """Implements LLMClient. ``payloads``: any of them takes a gullible judge in. ``obeyed`` and ``read`` are what is
+    extracted with and without that. ``pictures``: what a picture says, by the SHA-256 of its bytes.
+    """
+
+    payloads: Sequence[str] = ()
+    evidence: str = ""
+    obeyed: Mapping[str, object] = field(default_factory=dict)
+    read: Mapping[str, object] = field(default_factory=dict)
+    pictures: Mapping[str, str] = field(default_factory=dict)
+    quotes: Sequence[str] | None = None
+    requests: list[LLMRequest] = field(default_factory=list)
+
+    async def complete(self, request: LLMRequest) -> LLMReply:
+        self.requests.append(request)
+        sent = read_request(request)
+        parsed = self.extraction(request, sent) if request.purpose == "extract" else self.verdict(request, sent)
+        return LLMReply(text=parsed.model_dump_json(), parsed=parsed, model=request.model, usage=Usage(calls=1))
+
+    async def aclose(self) -> None:
+        self.requests.clear()
+
+    @abstractmethod
+    def is_taken_in(self, sent: Sent) -> bool: ...
+
+    def extraction(self, request: LLMRequest, sent: Sent) -> BaseModel:
+        assert request.schema is not None
+        return request.schema.model_validate(self.obeyed if self.is_taken_in(sent) else self.read)
+
+    def verdict(self, request: LLMRequest, sent: Sent) -> BinaryEvalResult:
+        if not self.is_taken_in(sent):
+            return BinaryEvalResult(reasoning="nothing told me to", result=False)
+        quotes = self.quotes if self.quotes is not None else best_quotes(request, sent, self.payloads)
+        return BinaryEvalResult(reasoning="as told", result=True, quotes=list(quotes))
+
+
+class GullibleJudge(Judge):
+    """Taken in by a payload that it can read anywhere, pictures included."""
+
+    def is_taken_in(self, sent: Sent) -> bool:
+        shown = [self.pictures.get(_sha256(uri), "") for uri in sent.images]
+        return any(can_read(payload, text) for payload in self.payloads for text in (sent.text, *shown))
+
+
+class IsolationJudge(Judge):
+    """Taken in by a payload that stands outside every block, and nowhere else."""
+
+    def is_taken_in(self, sent: Sent) -> bool:
+        return any(can_read(payload, sent.outside) for payload in self.payloads)
+
+
+class HonestJudge(Judge):
+    """Supports a claim if the sentence that proves it stands in the page, or without a page in the answer."""
+
+    def is_taken_in(self, sent: Sent) -> bool:
+        return False
+
+    def verdict(self, request: LLMRequest, sent: Sent) -> BinaryEvalResult:
+        page = sent.block("page") if "page" in request.parts else sent.block("answer")
+        holds = fold(self.evidence).text in fold(page).text
+        quotes = [self.evidence] if holds and "page" in request.parts else []
+        return BinaryEvalResult(reasoning="I looked", result=holds, quotes=quotes)
+
+
+def best_quotes(request: LLMRequest, sent: Sent, payloads: Sequence[str]) -> list[str]:
+    """What a judge that wants to be believed would quote; another choice for every vote."""
+    claim, page = request.parts["claim"], sent.block("page")
+    lines = [line.strip() for line in page.split("\n") if line.strip()]
+    said = [line for line in lines if any(key(line) and key(line) in key(payload) for payload in payloads)]
+    choices = [
+        ["\n".join(said)[:2000] or payloads[0][:2000], *sorted(said, key=len, reverse=True)[:2]],
+        [claim, *_nearest(claim, _sentences(page))[:2]],
+        _nearest(claim, lines + _pairs(_sentences(page)))[:3],
+    ]
+    return choices[request.vote % len(choices)]
+
+
+def _nearest(claim: str, passages: Sequence[str]) -> list[str]:
+    asked = terms(claim).all
+    return sorted(passages, key=lambda passage: -len(asked & terms(passage).all))
+
+
+def _sentences(text: str) -> list[str]:
+    found = re.split(r"(?<=[.!?])\s+|\n+", text[:60_000])
+    return [sentence for sentence in dict.fromkeys(found) if len(sentence) > 8]
+
+
+def _pairs(sentences: Sequence[str]) -> list[str]:
+    return [f"{one} {two}" for one, two in pairwise(sentences)]
+
+
+def _sha256(uri: str) -> str:
+    return hashlib.sha256(base64.b64decode(uri.partition(",")[2])).hexdigest()

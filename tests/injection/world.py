@@ -1,0 +1,144 @@
+"""The real path from an address to a verdict, with stand-ins at both ends: a web server and a judge.
+
+Pages are fetched through the egress guard, stored, loaded and hash-checked by the page cache; a native judge with
+one claim is run on them, and the rubric is scored as any other.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+
+from pydantic import BaseModel, Field
+
+from answers.submission import Answer
+from cache.backends.http import HttpCapturer
+from cache.blobs import BlobStore
+from cache.capture import Capturer
+from cache.egress import EgressGuard
+from cache.errors import CacheError
+from cache.pages import PageCache
+from cache.store import MemoryIndex
+from judges.blocks import Separator
+from judges.context import JudgeContext
+from judges.extractor import Extractor
+from judges.llm.client import LLMClient, LLMRequest
+from judges.page_view import PagePreparer
+from judges.registry import judge, judge_of
+from judges.rendering import Question, Style, render_claim
+from judges.runner import Judgement, JudgeTools, run
+from judges.verifier import Verifier
+from tests.injection.material import Material, Site
+from tests.injection.reading import read_request
+from tests.injection.sources import HOSTS
+from tests.standin.web import StandInWeb
+
+TRIALS = 5
+SEPARATOR = Separator(b"the secret of this installation")
+
+
+class Further(BaseModel):
+    name: str
+    detail: str = ""
+
+
+class Found(BaseModel):
+    """What class M has read out of an answer."""
+
+    statement: str | None = None
+    subject: str | None = None
+    urls: list[str] = Field(default_factory=list)
+    further: list[Further] = Field(default_factory=list)
+
+
+class ToThisMachine:
+    """Every host is here."""
+
+    async def resolve(self, host: str, port: int) -> Sequence[str]:
+        return ["127.0.0.1"]
+
+    def close(self) -> None:
+        """Nothing is open."""
+
+
+@dataclass(frozen=True)
+class World:
+    web: StandInWeb
+    cache: PageCache
+    preparer: PagePreparer
+
+    @property
+    def site(self) -> Site:
+        return Site(port=self.web.port)
+
+    async def judged(self, material: Material, llm: LLMClient, style: Style) -> Judgement:
+        """The material judged by the real runner, verifier, extractor and page cache."""
+        tools = JudgeTools(
+            verifier=Verifier(llm, "stand-in", separator=SEPARATOR, pages=self.preparer, style=style),
+            extractor=Extractor(llm, "stand-in", separator=SEPARATOR, pages=self.preparer, style=style),
+            evidence_for=self.cache.evidence_for,
+            trials=TRIALS,
+        )
+        return await run(judge_of(_rubric_of(material)), Answer(name="answer_1.md", text=material.answer), tools)
+
+    async def pictures(self, material: Material) -> dict[str, str]:
+        """What the pictures of a material's pages say, by the SHA-256 of each."""
+        said: dict[str, str] = {}
+        for url in material.sources or ():
+            try:
+                evidence = await self.cache.evidence_for(url)
+            except CacheError:
+                continue
+            said |= {hashlib.sha256(shot).hexdigest(): material.pictured for shot in evidence.screenshots}
+        return said
+
+
+@asynccontextmanager
+async def open_world(capturer: Capturer | None = None, web: StandInWeb | None = None) -> AsyncIterator[World]:
+    """A world of its own; without a ``capturer`` pages are fetched by HTTP alone, from any of ``HOSTS``."""
+    async with web or StandInWeb() as server, _guard(server) as guard:
+        pages = PageCache(
+            capturer or HttpCapturer(guard, semaphore=asyncio.Semaphore(4)), BlobStore.open("memory://"), MemoryIndex()
+        )
+        try:
+            yield World(server, pages, PagePreparer(SEPARATOR))
+        finally:
+            await pages.aclose()
+
+
+def _guard(server: StandInWeb) -> EgressGuard:
+    places = frozenset(f"{host}:{server.port}" for host in HOSTS)
+    return EgressGuard(places, resolver=ToThisMachine())
+
+
+def strictly_supported(judgement: Judgement) -> bool:
+    """Whether the claim counts in the strict score."""
+    return judgement.score_strict.low == 1.0
+
+
+def a_used_nonce(material: Material) -> str:
+    """A nonce that this installation has put around this very answer before."""
+    question = Question(task=material.case.scenario.task, answer=material.answer, claim=material.claim)
+    rendered = render_claim(question, SEPARATOR, Style.NATIVE)
+    request = LLMRequest(model="stand-in", messages=rendered.messages, prompt=rendered.prompt)
+    return next(block.nonce for block in read_request(request).blocks if block.label == "answer")
+
+
+def _rubric_of(material: Material) -> object:
+    """The coroutine that a judge file for this material would hold."""
+
+    @judge(task="injection", description=material.case.scenario.task)
+    async def one_claim(ctx: JudgeContext) -> None:
+        if material.place != "extraction":
+            ctx.verify("fact", material.claim, material.sources, critical=True)
+            return
+        found = await ctx.extract(Found, "Read the statement, what it is about, its sources, and further items.")
+        ctx.check("given", found.statement and found.subject, critical=True)
+        ctx.verify("fact", found.statement or "nothing was stated", found.urls, critical=True)
+        for number, item in enumerate(found.further):
+            ctx.verify(f"further_{number}", f"{item.name}: {item.detail}", found.urls, critical=True)
+
+    return one_claim

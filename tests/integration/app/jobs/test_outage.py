@@ -1,0 +1,61 @@
+"""The database goes away under running jobs and comes back: nobody fails, nothing is lost."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import shutil
+import signal
+import tempfile
+from collections.abc import Iterator
+from contextlib import AsyncExitStack
+from pathlib import Path
+
+import pytest
+
+from app.storage.database import connect
+from app.storage.embedded import EmbeddedPostgres
+from app.storage.migrate import migrate
+from app.storage.records import JobStatus
+from tests.fakes.evaluating import ScriptedEvaluation
+from tests.fakes.services import Rig
+
+pytestmark = pytest.mark.postgres
+
+
+@pytest.fixture
+def folder() -> Iterator[Path]:
+    path = Path(tempfile.mkdtemp(prefix="assay-test-"))
+    path.chmod(0o755)
+    yield path
+    shutil.rmtree(path, ignore_errors=True)
+
+
+def crash(folder: Path) -> None:
+    """Kill the server without giving it time for anything."""
+    os.kill(int((folder / "postgres" / "postmaster.pid").read_text().splitlines()[0]), signal.SIGKILL)
+
+
+@pytest.mark.timeout(90)
+async def test_jobs_survive_a_crash_of_the_database(folder: Path):
+    server = EmbeddedPostgres(folder)
+    url = await asyncio.to_thread(server.start)
+    try:
+        async with AsyncExitStack() as stack:
+            database = await stack.enter_async_context(connect(url))
+            async with database.begin() as connection:
+                await migrate(connection)
+            rig = await stack.enter_async_context(Rig.opened(database))
+            running, waiting = await rig.submit("one", "two")
+            gate = asyncio.Event()
+            evaluation = ScriptedEvaluation(gate=gate)
+            await stack.enter_async_context(rig.working(evaluation, concurrency=1, drain_s=1.0))
+            await evaluation.running.wait()
+            await asyncio.to_thread(crash, folder)
+            gate.set()  # the result is ready while there is no database
+            await asyncio.to_thread(EmbeddedPostgres(folder).start)
+            ends = [await rig.ended(job_id, within_s=40.0) for job_id in (running, waiting)]
+            assert [job.status for job in ends] == [JobStatus.SUCCEEDED] * 2
+            assert ends[0].attempts <= 2
+    finally:
+        await asyncio.to_thread(server.stop)

@@ -1,0 +1,248 @@
+"""Folders of answers judged with the real runtime, offline: every page comes out of a public-layout cache."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+from mind2web2.utils.cache_filesys import CacheFileSys
+
+from answers.bundle import read_folder
+from app.evaluation import Evaluated, PlannedAnswer, evaluate_all, plan
+from app.precapture import Page, capture_pages, cited_in
+from app.progress import Progress, Stage
+from app.public_cache import PublicCache
+from app.runtime import load_catalogue, open_runtime
+from app.settings import Settings
+from judges.errors import ModelNotConfigured
+from tests.fakes.settings import settings_for_tests
+
+JUDGE = """
+from judges.registry import judge
+
+@judge(task="bridge", description="When was the old bridge of Vellmar built?")
+async def bridge(ctx):
+    ctx.verify("year", "The old bridge of Vellmar was built in 1764", sources=["https://towns.example/vellmar"])
+    ctx.verify("arches", "The old bridge of Vellmar has nine arches", sources=["https://towns.example/arches"])
+"""
+RAISES = """
+from judges.registry import judge
+
+@judge(task="raises", description="x")
+async def raises(ctx):
+    raise ZeroDivisionError("my own bug")
+"""
+SCRIPT = """
+from mind2web2 import Evaluator
+
+async def evaluate_answer(client, answer, agent_name, answer_name, cache, semaphore, logger, model="o4-mini"):
+    evaluator = Evaluator()
+    evaluator.initialize(task_id="script", agent_name=agent_name, answer_name=answer_name, client=client,
+        task_description="x", answer=answer, global_cache=cache, global_semaphore=semaphore, logger=logger,
+        default_model=model)
+    leaf = evaluator.add_leaf("year", "built in 1764")
+    await evaluator.verify("The old bridge of Vellmar was built in 1764", leaf, "https://towns.example/vellmar")
+    return evaluator.get_summary()
+"""
+ANSWER = "In 1764, see [Vellmar](https://towns.example/vellmar) and [arches](https://towns.example/arches)."
+
+
+class Watched:
+    """Keeps what an evaluation tells."""
+
+    def __init__(self) -> None:
+        self.stages: list[Stage] = []
+        self.ended: list[str] = []
+
+    def progress(self, planned: PlannedAnswer, progress: Progress) -> None:
+        self.stages.append(progress.stage)
+
+    def done(self, evaluated: Evaluated) -> None:
+        self.ended.append(evaluated.outcome.task_id)
+
+
+class Folder:
+    """A folder with answers of ``otter``, judges, and a page cache in the public layout."""
+
+    def __init__(self, root: Path) -> None:
+        self.root = root
+        self.out = root / "results"
+        self.public = PublicCache(root / "cache")
+        self.watched = Watched()
+        (root / "judges").mkdir()
+        self.judge("bridge", JUDGE)
+        self.answer("bridge", 1)
+
+    def judge(self, task: str, source: str) -> None:
+        (self.root / "judges" / f"{task}.py").write_text(source)
+
+    def answer(self, task: str, k: int, text: str = ANSWER) -> None:
+        path = self.root / "answers" / "otter" / task / f"answer_{k}.md"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text)
+
+    def page(self, url: str, text: str, task: str = "bridge") -> None:
+        cache = CacheFileSys(self.root / "cache" / "otter" / task)
+        cache.put_web(url, text, None)
+        cache.save()
+
+    def settings(self, **overrides: Any) -> Settings:
+        evidence = self.public.evidence_folder("otter")
+        return settings_for_tests(data_dir=evidence, judges=(self.root / "judges",), **overrides)
+
+    def plan(self, settings: Settings, *, overwrite: bool = False, model: str = "lexical") -> list[PlannedAnswer]:
+        submissions = read_folder(self.root / "answers", "otter")
+        return plan(submissions, load_catalogue(settings), out=self.out, model=model, overwrite=overwrite)
+
+    async def evaluate(self, *, overwrite: bool = False, **overrides: Any) -> Sequence[Evaluated]:
+        settings = self.settings(**overrides)
+        async with open_runtime(settings) as runtime:
+            planned = self.plan(settings, overwrite=overwrite)
+            return await evaluate_all(runtime, planned, self.watched, cache=self.public)
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Folder:
+    made = Folder(tmp_path)
+    made.page("https://towns.example/vellmar", "The old bridge of Vellmar was built in 1764.")
+    made.page("https://towns.example/arches", "The old bridge of Vellmar has four arches.")
+    return made
+
+
+async def test_answers_are_judged_by_the_pages_of_a_public_cache(folder: Folder) -> None:
+    (judged,) = await folder.evaluate()
+
+    assert judged.outcome.result is not None
+    assert judged.outcome.result["score"] == {"value": 0.5, "low": 0.5, "high": 0.5}
+    assert [page["outcome"] for page in judged.outcome.result["pages"]] == ["ok", "ok"]
+    assert judged.path is not None
+    assert json.loads(judged.path.read_text()) == judged.outcome.result
+    assert (folder.out / "otter" / "bridge" / "answer_1" / "answer_1.md").read_text() == ANSWER
+    assert folder.watched.stages[0] is Stage.CAPTURING
+    assert folder.watched.stages[-1] is Stage.STORING
+
+
+async def test_a_result_that_stands_is_not_made_again(folder: Folder) -> None:
+    (first,) = await folder.evaluate()
+    (second,) = await folder.evaluate()
+
+    assert second.reused
+    assert second.path == first.path
+    assert second.outcome.result == first.outcome.result
+    (third,) = await folder.evaluate(overwrite=True)
+    assert not third.reused
+    assert third.path != first.path
+
+
+async def test_a_changed_answer_judge_or_model_is_judged_again(folder: Folder) -> None:
+    await folder.evaluate()
+    settings = folder.settings()
+    assert [one.why for one in folder.plan(settings)] == ["its last result stands"]
+    assert [one.why for one in folder.plan(settings, model="o4-mini")] == ["it was judged by lexical"]
+
+    folder.judge("bridge", JUDGE + "\n# changed\n")
+    assert [one.why for one in folder.plan(settings)] == ["the judge changed"]
+
+    folder.answer("bridge", 1, ANSWER + " Really.")
+    (planned,) = folder.plan(settings)
+    assert (planned.why, planned.to_judge) == ("the answer changed", True)
+
+
+async def test_a_page_that_was_mended_in_the_public_cache_is_judged_as_it_is_now(folder: Folder) -> None:
+    await folder.evaluate()
+    folder.page("https://towns.example/arches", "The old bridge of Vellmar has nine arches.")
+
+    (judged,) = await folder.evaluate(overwrite=True)
+
+    assert judged.outcome.result is not None
+    assert judged.outcome.result["score"]["value"] == 1.0
+
+
+async def test_a_judge_that_fails_costs_nobody_else_anything(folder: Folder) -> None:
+    folder.judge("raises", RAISES)
+    folder.judge("unreadable", "def (")
+    for task in ("raises", "unreadable", "unheard_of"):
+        folder.answer(task, 1, "no pages")
+
+    ended = {one.outcome.task_id: one for one in await folder.evaluate()}
+
+    assert ended["bridge"].outcome.complete
+    codes = {task: one.outcome.error_code for task, one in ended.items() if one.outcome.result is None}
+    assert codes == {"raises": "JUDGE_BUG", "unreadable": "JUDGE_BUG", "unheard_of": "UNKNOWN_TASK"}
+    assert "my own bug" in (ended["raises"].error or "")
+    assert "ZeroDivisionError" in (ended["raises"].error or "")
+    assert sorted(folder.watched.ended) == sorted(ended)
+    assert not (folder.out / "otter" / "raises").exists()
+
+
+async def test_public_scripts_and_native_judges_go_the_same_way(folder: Folder) -> None:
+    folder.judge("script", SCRIPT)
+    folder.answer("script", 1)
+    folder.page("https://towns.example/vellmar", "The old bridge of Vellmar was built in 1764.", task="script")
+
+    ended = {one.outcome.task_id: one.outcome for one in await folder.evaluate()}
+
+    assert ended["script"].result is not None
+    assert ended["script"].result["final_score"] == 1.0
+    assert ended["script"].result["judge"]["kind"] == "mind2web2"
+    assert ended["script"].result["answer_name"] == "answer_1.md"
+
+
+async def test_results_come_in_the_order_of_the_plan_whatever_ends_first(folder: Folder) -> None:
+    for k in (2, 3, 10):
+        folder.answer("bridge", k)
+
+    ended = await folder.evaluate(max_answers=2)
+
+    assert [one.outcome.answer_name for one in ended] == [f"answer_{k}.md" for k in (1, 2, 3, 10)]
+
+
+async def test_a_missing_key_ends_everything_before_a_page_is_captured(folder: Folder) -> None:
+    with pytest.raises(ModelNotConfigured, match="OPENAI_API_KEY"):
+        await folder.evaluate(model="openai/o4-mini", openai_api_key=None, openai_base_url=None)
+
+    assert folder.watched.stages == []
+
+
+async def test_what_is_cited_where_is_written_beside_the_public_cache(folder: Folder) -> None:
+    folder.answer("bridge", 2, "Only [Vellmar](https://towns.example/vellmar).")
+
+    await folder.evaluate()
+
+    overview = json.loads((folder.root / "cache" / "otter" / "bridge.json").read_text())
+    assert overview["urls"] == {
+        "https://towns.example/vellmar": ["answer_1.md", "answer_2.md"],
+        "https://towns.example/arches": ["answer_1.md"],
+    }
+    assert (overview["total_unique_urls"], overview["cached_url_count"]) == (2, 2)
+    assert overview["url_types"] == dict.fromkeys(overview["all_unique_urls"], "web")
+
+
+async def test_our_captures_are_written_where_others_read_them(folder: Folder, tmp_path: Path) -> None:
+    await folder.evaluate()
+    elsewhere = PublicCache(tmp_path / "copy")
+    async with open_runtime(folder.settings()) as runtime:
+        await elsewhere.keep(runtime, "otter", "bridge", {"https://towns.example/vellmar": ["answer_1.md"]})
+
+    copy = CacheFileSys(tmp_path / "copy" / "otter" / "bridge")
+    assert copy.get_web("https://towns.example/vellmar")[0] == "The old bridge of Vellmar was built in 1764."
+    facts = copy.facts("https://towns.example/vellmar")
+    assert facts is not None
+    assert facts.url == "https://towns.example/vellmar"
+
+
+async def test_capturing_ahead_counts_a_page_once_and_leaves_known_ones_alone(folder: Folder) -> None:
+    seen: list[Page] = []
+    submissions = read_folder(folder.root / "answers", "otter")
+    cited = cited_in(submissions)["otter", "bridge"]
+    async with open_runtime(folder.settings()) as runtime:
+        await folder.public.bring_in(runtime, "otter", "bridge", cited)
+        urls = [*cited, "https://towns.example/vellmar#history"]
+        pages = await capture_pages(runtime, urls, seen.append, refresh=False)
+
+    assert seen == pages
+    assert sorted(page.url for page in pages) == sorted(cited)
+    assert all(page.known and page.settled for page in pages)

@@ -1,0 +1,44 @@
+"""``assay`` in this process: a call, and how it ended."""
+
+from __future__ import annotations
+
+import logging
+import os
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+import structlog
+
+from app.cli.program import run
+
+
+@dataclass(frozen=True)
+class Ended:
+    code: int
+    out: str
+    err: str
+
+
+Call = Callable[..., Ended]
+
+
+@pytest.fixture
+def assay(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Iterator[Call]:
+    """Run a command in an empty folder, with no setting from outside."""
+    monkeypatch.chdir(tmp_path)
+    for name in os.environ:
+        if name.startswith(("ASSAY_", "OPENAI_", "AZURE_", "AWS_")):
+            monkeypatch.delenv(name)
+
+    def call(*arguments: str) -> Ended:
+        with pytest.raises(SystemExit) as ended:
+            run(list(arguments))
+        captured = capsys.readouterr()
+        return Ended(int(ended.value.code or 0), captured.out, captured.err)
+
+    handlers, level = list(logging.root.handlers), logging.root.level
+    yield call
+    logging.root.handlers, logging.root.level = handlers, level
+    structlog.reset_defaults()

@@ -1,0 +1,118 @@
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from tests.unit.app.cli.conftest import Call
+
+ANSWER = "See [the page](https://bridges.example/old) and https://bridges.example/new."
+
+
+@pytest.fixture
+def answers(tmp_path: Path) -> Path:
+    """Answers of ``otter`` to a shipped task and to one that nobody can judge."""
+    for task in ("karrow_visit", "unheard_of"):
+        (tmp_path / "answers" / "otter" / task).mkdir(parents=True)
+        (tmp_path / "answers" / "otter" / task / "answer_1.md").write_text(ANSWER)
+    return tmp_path / "answers"
+
+
+def test_a_folder_that_is_not_there_says_where_was_looked(assay: Call, tmp_path: Path) -> None:
+    ended = assay("evaluate", "--agent", "otter", "--answers", "nowhere")
+
+    assert (ended.code, ended.out) == (2, "")
+    assert str(tmp_path / "nowhere") in ended.err
+    assert "--answers" in ended.err
+
+
+def test_an_unknown_agent_names_those_there_are(assay: Call, answers: Path) -> None:
+    ended = assay("evaluate", "--agent", "oter")
+
+    assert ended.code == 2
+    assert "Did you mean: otter?" in ended.err
+
+
+def test_a_misspelt_task_names_near_ones(assay: Call, answers: Path) -> None:
+    ended = assay("evaluate", "--agent", "otter", "--task", "karow_visit")
+
+    assert ended.code == 2
+    assert "Did you mean: karrow_visit?" in ended.err
+
+
+def test_a_task_that_was_named_needs_a_judge(assay: Call, answers: Path) -> None:
+    ended = assay("evaluate", "--agent", "otter", "--task", "unheard_of")
+
+    assert ended.code == 2
+    assert "no judge for task 'unheard_of'" in ended.err
+    assert "karrow_visit" in ended.err
+
+
+def test_a_task_without_answers_names_those_there_are(assay: Call, answers: Path) -> None:
+    ended = assay("evaluate", "--agent", "otter", "--task", "velm_directors")
+
+    assert ended.code == 2
+    assert "karrow_visit" in ended.err
+
+
+def test_a_folder_of_judges_that_is_not_there_is_named(assay: Call, answers: Path) -> None:
+    ended = assay("evaluate", "--agent", "otter", "--judges", "no_judges")
+
+    assert ended.code == 2
+    assert "no_judges" in ended.err
+
+
+def test_an_agent_name_cannot_lead_out_of_the_folder(assay: Call, answers: Path) -> None:
+    ended = assay("evaluate", "--agent", "../otter", "--answers", "answers/otter")
+
+    assert ended.code == 2
+    assert "must be 1 to 100 characters" in ended.err
+
+
+def test_a_model_without_its_key_says_which_one_is_missing(assay: Call, answers: Path) -> None:
+    ended = assay("evaluate", "--agent", "otter", "--model", "openai/o4-mini")
+
+    assert ended.code == 1
+    assert "OPENAI_API_KEY" in ended.err
+
+
+def test_a_dry_run_tells_what_would_be_judged_and_does_nothing(assay: Call, answers: Path, tmp_path: Path) -> None:
+    ended = assay("evaluate", "--agent", "otter", "--model", "lexical", "--dry-run", "--json")
+
+    assert ended.code == 0
+    plan = json.loads(ended.out)
+    assert plan["model"] == "lexical"
+    urls = ["https://bridges.example/old", "https://bridges.example/new"]
+    known, unknown = plan["answers"]
+    assert known == {
+        "agent_name": "otter",
+        "task_id": "karrow_visit",
+        "answer_name": "answer_1.md",
+        "judge": True,
+        "why": "no result yet",
+        "urls": urls,
+    }
+    assert (unknown["judge"], unknown["why"]) == (False, "no judge for task unheard_of")
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["answers"]
+
+
+def test_a_dry_run_for_people_is_a_table(assay: Call, answers: Path) -> None:
+    ended = assay("evaluate", "--agent", "otter", "--model", "lexical", "--dry-run")
+
+    assert "karrow_visit" in ended.out
+    assert "nothing was done" in ended.err
+    assert max(map(len, ended.out.splitlines())) <= 80
+
+
+def test_a_summary_can_be_read_from_result_files(assay: Call, tmp_path: Path) -> None:
+    folder = tmp_path / "eval_results" / "otter" / "bridge" / "answer_1"
+    (folder / "results").mkdir(parents=True)
+    (folder / "answer_1.md").write_text("three words here")
+    (folder / "results" / "20260101_000000_answer_1.md.json").write_text('{"final_score": 0.5}')
+
+    ended = assay("summary", "--agent", "otter", "--out", "eval_results", "--json")
+
+    assert ended.code == 0
+    summary = json.loads(ended.out)
+    assert (summary["avg_score"], summary["avg_answer_word_count"], summary["pass_at_1"]) == (0.5, 3.0, 0.0)

@@ -1,0 +1,62 @@
+from __future__ import annotations
+
+import pytest
+
+from tests.unit.app.cli.conftest import Call
+
+COMMANDS = (
+    "demo",
+    "serve",
+    "worker",
+    "submit",
+    "evaluate",
+    "capture",
+    "tasks",
+    "jobs",
+    "results",
+    "summary",
+    "doctor",
+)
+
+
+def test_help_lists_every_command_with_a_sentence(assay: Call) -> None:
+    ended = assay("--help")
+
+    assert ended.code == 0
+    for command in COMMANDS:
+        (line,) = [line for line in ended.out.splitlines() if line.startswith(f"│ {command} ")]
+        assert len(line.split()) > 4
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_each_command_explains_its_options(assay: Call, command: str) -> None:
+    ended = assay(command, "--help")
+
+    assert ended.code == 0
+    assert f"assay {command}" in ended.out
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [("nonsense",), ("evaluate",), ("serve", "--port", "many"), ("serve", "--port", "70000"), ("submit", "a.md")],
+    ids=["no such command", "option missing", "no number", "no port", "options missing"],
+)
+def test_wrong_usage_ends_with_2(assay: Call, arguments: tuple[str, ...]) -> None:
+    ended = assay(*arguments)
+
+    assert ended.code == 2
+    assert "Traceback" not in ended.err
+
+
+def test_version_is_printed(assay: Call) -> None:
+    assert assay("--version").out.startswith("assay 0.")
+
+
+def test_a_setting_that_cannot_be_used_is_named_in_one_line(assay: Call, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("ASSAY_MAX_LLM", "none")
+
+    ended = assay("doctor")
+
+    assert ended.code == 1
+    assert "ASSAY_MAX_LLM" in ended.err
+    assert "Traceback" not in ended.err

@@ -1,0 +1,68 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from app.cli.errors import WrongUsage
+from app.cli.submit import read_answers
+from tests.unit.app.cli.conftest import Call
+
+FOR_BRIDGE = ("--agent", "otter", "--task", "bridge")
+NOBODY = "http://127.0.0.1:9"
+
+
+def test_a_folder_gives_its_markdown_files_by_name(tmp_path: Path) -> None:
+    for name in ("answer_2.md", "answer_1.md", "notes.txt"):
+        (tmp_path / name).write_text(name)
+
+    assert read_answers(tmp_path) == [("answer_1.md", "answer_1.md"), ("answer_2.md", "answer_2.md")]
+
+
+def test_a_file_is_one_answer_whatever_its_name_ends_in(tmp_path: Path) -> None:
+    (tmp_path / "mine.txt").write_text("text")
+
+    assert read_answers(tmp_path / "mine.txt") == [("mine.txt", "text")]
+
+
+def test_bytes_that_are_no_text_are_refused(tmp_path: Path) -> None:
+    (tmp_path / "a.md").write_bytes(b"\xff\xfe\x00")
+
+    with pytest.raises(WrongUsage, match="not UTF-8"):
+        read_answers(tmp_path / "a.md")
+
+
+def test_a_folder_without_answers_is_wrong_usage(tmp_path: Path) -> None:
+    with pytest.raises(WrongUsage, match=r"no \*\.md"):
+        read_answers(tmp_path)
+
+
+def test_a_path_that_is_not_there_is_named(assay: Call) -> None:
+    ended = assay("submit", "missing.md", *FOR_BRIDGE)
+
+    assert (ended.code, ended.out) == (2, "")
+    assert "missing.md" in ended.err
+
+
+def test_no_server_says_how_to_start_one(assay: Call, tmp_path: Path) -> None:
+    (tmp_path / "answer_1.md").write_text("text")
+
+    ended = assay("submit", "answer_1.md", *FOR_BRIDGE, "--url", NOBODY)
+
+    assert (ended.code, ended.out) == (1, "")
+    assert NOBODY in ended.err
+    assert "assay serve" in ended.err
+
+
+@pytest.mark.parametrize("command", [("jobs",), ("results",), ("summary", "--agent", "otter")])
+def test_every_command_that_needs_a_server_says_so(assay: Call, command: tuple[str, ...]) -> None:
+    ended = assay(*command, "--url", NOBODY)
+
+    assert ended.code == 1
+    assert "assay serve" in ended.err
+
+
+def test_an_address_without_a_scheme_is_wrong_usage(assay: Call, tmp_path: Path) -> None:
+    (tmp_path / "answer_1.md").write_text("text")
+
+    assert assay("submit", "answer_1.md", *FOR_BRIDGE, "--url", "localhost:8000").code == 2
