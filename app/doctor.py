@@ -6,7 +6,7 @@ import asyncio
 import platform
 import shutil
 import time
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from enum import StrEnum
@@ -57,21 +57,21 @@ async def examine(settings: Settings) -> AsyncIterator[Check]:
     """Every check, as it is done. What is logged meanwhile goes nowhere."""
     log = StringIO()
     configure_logging(Redactor(settings.secrets), stream=log)
-    yield _program()
-    yield await _browser(settings, log)
-    yield await _database(settings)
-    yield _keys(settings)
-    yield await asyncio.to_thread(_judges, settings)
-    yield _disk(settings.data_dir)
-    yield _access(settings)
+    yield check_program()
+    yield await check_browser(settings, log)
+    yield await check_database(settings)
+    yield check_keys(settings)
+    yield await asyncio.to_thread(check_judges, settings)
+    yield check_disk(settings.data_dir)
+    yield check_access(settings)
 
 
-def _program() -> Check:
+def check_program() -> Check:
     detail = f"assay {version('assay')} on Python {platform.python_version()}, {platform.system()} {platform.machine()}"
     return Check(name="program", state=State.OK, detail=detail)
 
 
-async def _browser(settings: Settings, log: StringIO) -> Check:
+async def check_browser(settings: Settings, log: StringIO) -> Check:
     """Capture a page of our own, part of which a script writes: what comes back proves a browser."""
     began = time.monotonic()
     try:
@@ -123,7 +123,7 @@ async def _page_server() -> AsyncIterator[str]:
         yield f"127.0.0.1:{server.sockets[0].getsockname()[1]}"
 
 
-async def _database(settings: Settings) -> Check:
+async def check_database(settings: Settings) -> Check:
     """Open the database as the service would; where the private one does not exist yet, try a throw-away one."""
     began = time.monotonic()
     try:
@@ -150,7 +150,7 @@ async def _ping(settings: Settings) -> None:
         await database.ping()
 
 
-def _keys(settings: Settings) -> Check:
+def check_keys(settings: Settings) -> Check:
     """Whether the configured model can be asked at all. Nobody is asked: that would cost money."""
     try:
         ModelClients(settings, Limits.from_settings(settings), None).client(settings.model)
@@ -161,7 +161,7 @@ def _keys(settings: Settings) -> Check:
     return Check(name="keys", state=State.OK, detail=f"model {settings.model} {needs}")
 
 
-def _judges(settings: Settings) -> Check:
+def check_judges(settings: Settings) -> Check:
     catalogue = load_catalogue(settings)
     if catalogue.broken:
         return Check(
@@ -173,11 +173,13 @@ def _judges(settings: Settings) -> Check:
     return Check(name="judges", state=State.OK, detail=f"{len(catalogue.judges)} tasks")
 
 
-def _disk(data_dir: Path) -> Check:
+def check_disk(data_dir: Path, *, free_bytes: Callable[[Path], int] | None = None) -> Check:
+    """``free_bytes`` measures a folder; the real disk is asked where none is given."""
+    measure = free_bytes or (lambda place: shutil.disk_usage(place).free)
     place = data_dir.expanduser().absolute()
     while not place.exists():
         place = place.parent
-    free = shutil.disk_usage(place).free
+    free = measure(place)
     detail = f"{free / 1024**3:.1f} GiB free for {data_dir}"
     if free < NEEDED_BYTES:
         return Check(name="disk", state=State.FAILED, detail=detail, remedy="Free some space, or set ASSAY_DATA_DIR.")
@@ -186,7 +188,7 @@ def _disk(data_dir: Path) -> Check:
     return Check(name="disk", state=State.OK, detail=detail)
 
 
-def _access(settings: Settings) -> Check:
+def check_access(settings: Settings) -> Check:
     keys = len(settings.api_keys)
     detail = f"{keys} key(s) may ask" if keys else "no ASSAY_API_KEYS: the service answers to this machine only"
     return Check(name="access", state=State.OK, detail=detail)

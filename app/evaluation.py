@@ -156,7 +156,8 @@ async def evaluate_all(
                 for number, one in answers:
                     group.create_task(answer(number, one))
             if cache is not None:
-                await cache.keep(runtime, folder.agent, folder.task_id, _cited(one for _, one in answers))
+                cited, looked_at = _cited(one for _, one in answers), _looked_at(done[number] for number, _ in answers)
+                await cache.keep(runtime, folder.agent, folder.task_id, cited, looked_at)
 
     try:
         async with asyncio.TaskGroup() as group:
@@ -195,6 +196,11 @@ async def _evaluate(runtime: Runtime, planned: PlannedAnswer, watcher: Watcher) 
         write_result, planned.folder, planned.answer, result, finished_at=runtime.clock.now()
     )
     return Evaluated(planned=planned, outcome=planned.outcome(result), path=path)
+
+
+def _looked_at(evaluated: Iterable[Evaluated]) -> list[str]:
+    """The URLs of all pages that results were judged by."""
+    return [page["url"] for one in evaluated if one.outcome.result for page in one.outcome.result.get("pages", ())]
 
 
 def _cited(answers: Iterable[PlannedAnswer]) -> dict[str, list[str]]:

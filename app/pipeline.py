@@ -131,7 +131,7 @@ async def _run_script(case: _Case) -> _Judged:
         model=case.model,
         separator=case.runtime.separator,
         preparer=case.runtime.prepared,
-        pages=case.runtime.pages,
+        pages=case.pages,
         blobs=case.runtime.blobs,
         captures=case.pages.seen,
     )

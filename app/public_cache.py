@@ -68,14 +68,22 @@ class PublicCache:
         capture = await pages.get(url, refresh=True)
         return capture.is_evidence
 
-    async def keep(self, runtime: Runtime, agent: str, task_id: str, cited: Mapping[str, Sequence[str]]) -> None:
-        """Write the evidence of cited pages into the folder, and beside it what is cited where.
+    async def keep(
+        self,
+        runtime: Runtime,
+        agent: str,
+        task_id: str,
+        cited: Mapping[str, Sequence[str]],
+        looked_at: Iterable[str] = (),
+    ) -> None:
+        """Write the evidence of pages into the folder, and beside it what is cited where.
 
-        ``cited`` maps each URL to the names of the answers that cite it.
+        ``cited`` maps each URL to the names of the answers that cite it; ``looked_at`` are further pages that
+        judges asked for.
         """
         folder = self._root / agent / task_id
         stored = await asyncio.to_thread(CacheFileSys, folder)
-        for url in cited:
+        for url in dict.fromkeys([*cited, *looked_at]):
             capture = await runtime.index.find(canonical_key(url))
             if (
                 capture is not None

@@ -13,14 +13,13 @@ from typing import Any
 from answers.submission import Answer
 from cache.blobs import BlobStore
 from cache.capture import Capture
-from cache.pages import PageCache
 from judges.blocks import Separator
 from judges.errors import JudgeBug
 from judges.foreign import judge_code, judge_import
 from judges.llm.client import LLMClient
 from judges.page_view import PagePreparer
 from judges.registry import Judge
-from mind2web2.hosting import HostedCache, HostedClient
+from mind2web2.hosting import EvidenceSource, HostedCache, HostedClient
 from mind2web2.semaphores import DualSemaphore
 from mind2web2.utils.load_eval_script import EvaluateAnswer, load_eval_script
 
@@ -39,7 +38,7 @@ async def run_script(
     model: str,
     separator: Separator,
     preparer: PagePreparer,
-    pages: PageCache,
+    pages: EvidenceSource,
     blobs: BlobStore,
     captures: Iterable[Capture] = (),
     logger: logging.Logger | None = None,

@@ -12,13 +12,13 @@ from collections.abc import Iterable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 from cache.blobs import BlobStore
 from cache.capture import Capture, PageKind
 from cache.errors import BlobError
 from cache.evidence import Evidence
-from cache.pages import SCREENSHOT_ROLE, PageCache
+from cache.pages import SCREENSHOT_ROLE
 from cache.urls import canonical_key
 from judges.blocks import Separator
 from judges.llm.client import LLMClient
@@ -28,6 +28,12 @@ from mind2web2.page_facts import PageFacts
 from mind2web2.page_keys import forgiving_key, layout_key
 from mind2web2.page_source import StoredPages
 from mind2web2.utils.cache_filesys import CacheFileSys, PageType
+
+
+class EvidenceSource(Protocol):
+    """Where the service's evidence comes from: its page cache, or whoever keeps account of what is looked at there."""
+
+    async def evidence_for(self, url: str) -> Evidence: ...
 
 
 class HostedClient:
@@ -64,7 +70,7 @@ class HostedClient:
 class HostedCache(CacheFileSys):
     """The captured pages of one answer, read from the service; pages a script puts here are its own."""
 
-    def __init__(self, folder: Path, *, pages: PageCache, blobs: BlobStore, captures: Iterable[Capture]) -> None:
+    def __init__(self, folder: Path, *, pages: EvidenceSource, blobs: BlobStore, captures: Iterable[Capture]) -> None:
         """``folder`` takes what the script puts, and lives as long as its run."""
         super().__init__(folder)
         self.pages = pages

@@ -1,0 +1,63 @@
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from io import StringIO
+
+from rich.console import Console
+
+from app.cli.capture import CaptureTable
+from app.precapture import Page
+from cache.capture import Capture, CaptureOutcome
+
+
+def page(url: str, outcome: CaptureOutcome, *, known: bool = False, gone: bool = False, detail: str = "") -> Page:
+    capture = Capture(
+        id=url,
+        url=url,
+        key=url,
+        outcome=outcome,
+        captured_at=datetime(2026, 1, 1, tzinfo=UTC),
+        duration_s=1.0,
+        backend="none",
+        detail=detail,
+        gone=gone,
+    )
+    return Page(url=url, capture=capture, known=known)
+
+
+def test_pages_are_counted_by_outcome_and_listed_where_there_is_no_terminal() -> None:
+    written = StringIO()
+
+    with CaptureTable(Console(file=written, width=80), 4) as table:
+        table.done(page("https://a.example/1", CaptureOutcome.OK))
+        table.done(page("https://a.example/2", CaptureOutcome.OK))
+        table.done(page("https://a.example/3", CaptureOutcome.OK, known=True))
+        table.done(page("https://a.example/4", CaptureOutcome.TIMEOUT, detail="nothing in 60 s"))
+
+    text = written.getvalue()
+    assert "timeout        https://a.example/4  nothing in 60 s" in text
+    rows = [line.split() for line in text.splitlines()]
+    assert ["ok", "2"] in rows
+    assert ["had", "it", "already", "1"] in rows
+    assert "4 of 4 pages" in text
+
+
+def test_on_a_terminal_only_what_needs_attention_is_listed() -> None:
+    written = StringIO()
+
+    with CaptureTable(Console(file=written, width=80, force_terminal=True), 3) as table:
+        table.done(page("https://a.example/fine", CaptureOutcome.OK))
+        table.done(page("https://a.example/gone", CaptureOutcome.HTTP_ERROR, gone=True))
+        table.done(page("https://a.example/wall", CaptureOutcome.LOGIN_WALL))
+
+    assert "https://a.example/wall" in written.getvalue()
+    assert "https://a.example/fine" not in written.getvalue()
+    assert "https://a.example/gone" not in written.getvalue()
+
+
+def test_a_page_is_settled_when_a_judge_can_speak_about_it() -> None:
+    assert page("u", CaptureOutcome.OK).settled
+    assert page("u", CaptureOutcome.PARTIAL).settled
+    assert page("u", CaptureOutcome.HTTP_ERROR, gone=True).settled
+    assert not page("u", CaptureOutcome.HTTP_ERROR).settled
+    assert not Page(url="u", capture=None, error="the disk is full").settled

@@ -1,0 +1,47 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from judges.errors import JudgeNotLoadable
+from judges.trial import try_judge
+from rubrics.verdict import Outcome, Reason
+
+JUDGE = """
+from judges.registry import judge
+
+@judge(task="bridge", description="When was the bridge built?")
+async def bridge(ctx):
+    ctx.verify("year", "The bridge of Vellmar was built in 1764", sources=["https://towns.example/Vellmar/"])
+"""
+
+
+@pytest.fixture
+def judge(tmp_path: Path) -> Path:
+    path = tmp_path / "bridge.py"
+    path.write_text(JUDGE)
+    return path
+
+
+async def test_a_claim_is_judged_by_the_page_given_for_its_source(judge: Path) -> None:
+    pages = {"https://towns.example/Vellmar": "The bridge of Vellmar was built in 1764."}
+
+    judgement = await try_judge(judge, "an answer", pages)
+
+    assert judgement.score.value == 1.0
+    (verdict,) = judgement.verdicts
+    assert verdict.quotes[0].text == "The bridge of Vellmar was built in 1764."
+
+
+async def test_a_page_that_is_not_given_is_gone(judge: Path) -> None:
+    (verdict,) = (await try_judge(judge, "an answer", {})).verdicts
+
+    assert (verdict.outcome, verdict.reason) == (Outcome.FAILED, Reason.SOURCE_GONE)
+
+
+async def test_a_file_that_does_not_load_is_an_error_and_no_score(tmp_path: Path) -> None:
+    (tmp_path / "broken.py").write_text("x = 1")
+
+    with pytest.raises(JudgeNotLoadable):
+        await try_judge(tmp_path / "broken.py", "an answer", {})
