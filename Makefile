@@ -4,7 +4,7 @@ PYTHON ?= python3
 BIN    := .venv/bin
 
 .DEFAULT_GOAL := help
-.PHONY: help setup setup-test setup-check demo serve test unit acceptance browser check format docs snapshots lock clean
+.PHONY: help setup setup-test setup-check demo serve test unit acceptance browser bench check format docs lock clean
 
 help: ## List the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## (.*)/  make \1\t\2/' | expand -t 20
@@ -35,6 +35,9 @@ acceptance: setup-test ## The tests that start the real server and talk to it fr
 
 browser: setup-test ## The tests that drive a real Chromium
 	@$(BIN)/python -m pytest -q -m browser
+
+bench: setup-test ## Measure against the figures to beat, with a stand-in model and pages of our own
+	@$(BIN)/python -m tests.bench
 
 check: setup-check ## Format, lint, types and layers
 	@$(BIN)/ruff format --check .

@@ -161,7 +161,8 @@ def _inflate(file: BinaryIO, tar: IO[bytes]) -> None:
     packed_bytes = file.seek(0, 2)
     file.seek(0)
     inflated_bytes = 0
-    with gzip.GzipFile(fileobj=file) as stream:
+    # Without a mode it would take that of the file below, and temporary files are open for writing too.
+    with gzip.GzipFile(fileobj=file, mode="rb") as stream:
         while chunk := stream.read(_CHUNK_BYTES):
             inflated_bytes += len(chunk)
             if inflated_bytes > _MAX_TAR_BYTES:

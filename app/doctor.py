@@ -164,22 +164,26 @@ def check_keys(settings: Settings) -> Check:
 def check_judges(settings: Settings) -> Check:
     catalogue = load_catalogue(settings)
     if catalogue.broken:
+        reasons = [problem.partition("\n")[0] for _, problem in sorted(catalogue.broken.items())]
         return Check(
             name="judges",
             state=State.FAILED,
             detail=f"{len(catalogue.judges)} tasks, but these files do not load: {', '.join(sorted(catalogue.broken))}",
-            remedy="See why: assay tasks show ID",
+            remedy="; ".join([*reasons, "see where: assay tasks show ID"]),
         )
     return Check(name="judges", state=State.OK, detail=f"{len(catalogue.judges)} tasks")
 
 
-def check_disk(data_dir: Path, *, free_bytes: Callable[[Path], int] | None = None) -> Check:
-    """``free_bytes`` measures a folder; the real disk is asked where none is given."""
-    measure = free_bytes or (lambda place: shutil.disk_usage(place).free)
+def _free_bytes(place: Path) -> int:
+    return shutil.disk_usage(place).free
+
+
+def check_disk(data_dir: Path, *, free_bytes: Callable[[Path], int] = _free_bytes) -> Check:
+    """Whether there is room for pages; ``free_bytes`` measures a folder that exists."""
     place = data_dir.expanduser().absolute()
     while not place.exists():
         place = place.parent
-    free = measure(place)
+    free = free_bytes(place)
     detail = f"{free / 1024**3:.1f} GiB free for {data_dir}"
     if free < NEEDED_BYTES:
         return Check(name="disk", state=State.FAILED, detail=detail, remedy="Free some space, or set ASSAY_DATA_DIR.")

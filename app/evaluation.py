@@ -20,7 +20,7 @@ from app.public_cache import PublicCache
 from app.runtime import Runtime
 from app.summary import AnswerOutcome
 from cache.errors import BrowserUnavailable
-from judges.errors import JudgeBug, ModelNotConfigured
+from judges.errors import JudgeBug, LLMRejected, ModelNotConfigured
 from judges.loader import JudgeCatalogue
 from judges.registry import Judge
 from judges.result_files import AnswerFolder
@@ -130,7 +130,7 @@ async def evaluate_all(
     A judge that fails costs the answers of its task, nothing else.
 
     Raises:
-        ModelNotConfigured, BrowserUnavailable: nothing can be judged on this machine.
+        ModelNotConfigured, LLMRejected, BrowserUnavailable: nothing can be judged on this machine, or with this key.
     """
     if any(one.to_judge for one in planned):
         runtime.models.client(runtime.settings.model)  # a missing key is noticed before any page is captured
@@ -163,7 +163,7 @@ async def evaluate_all(
         async with asyncio.TaskGroup() as group:
             for answers in by_task.values():
                 group.create_task(task(answers))
-    except* (ModelNotConfigured, BrowserUnavailable) as errors:
+    except* (ModelNotConfigured, LLMRejected, BrowserUnavailable) as errors:
         raise _first(errors) from None
     return [done[number] for number in sorted(done)]
 

@@ -10,19 +10,20 @@ from dataclasses import dataclass
 from importlib.metadata import version
 from typing import Any
 
-from mind2web2.host import run_script
-
 from answers.citations import unique_urls
 from answers.submission import Answer
 from app.pages_seen import PagesSeen
 from app.progress import Progress, Report, Stage, ignore
 from app.runtime import Runtime
+from judges.errors import JudgeBug
 from judges.extractor import Extractor
 from judges.llm.client import LLMClient
+from judges.llm.refusals import RefusalWatch
 from judges.registry import Judge, JudgeKind
 from judges.result import build_result, native_summary
 from judges.runner import JudgeTools, run
 from judges.verifier import Verifier
+from mind2web2.host import run_script
 from rubrics.verdict import Usage
 
 _JUDGING_SHARE = 0.95
@@ -68,8 +69,11 @@ async def evaluate(
     Raises:
         JudgeBug: the judge file is at fault.
         ModelNotConfigured, BrowserUnavailable: this machine cannot do it.
+        LLMRejected: the model's provider refuses every request; what was paid for is kept in the reply store.
     """
-    llm, model_name = runtime.models.client(model or runtime.settings.model)
+    client, model_name = runtime.models.client(model or runtime.settings.model)
+    runtime.models.check(model)
+    llm = RefusalWatch(client)
     watch = _Stopwatch()
 
     urls = unique_urls(answer.text)
@@ -89,7 +93,7 @@ async def evaluate(
         steps=steps,
         deadline_s=max(1.0, runtime.settings.job_deadline_s * _JUDGING_SHARE - watch.total_s),
     )
-    judged = await (_judge(case) if judge.kind is JudgeKind.NATIVE else _run_script(case))
+    judged = await _unless_refused(case, llm)
     watch.lap("judge_s")
 
     steps.storing()
@@ -106,6 +110,19 @@ async def evaluate(
         timing=watch.seconds(),
         pages=pages.seen,
     )
+
+
+async def _unless_refused(case: _Case, watch: RefusalWatch) -> _Judged:
+    """The judge's work, unless the provider refused: then not even a judge that failed over it is to blame."""
+    try:
+        judged = await (_judge(case) if case.judge.kind is JudgeKind.NATIVE else _run_script(case))
+    except JudgeBug as error:
+        if watch.refusal is not None:
+            raise watch.refusal from error
+        raise
+    if watch.refusal is not None:
+        raise watch.refusal
+    return judged
 
 
 async def _judge(case: _Case) -> _Judged:
@@ -134,6 +151,9 @@ async def _run_script(case: _Case) -> _Judged:
         pages=case.pages,
         blobs=case.runtime.blobs,
         captures=case.pages.seen,
+        progress=case.steps.judged,
+        deadline_s=case.deadline_s,
+        ahead=case.runtime.pages if case.runtime.settings.look_ahead else None,
     )
     usage = summary.pop("usage", None)
     return _Judged(

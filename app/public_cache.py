@@ -12,9 +12,6 @@ from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 
-from mind2web2.screenshots import shown_jpeg
-from mind2web2.utils.cache_filesys import CacheFileSys
-
 from app.runtime import Runtime
 from cache.backends.documents import read_document
 from cache.capture import Capture, CaptureOutcome, Observation, PageKind
@@ -22,6 +19,8 @@ from cache.errors import CacheError, DocumentRejected
 from cache.pages import SCREENSHOT_ROLE, PageCache
 from cache.urls import canonical_key, is_fetchable
 from judges.result_files import write_json
+from mind2web2.screenshots import shown_jpeg
+from mind2web2.utils.cache_filesys import CacheFileSys
 
 BACKEND = "public-layout"
 PDF_DEADLINE_S = 60.0
@@ -36,6 +35,10 @@ class PublicCache:
     def evidence_folder(self, agent: str) -> Path:
         """Where our own record of the pages lies: beside the public folders, one for each agent."""
         return self._root / ".assay" / agent
+
+    def evidence_folders(self) -> list[Path]:
+        """The folders of every agent that has one, sorted."""
+        return sorted(path for path in (self._root / ".assay").glob("*") if path.is_dir())
 
     async def bring_in(self, runtime: Runtime, agent: str, task_id: str, urls: Iterable[str]) -> int:
         """Make captures of stored pages, those of ``urls`` and any other there; returns how many were new or changed.

@@ -21,6 +21,7 @@ from app.clock import Clock, Ids, SortableIds, SystemClock
 from app.errors import UnknownTask, WrongSettings
 from app.limits import Limits
 from app.redaction import Redactor
+from app.script_check import import_problems
 from app.settings import Settings
 from app.storage.captures import PostgresIndex
 from app.storage.database import Database
@@ -35,13 +36,16 @@ from cache.pages import PageCache
 from cache.store import CaptureIndex, FolderIndex
 from judges.blocks import Separator
 from judges.errors import JudgeNotLoadable
-from judges.llm.circuit import Circuit
+from judges.llm.budget import Budget
+from judges.llm.circuit import Circuit, CircuitState, not_sent
 from judges.llm.client import LLMClient
 from judges.llm.providers import Access, make_client, parse_model
+from judges.llm.refusals import refuses_everything
 from judges.llm.response_cache import ReplyStore
+from judges.llm.retry import RetryPolicy
 from judges.loader import JudgeCatalogue, load_judges
 from judges.page_view import PagePreparer
-from judges.registry import Judge
+from judges.registry import Judge, JudgeKind
 
 _SECRET_BYTES = 32
 
@@ -49,11 +53,16 @@ _SECRET_BYTES = 32
 class ModelClients:
     """Model clients by provider: made when first asked for, closed together."""
 
-    def __init__(self, settings: Settings, limits: Limits, replies: ReplyStore | None) -> None:
+    def __init__(
+        self, settings: Settings, limits: Limits, replies: ReplyStore | None, *, policy: RetryPolicy | None = None
+    ) -> None:
         self._settings = settings
+        self._policy = policy
         self._limits = limits
         self._replies = replies
+        self._budget = None if settings.budget_usd is None else Budget(settings.budget_usd)
         self._clients: dict[str, LLMClient] = {}
+        self._circuits: dict[str, Circuit] = {}
 
     def client(self, model: str) -> tuple[LLMClient, str]:
         """The client for ``provider/model`` and the model's bare name.
@@ -69,9 +78,38 @@ class ModelClients:
                 semaphore=self._limits.llm,
                 access=_access(self._settings),
                 store=self._replies,
-                circuit=Circuit(),
+                policy=self._policy,
+                circuit=self._circuit(name.provider),
+                budget=self._budget,
             )
         return self._clients[name.provider], name.model
+
+    def check(self, model: str | None) -> None:
+        """Refuse to begin what ``model`` (None: the settings' own) would not be asked for now.
+
+        Raises:
+            LLMRejected: an earlier request was refused for its key, account or access.
+        """
+        name = parse_model(model or self._settings.model)
+        circuit = self._circuit(name.provider)
+        refusal = circuit.refusal(name.model)
+        if refusal is None or not refuses_everything(refusal):
+            return
+        if circuit.state(name.model) is CircuitState.REFUSED:
+            raise not_sent(refusal) from refusal
+
+    def state(self, model: str | None) -> CircuitState:
+        """What is to be expected of the next request to ``model``; None: the settings' own."""
+        name = parse_model(model or self._settings.model)
+        return self._circuit(name.provider).state(name.model)
+
+    def let_one_through(self, model: str | None) -> None:
+        """Somebody says that the key was mended: one request may find out."""
+        name = parse_model(model or self._settings.model)
+        self._circuit(name.provider).let_one_through(name.model)
+
+    def _circuit(self, provider: str) -> Circuit:
+        return self._circuits.setdefault(provider, Circuit())
 
     async def aclose(self) -> None:
         for client in self._clients.values():
@@ -139,7 +177,7 @@ async def open_runtime(settings: Settings, database: Database | None = None) -> 
         capturer = await asyncio.to_thread(_capturer, settings, limits, guard)
         pages = PageCache(capturer, blobs, index, clock=clock.now, new_id=lambda: ids.new("page"))
         stack.push_async_callback(pages.aclose)
-        models = ModelClients(settings, limits, ReplyStore(settings.data_dir / "replies"))
+        models = ModelClients(settings, limits, reply_store(settings))
         stack.push_async_callback(models.aclose)
         separator = Separator(secret)
         yield Runtime(
@@ -158,10 +196,30 @@ async def open_runtime(settings: Settings, database: Database | None = None) -> 
         )
 
 
+def reply_store(settings: Settings) -> ReplyStore | None:
+    """Where the models' replies are kept; None where they are not."""
+    if not settings.reply_cache_bytes:
+        return None
+    return ReplyStore(reply_folder(settings.data_dir), max_bytes=settings.reply_cache_bytes)
+
+
+def reply_folder(data_dir: Path) -> Path:
+    """The models' replies in a data folder."""
+    return data_dir / "replies"
+
+
 def load_catalogue(settings: Settings) -> JudgeCatalogue:
-    """Every judge file of the settings' folders, then the shipped ones. Blocks."""
+    """Every judge file of the settings' folders, then the shipped ones. Blocks.
+
+    Public scripts are imported too, in a child process: one that cannot be is listed as broken.
+    """
     shipped = Path(judges.tasks.__file__).parent
-    return load_judges([*settings.judges, shipped])
+    found = load_judges([*settings.judges, shipped])
+    paths = {judge.path: task_id for task_id, judge in found.judges.items() if judge.kind is JudgeKind.MIND2WEB2}
+    problems = import_problems([path for path in paths if path is not None])
+    broken = {paths[path]: f"{path}: {problem}".rstrip() for path, problem in problems.items()}
+    sound = {task_id: judge for task_id, judge in found.judges.items() if task_id not in broken}
+    return JudgeCatalogue(judges=sound, broken=found.broken | broken)
 
 
 class NoBrowser:

@@ -16,6 +16,7 @@ from app.jobs.control import JobControl
 from app.jobs.events import JobEvents
 from app.jobs.execution import Evaluate, JobExecution
 from app.jobs.intake import Intake
+from app.jobs.pausing import Pausing
 from app.jobs.queue import JobQueue, WorkerPace
 from app.jobs.takeover import Takeover
 from app.jobs.worker import Worker
@@ -79,9 +80,11 @@ async def open_service(
         attempts = settings.max_attempts
         worker = None
         if concurrency:
+            pausing = Pausing(database, queue, state=opened.models.state)
             execution = JobExecution(
                 database,
                 takeover,
+                pausing,
                 evaluate or judged_by(opened),
                 clock=opened.clock,
                 ids=opened.ids,
@@ -89,14 +92,20 @@ async def open_service(
                 metrics=metrics,
                 deadline_s=settings.job_deadline_s,
             )
-            worker = Worker(database, queue, execution, takeover, _pace(settings, concurrency))
+            worker = Worker(database, queue, execution, takeover, pausing, _pace(settings, concurrency))
         events = JobEvents(database)
         service = Service(
             settings=settings,
             runtime=opened,
             database=database,
             intake=Intake(database, queue, clock=opened.clock, ids=opened.ids, attempts_allowed=attempts),
-            control=JobControl(database, queue, clock=opened.clock, attempts_allowed=attempts),
+            control=JobControl(
+                database,
+                queue,
+                clock=opened.clock,
+                attempts_allowed=attempts,
+                mended=opened.models.let_one_through,
+            ),
             events=events,
             metrics=metrics,
             worker=worker,

@@ -38,6 +38,8 @@ class Settings(BaseSettings):
     blobs: str = ""
     """``file:///path``, ``s3://bucket/prefix`` or ``memory://``; empty: a folder inside ``data_dir``."""
     model: str = "openai/o4-mini"
+    look_ahead: bool = False
+    """Whether public judge scripts run with a scout that starts their claims early."""
     """``provider/model``, the judge of submissions that name none."""
     judges: Annotated[tuple[Path, ...], NoDecode] = ()
     """Folders of judge scripts, beside those that are shipped."""
@@ -56,6 +58,11 @@ class Settings(BaseSettings):
     """``host:port`` of private addresses that captures may reach."""
     api_keys: Annotated[tuple[SecretStr, ...], NoDecode] = ()
     """Keys that clients must send; without any the service is bound to loopback."""
+
+    reply_cache_bytes: int = Field(1024**3, ge=0)
+    """How much of the models' replies is kept, least recently used out first; 0: none is kept and none is reused."""
+    budget_usd: float | None = Field(None, gt=0)
+    """What the models may cost in this process, until it ends; what would come after that is not judged."""
 
     max_attempts: int = Field(3, ge=1, le=100)
     """How often a job may be started before it is given up."""

@@ -13,6 +13,9 @@ class Evidence:
 
     ``text`` is the page's visible text, ``links`` its (text, target) pairs, ``screenshots`` 0..n JPEG
     bytes, ``digests`` the SHA-256 (hex) of everything in it, in that order.
+
+    ``hidden_text`` is known for PDFs only: what the file holds and the paper does not show. What a scanner read
+    stands in ``text`` as well; whoever needs words that can be seen on the page leaves those out.
     """
 
     capture: Capture
@@ -20,6 +23,7 @@ class Evidence:
     links: tuple[tuple[str, str], ...] = ()
     screenshots: tuple[bytes, ...] = ()
     digests: tuple[str, ...] = ()
+    hidden_text: str = ""
 
     @property
     def page_id(self) -> str:

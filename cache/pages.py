@@ -15,7 +15,7 @@ from uuid import uuid4
 import structlog
 
 from cache.blobs import BlobStore
-from cache.capture import Blob, Capture, CaptureOutcome, Capturer, Observation
+from cache.capture import Blob, Capture, CaptureOutcome, Capturer, Observation, PageKind
 from cache.errors import BlobCorrupt, BlobMissing, NoEvidence
 from cache.evidence import Evidence
 from cache.single_flight import SingleFlight
@@ -182,12 +182,15 @@ class PageCache:
             key=lambda role: int(role.removeprefix(SCREENSHOT_ROLE)),
         )
         roles = [role for role in ("text", "links", *shots) if role in capture.blobs]
+        # Web pages repeat in hidden parts what they show; only a PDF's hidden text tells a judge anything.
+        hidden = await self._body(capture, "hidden_text") if capture.kind is PageKind.PDF else b""
         evidence = Evidence(
             capture=capture,
             text=text.decode("utf-8"),
             links=tuple((label, target) for label, target in json.loads(links or b"[]")),
             screenshots=tuple([await self._body(capture, role) for role in shots]),
             digests=tuple(capture.blobs[role].sha256 for role in roles),
+            hidden_text=hidden.decode("utf-8"),
         )
         self._prepared.put(evidence)
         return evidence
@@ -214,7 +217,7 @@ class _PreparedPages:
 
     def put(self, evidence: Evidence) -> None:
         # A str takes up to 4 bytes a character in memory; the bound is on the careful side.
-        size = 4 * len(evidence.text) + sum(map(len, evidence.screenshots))
+        size = 4 * (len(evidence.text) + len(evidence.hidden_text)) + sum(map(len, evidence.screenshots))
         if size > self._max_bytes or evidence.page_id in self._pages:
             return
         self._pages[evidence.page_id] = (evidence, size)

@@ -18,11 +18,10 @@ from cache.in_page import script
 
 WIDTH_PX = 1280
 HEIGHT_PX = 800
-MAX_GROWN_PX = 11_600
+MAX_GROWN_PX = 11_636
 MAX_SCROLLED_PX = 30_000
 LOAD_S = 15.0
 LATE_MS = 6000
-_REDIRECT_MS = 300
 _AHEAD_REAL_S = 6.0
 _STUCK_REAL_S = 2.0
 _MORE_MS = 1500
@@ -30,10 +29,12 @@ _ROUNDS = 3
 _WAIT_REAL_S = 5.0
 _POLL_S = 0.25
 _MAX_RESTARTS = 5
-_THIN_CHARS = 300
 _EMPTY_CHARS = 50
+_LITTLE_CHARS = 300
 _GROWTH = 1.1
 
+_PARSED = """() => document.readyState !== "loading" ||
+  new Promise((resolve) => document.addEventListener("DOMContentLoaded", () => resolve(true), { once: true }))"""
 _LOADED = """() => document.readyState === "complete" ||
   new Promise((resolve) => addEventListener("load", () => resolve(true), { once: true }))"""
 _DRAWN = "() => new Promise((resolve) => requestAnimationFrame(() => requestAnimationFrame(() => resolve(true))))"
@@ -75,20 +76,33 @@ class Settling:
         )
 
     async def _arrive(self) -> bool:
-        """Wait for the document, and for the one it sends on to; whether it came whole."""
+        """Wait for the document, and for the one it sends on to; whether it came whole.
+
+        A page with something to read is held as soon as that is known: it is what was cited, wherever it would
+        go next. One with next to nothing may be an announcement that one will be sent on, and may go there.
+        """
         parsed = False
         for _ in range(_MAX_RESTARTS):
             self._navigation.restarted.clear()
-            parsed = await self._loaded()
-            await self._run_ahead(_REDIRECT_MS, real_s=1.0)
-            thin = (await self._measure())["chars"] < _THIN_CHARS
-            if thin and not self._navigation.restarted.is_set():
-                # An announcement that one will be sent on, or a shell. It may still go where it wants.
+            parsed = await self._reached(_PARSED)
+            if (await self._measure())["chars"] >= _LITTLE_CHARS:
+                self._navigation.hold()
+            await self._reached(_LOADED)
+            if not self._navigation.restarted.is_set() and (await self._measure())["chars"] < _LITTLE_CHARS:
                 await self._run_ahead(LATE_MS, real_s=_AHEAD_REAL_S)
             if not self._navigation.restarted.is_set():
                 break
             await self._next_document()
         return parsed
+
+    async def _reached(self, state: str) -> bool:
+        """Wait for a state of the document as long as it makes sense; whether it was reached."""
+        try:
+            async with asyncio.timeout(min(LOAD_S, self._left_s())):
+                await self._devtools.run(state)
+        except TimeoutError:
+            return False
+        return True
 
     async def _next_document(self) -> None:
         """Wait for the document that the page sends on to."""
@@ -97,15 +111,6 @@ class Settling:
                 await self._navigation.shown.wait()
         except TimeoutError:
             return  # it was a download, or nothing: what is there stays the page
-
-    async def _loaded(self) -> bool:
-        """Wait for the load event as long as it makes sense; whether the document came whole."""
-        try:
-            async with asyncio.timeout(min(LOAD_S, self._left_s())):
-                await self._devtools.run(_LOADED)
-            return True
-        except TimeoutError:
-            return bool(await self._devtools.run("() => document.readyState !== 'loading'"))
 
     async def _bring_in(self) -> int:
         """Late and lazy parts, round after round while the page grows. The page's height in the end."""

@@ -10,7 +10,7 @@ from typing import Any, Protocol
 
 from cache.in_page import script
 
-MAX_TEXT_CHARS = 2_000_000
+MAX_TEXT_CHARS = 24_000_000
 MAX_HIDDEN_CHARS = 200_000
 MAX_FRAMES = 20
 _FRAME_DEPTH = 3

@@ -1,13 +1,15 @@
-"""Whether quotes bear on a claim: its numbers, its names and most of its other words stand in them. Pure.
+"""What code can say of whether a text bears a claim out: which names and numbers stand in it. Pure.
 
-Far less than understanding. It is asked only where something gives reason to doubt the judge, so that a judge
-who was talked into a verdict cannot back it with the next best sentence of the page.
+Far less than understanding, and so two questions of different strength. ``lacking`` is asked of every page: a
+name or number of the claim that stands nowhere in it cannot have been read there. ``bears_on`` is asked of quotes
+where something gives reason to doubt the judge, so that one who was talked into a verdict cannot back it with the
+next best sentence of the page.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Final
 
@@ -15,6 +17,10 @@ from judges.folding import fold
 from judges.plain import plain_text
 
 STEM_CHARS: Final = 5
+SMALL_COUNT: Final = 20
+"""Counts up to here are often a reader's own: a page does not number its rooms."""
+COMPARED_WORDS: Final = 5
+"""How far before a number a word may stand that compares or rounds it."""
 
 _TOKEN = re.compile(r"\d+(?:[.,]\d+)*|[^\W\d_]+(?:['\u2019][^\W\d_]+)?|[\u20ac$\u00a3%]")
 _SENTENCE_START = re.compile(r"(?:^|[.!?:;]\s+|[\"'\u201c\u2018(]\s*)$")
@@ -32,6 +38,13 @@ _SILENT = (
     "dr mr mrs ms prof sir st jr sr"
 )
 _STOP = frozenset(_SILENT.split())
+_COMPARING = (
+    "less more fewer greater higher lower larger smaller cheaper longer shorter under over below above least most "
+    "within up maximum minimum max min between exceeds exceed exceeding than about approximately around roughly nearly almost "
+    "circa ca some rounded near"
+)
+_COMPARED = frozenset(_COMPARING.split())
+_MONTHS = frozenset({"jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec"})
 _UNSPACED = 0x2E80
 
 
@@ -65,6 +78,36 @@ def bears_on(claim: str, quotes: Iterable[str]) -> bool:
     return bool(asked.all) and 2 * shared >= len(asked.words)
 
 
+def lacking(claim: str, stems: frozenset[str]) -> tuple[str, ...]:
+    """The names and numbers of a claim that do not stand in a text, given by its ``stems_of``, as the claim has them.
+
+    Passed over is what a careful reader would not expect word for word: small counts, numbers that are compared or
+    rounded ("under 150", "about 200"), months, and of a name of several words all but one.
+
+    >>> lacking("Ida Norrstad led it since 1998.", stems_of("I. Norrstad has been its head since 1999"))
+    ('1998',)
+    """
+    tokens = list(_TOKEN.finditer(claim))
+    missing = []
+    for run in _names(claim, tokens):
+        if not any(_stem(_word(name)) in stems or _word(name)[:3] in _MONTHS for name in run):
+            missing.append(" ".join(run))
+    for place, token in enumerate(tokens):
+        if token[0][0].isdigit() and _is_exact(tokens, place):
+            missing += [token[0]] * (not _numbers(token[0]) <= stems)
+    return tuple(dict.fromkeys(missing))
+
+
+def stems_of(text: str) -> frozenset[str]:
+    """The stems of all words and all numbers of a text."""
+    found: set[str] = set()
+    for token in set(_TOKEN.findall(plain_text(fold(text)).text)):
+        found |= _numbers(token) if token[0].isdigit() else {_stem(token.removesuffix("'s"))}
+        if token in _NUMBERS:
+            found.add(_NUMBERS[token])
+    return frozenset(found)
+
+
 def terms(text: str) -> Terms:
     """The numbers, names and telling words of a text. A name is a capitalised word inside a sentence."""
     numbers: set[str] = set()
@@ -72,7 +115,7 @@ def terms(text: str) -> Terms:
     words: set[str] = set()
     found = list(_TOKEN.finditer(text))
     for place, token in enumerate(found):
-        word = plain_text(fold(token[0])).text.removesuffix("'s")
+        word = _word(token[0])
         if token[0][0].isdigit():
             numbers.update(_numbers(token[0]))
         elif token[0] in _SIGNS:
@@ -90,11 +133,39 @@ def terms(text: str) -> Terms:
     return Terms(frozenset(numbers), frozenset(names), frozenset(words))
 
 
-def _numbers(written: str) -> Iterable[str]:
+def _numbers(written: str) -> set[str]:
     """A number without what separates thousands, without empty decimals and leading zeros."""
     plain = re.sub(r"[.,](?=\d{3}(?:\D|$))", "", written)
     plain = re.sub(r"[.,]0+$", "", plain).replace(",", ".")
-    return [plain.lstrip("0") or "0"]
+    return {plain.lstrip("0") or "0"}
+
+
+def _is_exact(tokens: list[re.Match[str]], place: int) -> bool:
+    """Whether a number of a claim is one that a page which bears it out has too."""
+    number = next(iter(_numbers(tokens[place][0])))
+    if number.isdigit() and int(number) <= SMALL_COUNT:
+        return False
+    return not any(_word(token[0]) in _COMPARED for token in tokens[max(0, place - COMPARED_WORDS) : place])
+
+
+def _names(text: str, tokens: list[re.Match[str]]) -> Iterator[list[str]]:
+    """The names in a text, each as its words."""
+    run: list[str] = []
+    end = 0
+    for place, token in enumerate(tokens):
+        is_name = _is_name(text, tokens, place) and _word(token[0]) not in _STOP
+        if run and (not is_name or text[end : token.start()].strip(" .'\u2019-")):
+            yield run
+            run = []
+        if is_name:
+            run.append(token[0])
+            end = token.end()
+    if run:
+        yield run
+
+
+def _word(token: str) -> str:
+    return plain_text(fold(token)).text.removesuffix("'s")
 
 
 def _is_name(text: str, found: list[re.Match[str]], place: int) -> bool:

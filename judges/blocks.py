@@ -12,6 +12,7 @@ import hashlib
 import hmac
 import re
 import unicodedata
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -99,20 +100,24 @@ class Separator:
             raise ValueError(f"the secret must have at least {MIN_SECRET_BYTES} bytes")
         self._secret = secret
 
-    def block(self, label: str, text: str) -> str:
-        """``text``, neutralised, between tags that name ``label`` and carry its nonce."""
+    def block(self, label: str, text: str, *, beside: Sequence[str] = ()) -> str:
+        """``text``, neutralised, between tags that name ``label`` and carry its nonce.
+
+        ``beside`` are the texts that will stand in the same prompt, neutralised: whoever wrote one of them may have
+        seen this block before, and must not be able to open or close it from there.
+        """
         if not _LABEL.fullmatch(label):
             raise ValueError(f"a block's label is a lower-case word of our own, not {label!r}")
         clean = neutralise(text).text
-        nonce = self._nonce(label, clean)
+        nonce = self._nonce(label, clean, beside)
         return f"<{label} {nonce}>\n{clean}\n</{label} {nonce}>"
 
-    def _nonce(self, label: str, text: str) -> str:
-        """128 bits that do not occur in ``text``: drawn again, with a counter, while they do."""
+    def _nonce(self, label: str, text: str, beside: Sequence[str]) -> str:
+        """128 bits that occur in none of the texts: drawn again, with a counter, while they do."""
         counter = 0
         while True:
             drawn = hmac.new(self._secret, f"{counter}\0{label}\0{text}".encode(), hashlib.sha256)
             nonce = drawn.hexdigest()[:NONCE_HEX_CHARS]
-            if nonce not in text:
+            if not any(nonce in each for each in (text, *beside)):
                 return nonce
             counter += 1

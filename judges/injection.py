@@ -11,12 +11,17 @@ from __future__ import annotations
 import base64
 import binascii
 import re
+from bisect import bisect_right
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Final
 
 from judges.folding import FoldedText, fold
-from judges.injection_signs import ALONE, COMPANY, OPENER, WORDINGS, Sign, Wording
+from judges.injection_abroad import ABROAD, OPENER
+from judges.injection_search import WordingSearch
+from judges.injection_signs import ALONE, COMPANY, ONE_SENTENCE, Sign
+from judges.injection_wordings import ENGLISH
 from judges.plain import plain_text
 
 MAX_SCAN_CHARS: Final = 500_000
@@ -26,6 +31,12 @@ REACH_CHARS: Final = 500
 """How far a passage may reach beyond its first and last sign, and the longest sign."""
 STRIDE_CHARS: Final = 20_000
 TELLING: Final = ALONE | COMPANY.keys()
+WORDINGS: Final = (*ENGLISH, *ABROAD)
+_TELLING: Final = WordingSearch(wording for wording in WORDINGS if wording.sign in TELLING)
+_OTHERS: Final = WordingSearch(wording for wording in WORDINGS if wording.sign not in TELLING)
+FLOOD_TIMES: Final = 20
+FLOOD_SHARE: Final = 0.3
+"""A sentence that stands in a text so often, and makes up so much of it, is a flood and says nothing."""
 MIN_ENCODED_CHARS: Final = 24
 MAX_ENCODED: Final = 100
 
@@ -55,15 +66,18 @@ class Order:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Scan:
-    """What was found in one text. ``is_opener``: the whole text merely announces an answer, or is empty of words."""
+    """What was found in one text. ``is_opener``: the whole text merely announces an answer, or is empty of words.
+    ``is_flood``: one sentence makes up much of it.
+    """
 
     orders: tuple[Order, ...] = ()
     is_opener: bool = False
+    is_flood: bool = False
 
     @property
     def is_suspect(self) -> bool:
-        """Whether anything speaks to the checker."""
-        return bool(self.orders) or self.is_opener
+        """Whether anything gives reason to doubt what a judge made of the text."""
+        return bool(self.orders) or self.is_opener or self.is_flood
 
     @property
     def gives_orders(self) -> bool:
@@ -87,12 +101,23 @@ def scan(text: str) -> Scan:
     plain = plain_text(fold(text))
     orders = [*_orders(plain, text), *_turned_around(text), *_decoded(text), *_rotated(plain, text)]
     opener = 0 < len(text) <= NEAR_CHARS and OPENER.fullmatch(plain.text.strip()) is not None
-    return Scan(orders=tuple(sorted(set(orders), key=lambda order: (order.start, order.end))), is_opener=opener)
+    in_order = sorted(set(orders), key=lambda order: (order.start, order.end))
+    return Scan(orders=tuple(in_order), is_opener=opener, is_flood=_is_flood(plain.text))
 
 
 def scan_url(url: str) -> Scan:
     """The same for the words of an address: what parts them there are other characters than spaces."""
     return scan(re.sub(r"%20|[+_/?&=#.-]+", " ", url.partition("://")[2]))
+
+
+def _is_flood(plain: str) -> bool:
+    sentences = Counter(re.split(r"(?<=[.!?])\s+", plain))
+    return any(is_flood(times, len(sentence), len(plain)) for sentence, times in sentences.most_common(5))
+
+
+def is_flood(times: int, chars: int, of_chars: int) -> bool:
+    """Whether a passage of ``chars`` characters that stands ``times`` in a text of ``of_chars`` floods it."""
+    return times >= FLOOD_TIMES and times * chars >= FLOOD_SHARE * of_chars
 
 
 def _orders(plain: FoldedText, text: str) -> Iterator[Order]:
@@ -103,36 +128,31 @@ def _orders(plain: FoldedText, text: str) -> Iterator[Order]:
         if not _is_order(signs):
             continue
         first, last = group[0].start, max(hit.end for hit in group)
-        around = next(((start, end) for start, end in spoken if start <= first and last <= end), None)
-        if around is not None and _says_more(plain.text, *around):
-            start, end = plain.span(*around)
+        place = bisect_right(spoken, (first, len(plain.text))) - 1
+        if place >= 0 and spoken[place][1] >= last and _says_more(plain.text, *spoken[place]):
+            start, end = plain.span(*spoken[place])
             yield Order(start=start, end=end, signs=signs, quoted=True)
         else:
             start, end = plain.span(first, last)
-            neighbours = 0 if signs == {Sign.ORDER} else 1
-            yield Order(start=_back(text, start, neighbours), end=_ahead(text, end, neighbours), signs=signs)
+            before, after = (0, 0) if any(signs <= few for few in ONE_SENTENCE) else (1, 2)
+            yield Order(start=_back(text, start, before), end=_ahead(text, end, after), signs=signs)
 
 
 def _hits(plain: FoldedText, text: str) -> list[_Hit]:
     """Every sign that counts, in order: those that say something first, their company only near them."""
-    telling = [wording for wording in WORDINGS if wording.sign in TELLING]
-    hits = [hit for start in range(0, len(plain.text), STRIDE_CHARS) for hit in _found(telling, plain, text, start)]
+    hits = [hit for start in range(0, len(plain.text), STRIDE_CHARS) for hit in _found(_TELLING, plain, text, start)]
     needy = sorted(hit.start for hit in hits if hit.sign in COMPANY)
-    others = [wording for wording in WORDINGS if wording.sign not in TELLING]
     for start, end in _windows(needy):
-        hits += _found(others, plain, text, start, end)
+        hits += _found(_OTHERS, plain, text, start, end)
     return sorted(set(hits), key=lambda hit: (hit.start, hit.end, hit.sign))
 
 
-def _found(wordings: list[Wording], plain: FoldedText, text: str, start: int, end: int | None = None) -> Iterator[_Hit]:
+def _found(search: WordingSearch, plain: FoldedText, text: str, start: int, end: int | None = None) -> Iterator[_Hit]:
     """Hits that start in one stretch. It is short, so that other threads get their turn in between."""
     end = start + STRIDE_CHARS if end is None else end
-    for wording in wordings:
-        for found in wording.pattern.finditer(plain.text, start, end + REACH_CHARS):
-            if found.start() >= end:
-                break
-            if not wording.at_start or _starts_here(plain, text, found.start()):
-                yield _Hit(wording.sign, *found.span())
+    for hit in search.found(plain.text, start, end, reach=REACH_CHARS):
+        if not hit.wording.at_start or _starts_here(plain, text, hit.start):
+            yield _Hit(hit.wording.sign, hit.start, hit.end)
 
 
 def _windows(places: list[int]) -> Iterator[tuple[int, int]]:
@@ -151,11 +171,11 @@ def _starts_here(plain: FoldedText, text: str, place: int) -> bool:
 
 
 def _groups(hits: list[_Hit]) -> Iterator[list[_Hit]]:
-    """Hits that stand near each other, in order."""
+    """Hits that stand near each other, in order; never a whole page in one."""
     group: list[_Hit] = []
     end = 0
     for hit in hits:
-        if group and hit.start > end + NEAR_CHARS:
+        if group and (hit.start > end + NEAR_CHARS or hit.start > group[0].start + REACH_CHARS):
             yield group
             group = []
         group.append(hit)
@@ -175,7 +195,7 @@ def _says_more(plain: str, start: int, end: int) -> bool:
 
 
 def _back(text: str, start: int, neighbours: int) -> int:
-    """The start of the sentence at ``start``, or of one before it."""
+    """The start of the sentence at ``start``, or of one so many before it in its paragraph."""
     floor = max(0, start - REACH_CHARS)
     ends = [found.end() for found in _SENTENCE_END.finditer(text, floor, start)]
     paragraph = max((found.end() for found in re.finditer(r"\n\s*\n", text[floor:start])), default=0) + floor
@@ -184,7 +204,7 @@ def _back(text: str, start: int, neighbours: int) -> int:
 
 
 def _ahead(text: str, end: int, neighbours: int) -> int:
-    """The end of the sentence at ``end``, or of one after it."""
+    """The end of the sentence at ``end``, or of one so many after it in its paragraph."""
     ceiling = min(len(text), end + REACH_CHARS)
     paragraph = re.compile(r"\n\s*\n").search(text, end, ceiling)
     limit = ceiling if paragraph is None else paragraph.start()

@@ -13,10 +13,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import islice
 from typing import Final, TypeAlias
+from urllib.parse import urlsplit
 
 from cache.evidence import Evidence
 from cache.single_flight import SingleFlight
-from judges.blocks import Separator
+from judges.bearing import stems_of
+from judges.blocks import Separator, neutralise
 from judges.folding import FoldedText, fold
 from judges.injection import Scan, scan, scan_url
 from judges.llm.images import DataURI
@@ -29,25 +31,34 @@ MAX_LINKS_CHARS: Final = 60_000
 CUT_MARK: Final = "\n[The page goes on; it was cut here.]"
 DEFAULT_MAX_BYTES: Final = 64 * 1024 * 1024
 
+_HOST_WORD = re.compile(r"[A-Za-z]+")
+_NONCES = re.compile(r"<url ([0-9a-f]{32})>.*</page ([0-9a-f]{32})>", re.DOTALL)
+
 _Key: TypeAlias = "tuple[str, tuple[str, ...], bool]"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PreparedPage:
-    """What of a page goes into prompts. ``blocks`` holds its address and text ready to be sent, ``text`` the raw
-    text that offsets refer to, ``links`` one ``words<TAB>address`` a line, ``folded`` the text for finding quotes:
-    as much of it as is shown. ``scan`` and ``url_scan`` say what in it speaks to the judge, ``marks`` what its
-    addresses give away, ``echoes`` what they carry, folded.
+    """What of a page goes into prompts.
+
+    ``blocks`` holds its address and text ready to be sent, ``nonces`` those of their tags, ``text`` the raw text
+    that offsets refer to, ``links`` one ``words<TAB>address`` a line, ``folded`` the text for finding quotes: as
+    much of it as is shown, ``stems`` all its words and numbers with those of its title and host. ``unseen`` is what of a PDF's text no eye sees, folded; ``scan`` and ``url_scan`` say
+    what in text and address speaks to the judge, ``marks`` what the addresses give away, ``echoes`` what they
+    carry, folded.
     """
 
     page_id: str
     url: str
     text: str
     blocks: str
+    nonces: tuple[str, ...]
     links: str
     images: tuple[DataURI, ...]
     digests: tuple[str, ...]
     folded: FoldedText
+    stems: frozenset[str]
+    unseen: str
     scan: Scan
     url_scan: Scan
     marks: frozenset[SourceMark]
@@ -101,22 +112,31 @@ def prepare_page(evidence: Evidence, separator: Separator, *, use_screenshot: bo
     capture = evidence.capture
     url = capture.url
     shown = evidence.text[: shown_chars(evidence.text)]
-    blocks = f"{separator.block('url', url)}\n\n{separator.block('page', cut_text(evidence.text))}"
+    blocks = page_blocks(url, evidence.text, separator)
     images = tuple(DataURI.of_jpeg(jpeg) for jpeg in evidence.screenshots) if use_screenshot else ()
     return PreparedPage(
         page_id=evidence.page_id,
         url=url,
         text=evidence.text,
         blocks=blocks,
+        nonces=nonces.groups() if (nonces := _NONCES.fullmatch(blocks)) else (),
         links=link_lines(evidence.links),
         images=images,
         digests=evidence.digests,
         folded=fold(shown),
+        stems=stems_of(f"{shown}\n{capture.title}\n{' '.join(_HOST_WORD.findall(urlsplit(url).netloc))}"),
+        unseen=fold(evidence.hidden_text).text,
         scan=scan(shown),
         url_scan=scan_url(url),
         marks=source_marks(capture),
         echoes=echoes([url, capture.final_url or url]),
     )
+
+
+def page_blocks(url: str, text: str, separator: Separator, *, beside: Sequence[str] = ()) -> str:
+    """A page's address and text in their blocks; ``beside`` is what else will stand in the prompt, neutralised."""
+    page = separator.block("page", cut_text(text), beside=(neutralise(url).text, *beside))
+    return f"{separator.block('url', url, beside=(page, *beside))}\n\n{page}"
 
 
 def cut_text(text: str) -> str:

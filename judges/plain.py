@@ -11,6 +11,7 @@ from typing import Final
 from judges.folding import FoldedText
 
 _MARKS = re.compile("[\u0300-\u036f\u0483-\u0489\u1ab0-\u1aff\u1dc0-\u1dff\u20d0-\u20ff\u3099\u309a\ufe20-\ufe2f]+")
+_ABROAD = re.compile("[^\x00-\x7f]+")
 _LATIN_TWINS = {
     "a": "\u0430\u03b1\u0251\u1d00", "b": "\u0432\u0299", "c": "\u0441\u1d04\u03f2", "d": "\u0501\u1d05",
     "e": "\u0435\u03b5\u1d07", "g": "\u0261\u0262", "h": "\u04bb\u043d\u029c", "i": "\u0456\u03b9\u0131\u026a",
@@ -39,4 +40,4 @@ def plain_text(folded: FoldedText) -> FoldedText:
         place = found.end()
     kept.append(folded.text[place:])
     starts.extend(folded.starts[place:])
-    return FoldedText("".join(kept).translate(LOOK_ALIKES), starts)
+    return FoldedText(_ABROAD.sub(lambda found: found[0].translate(LOOK_ALIKES), "".join(kept)), starts)

@@ -10,13 +10,16 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Any
+from typing import Any, Final
 
-from judges.blocks import Separator
+from judges.blocks import Separator, neutralise
 from judges.llm.client import Message
 from judges.llm.images import image_part
-from judges.page_view import PreparedPage
+from judges.page_view import PreparedPage, page_blocks
 from judges.prompts.library import Prompt, load_prompt
+
+TRANSCRIBE: Final = "transcribe"
+"""The id of the prompt that asks for words in pictures."""
 
 
 class Style(StrEnum):
@@ -50,35 +53,44 @@ class Rendered:
 
 def render_claim(question: Question, separator: Separator, style: Style) -> Rendered:
     """Ask whether a claim holds, by the page if there is one, otherwise by the answer alone."""
-    page = question.page
-    blocks = [separator.block("task", question.task)]
-    if page is not None:
-        blocks.append(page.blocks)
-    blocks.append(separator.block("answer", question.answer))
-    blocks += _instruction(question, separator)
-    blocks.append(separator.block("claim", question.claim))
-    prompt = load_prompt("verify_answer" if page is None else "verify_page")
-    return _rendered(prompt, blocks, question, style, {"claim": question.claim})
+    prompt = load_prompt("verify_answer" if question.page is None else "verify_page")
+    pieces = [("answer", question.answer), *_instruction(question), ("claim", question.claim)]
+    return _rendered(prompt, _blocks(pieces, question, separator), question, style, {"claim": question.claim})
 
 
 def render_extraction(question: Question, separator: Separator, style: Style) -> Rendered:
     """Ask for values, from the page if there is one, otherwise from the answer."""
     page = question.page
-    blocks = [separator.block("task", question.task)]
-    if page is None:
-        blocks.append(separator.block("answer", question.answer))
-    else:
-        blocks.append(page.blocks)
-        if page.links:
-            blocks.append(separator.block("links", page.links))
-    blocks += _instruction(question, separator)
-    blocks.append(separator.block("request", question.claim))
     prompt = load_prompt("extract_answer" if page is None else "extract_page")
-    return _rendered(prompt, blocks, question, style, {"prompt": question.claim})
+    pieces = [("answer", question.answer)] if page is None else [("links", page.links)] if page.links else []
+    pieces += [*_instruction(question), ("request", question.claim)]
+    return _rendered(prompt, _blocks(pieces, question, separator), question, style, {"prompt": question.claim})
 
 
-def _instruction(question: Question, separator: Separator) -> list[str]:
-    return [separator.block("instruction", question.instruction)] if question.instruction else []
+def render_transcription(question: Question, separator: Separator) -> Rendered:
+    """Ask for the words in the page's pictures that support the claim."""
+    blocks = _blocks([("claim", question.claim)], question, separator)
+    return _rendered(load_prompt(TRANSCRIBE), blocks, question, Style.NATIVE, {"claim": question.claim})
+
+
+def _instruction(question: Question) -> list[tuple[str, str]]:
+    return [("instruction", question.instruction)] if question.instruction else []
+
+
+def _blocks(pieces: Sequence[tuple[str, str]], question: Question, separator: Separator) -> list[str]:
+    """The task, the page if there is one, and then the other pieces. No block's nonce stands in another's text."""
+    clean = [(label, neutralise(text).text) for label, text in [("task", question.task), *pieces]]
+    texts = [text for _, text in clean]
+    page = [] if question.page is None else [_page(question.page, separator, texts)]
+    task, *others = (separator.block(label, text, beside=[*texts, *page]) for label, text in clean)
+    return [task, *page, *others]
+
+
+def _page(page: PreparedPage, separator: Separator, beside: Sequence[str]) -> str:
+    """The blocks that were prepared once for all questions, unless something beside them knows their nonces."""
+    if any(nonce in text for nonce in page.nonces for text in beside):
+        return page_blocks(page.url, page.text, separator, beside=beside)
+    return page.blocks
 
 
 def _rendered(

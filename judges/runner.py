@@ -22,14 +22,16 @@ from judges.context import JudgeContext, unread_verdict
 from judges.errors import ExtractionFailed, JudgeBug
 from judges.extractor import Extractor
 from judges.foreign import judge_code
+from judges.prompts.library import load_prompt
 from judges.registry import Judge
+from judges.rendering import TRANSCRIBE
 from judges.settling import Judging, Progress, Settler
 from judges.sources import without_evidence
 from judges.verifier import DEFAULT_TRIALS, EvidenceFor, Verifier
 from rubrics.node import RubricNode
 from rubrics.rubric import Rubric
 from rubrics.scoring import Score, score, score_strict
-from rubrics.verdict import Claim, Outcome, Reason, Usage, Verdict
+from rubrics.verdict import Claim, Origin, Outcome, Reason, Usage, Verdict
 
 log = logging.getLogger(__name__)
 
@@ -98,6 +100,8 @@ class Judgement:
     def prompts(self) -> tuple[str, ...]:
         """``id@version`` of every prompt that was sent, sorted."""
         sent = {each.prompt for each in self.extractions} | {verdict.prompt for verdict in self.verdicts}
+        if any(verdict.grounding is Origin.IMAGE for verdict in self.verdicts):
+            sent.add(load_prompt(TRANSCRIBE).ref)
         return tuple(sorted(prompt for prompt in sent if prompt is not None))
 
 

@@ -14,17 +14,14 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Final
 
-from judges.bearing import bears_on, terms
+from judges.bearing import bears_on, lacking, terms
 from judges.folding import fold
 from judges.grounding import MIN_CHARS, MIN_WORDS, is_telling
-from judges.injection import Scan, scan
+from judges.injection import Scan, is_flood, scan
 from judges.page_view import PreparedPage
 from judges.source_marks import REFUSED, WATCHED
 from rubrics.verdict import Quote
 
-FLOOD_TIMES: Final = 20
-FLOOD_SHARE: Final = 0.3
-"""A sentence that stands in a page so often, and makes up so much of it, is a flood and says nothing."""
 TASK_RUN_WORDS: Final = 6
 TASK_SHARE: Final = 0.5
 """A page with this share of a task's runs of six words was written for the task."""
@@ -48,6 +45,7 @@ class Asked:
     answer_scan: Scan
     claim_scan: Scan
     page: PreparedPage | None
+    lacking: tuple[str, ...] = ()
     restates_task: bool = False
 
     @classmethod
@@ -58,6 +56,7 @@ class Asked:
             answer_scan=scan_once(answer),
             claim_scan=scan_once(claim),
             page=page,
+            lacking=() if page is None else lacking(claim, page.stems),
             restates_task=page is not None and restates(page.folded.text, task),
         )
 
@@ -79,7 +78,7 @@ class Asked:
     def grounds(self, quotes: Sequence[Quote]) -> tuple[Quote, ...]:
         """Those of the quotes found in the page that are grounds; none when together they are not enough."""
         page = self.page
-        if page is None or page.marks & REFUSED or self.restates_task:
+        if page is None or page.marks & REFUSED or self.restates_task or self.lacking:
             return ()
         kept = [(quote, rest) for quote in quotes if (rest := self._rest(quote, page)) is not None]
         if self._is_doubtful(page) and not bears_on(self.claim, [rest for _, rest in kept]):
@@ -96,8 +95,12 @@ class Asked:
             return
         if self.page.scan.orders:
             yield "orders_in_page"
+        if self.page.scan.is_flood:
+            yield "page_is_flooded"
         if self.page.url_scan.orders:
             yield "orders_in_url"
+        if self.lacking:
+            yield "claim_names_what_page_lacks"
         if self.restates_task:
             yield "page_restates_task"
         yield from (mark.value for mark in self.page.marks)
@@ -108,9 +111,10 @@ class Asked:
 
     def _rest(self, quote: Quote, page: PreparedPage) -> str | None:
         """What of a quote says something about the world; None where that is too little."""
-        if _is_flood(page, quote) or _is_taken_back(page, quote):
+        if _is_taken_back(page, quote):
             return None
-        rest = " ".join(_outside(quote, page))
+        pieces = re.split(r"(?<=[.!?])\s+|\n+", " ".join(_outside(quote, page)))
+        rest = " ".join(piece for piece in pieces if not (_is_flood(page, piece) or _is_unseen(page, piece)))
         for echo in page.echoes:
             without = " ".join(fold(rest).text.split(echo))
             if len(without) < len(fold(rest).text) and not _adds(without, self.claim, page.echoes):
@@ -144,10 +148,15 @@ def _outside(quote: Quote, page: PreparedPage) -> Iterator[str]:
         yield page.text[place : quote.end]
 
 
-def _is_flood(page: PreparedPage, quote: Quote) -> bool:
-    wanted = fold(quote.text).text.strip()
-    times = page.folded.text.count(wanted)
-    return times >= FLOOD_TIMES and times * len(wanted) >= FLOOD_SHARE * len(page.folded.text)
+def _is_flood(page: PreparedPage, piece: str) -> bool:
+    wanted = fold(piece).text.strip()
+    return bool(wanted) and is_flood(page.folded.text.count(wanted), len(wanted), len(page.folded.text))
+
+
+def _is_unseen(page: PreparedPage, piece: str) -> bool:
+    """Whether every place of a piece belongs to text that is in a PDF and not on its paper."""
+    wanted = fold(piece).text.strip()
+    return bool(wanted) and wanted in page.unseen and page.folded.text.count(wanted) <= page.unseen.count(wanted)
 
 
 def _is_taken_back(page: PreparedPage, quote: Quote) -> bool:

@@ -19,7 +19,8 @@ from judges.errors import LLMError
 from judges.grounding import find_quotes
 from judges.llm.client import LLMClient, LLMReply, LLMRequest
 from judges.page_view import PagePreparer
-from judges.rendering import Question, Rendered, Style, render_claim
+from judges.pictures import Transcription, is_all_picture, lacks_quote, picture_quotes
+from judges.rendering import Question, Rendered, Style, render_claim, render_transcription
 from judges.sources import no_source, together, without_evidence
 from judges.standing import Asked
 from judges.verdict_reply import BinaryEvalResult
@@ -93,6 +94,8 @@ class Verifier:
                 asked = [group.create_task(self._vote(rendered, index)) for index in indices]
             cast += [task.result() for task in asked]
         verdict = self._verdict(cast, trials, rendered, looked_at)
+        if self._style is Style.NATIVE and page is not None and lacks_quote(verdict) and is_all_picture(page):
+            verdict = await self._transcribed(verdict, question, looked_at)
         log.info("verdict reached", extra={"outcome": verdict.outcome, "reason": verdict.reason, "votes": len(cast)})
         return verdict
 
@@ -149,6 +152,26 @@ class Verifier:
             return _Cast(Vote(result=None, model=self.model, fault=fault.reason), fault.usage, fault=fault)
         said = _read(reply)
         return _Cast(Vote(result=said.result, model=reply.model, cached=reply.cached), reply.usage, said)
+
+    async def _transcribed(self, verdict: Verdict, question: Question, asked: Asked) -> Verdict:
+        """The verdict with what one call copied out of the pictures; without it where that fails or says nothing."""
+        rendered = render_transcription(question, self._separator)
+        request = LLMRequest(
+            model=self.model,
+            messages=rendered.messages,
+            schema=Transcription,
+            prompt=rendered.prompt,
+            parts=rendered.parts,
+            params=self._params,
+        )
+        try:
+            reply = await self._llm.complete(request)
+        except LLMError as fault:
+            log.warning("picture not transcribed", extra={"reason": fault.reason, "error": str(fault)})
+            return replace(verdict, usage=verdict.usage + fault.usage)
+        passages = reply.parsed.passages if isinstance(reply.parsed, Transcription) else ()
+        quotes = picture_quotes(passages, asked)
+        return replace(verdict, quotes=quotes, grounded=asked.grounded(quotes), usage=verdict.usage + reply.usage)
 
     def _verdict(self, cast: Sequence[_Cast], trials: int, rendered: Rendered, asked: Asked) -> Verdict:
         page = asked.page

@@ -1,7 +1,7 @@
 """A rubric as JSON, out and in.
 
 The tree has the public toolkit's shape and field order (id, desc, critical, score, status, strategy,
-children) with our fields behind it. Scores and statuses in a document are derived: they are written
+children) with our fields behind it. Scores, statuses and ``grounding`` in a document are derived: they are written
 for readers and computed anew when a document is read back. Fields change only together with
 ``SCHEMA_VERSION``.
 """
@@ -18,7 +18,7 @@ from rubrics.errors import RubricError, SchemaError
 from rubrics.node import RubricNode, Status, Strategy
 from rubrics.rubric import ROOT_ID, Rubric
 from rubrics.scoring import Settled, compatible, settle
-from rubrics.verdict import Claim, Outcome, Quote, Reason, Usage, Verdict, Vote
+from rubrics.verdict import Claim, Origin, Outcome, Quote, Reason, Usage, Verdict, Vote
 
 SCHEMA_VERSION = 1
 
@@ -64,7 +64,7 @@ def leaf_json(claim: Claim | None, verdict: Verdict | None) -> dict[str, Any]:
         "reasoning": said.reasoning,
         "sources": None if claim is None or claim.sources is None else list(claim.sources),
         "votes": [{**asdict(vote), "fault": vote.fault and vote.fault.value} for vote in said.votes],
-        "quotes": [asdict(quote) for quote in said.quotes],
+        "quotes": [{**asdict(quote), "origin": quote.origin.value} for quote in said.quotes],
         "blocked_by": said.blocked_by,
         "claim": claim and claim.text,
         "instruction": claim and claim.instruction,
@@ -73,6 +73,7 @@ def leaf_json(claim: Claim | None, verdict: Verdict | None) -> dict[str, Any]:
         "model": said.model,
         "usage": asdict(said.usage),
         "grounded": said.grounded,
+        "grounding": said.grounding and said.grounding.value,
         "signals": list(said.signals),
     }
 
@@ -110,6 +111,7 @@ class _NodeDocument(_Document):
     model: str | None = None
     usage: Usage = Usage()
     grounded: bool | None = None
+    grounding: Origin | None = None
     signals: tuple[str, ...] = ()
 
     def to_node(self) -> RubricNode:

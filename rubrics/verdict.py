@@ -102,14 +102,24 @@ class Vote:
     fault: Reason | None = None
 
 
+class Origin(StrEnum):
+    """Where on a page a quote stands."""
+
+    TEXT = "text"
+    """In its text, where code found it."""
+    IMAGE = "image"
+    """In a picture of it, as a model copied it out: code could only check that it bears on the claim."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Quote:
-    """A verbatim passage that code found in the text of a page: ``text[start:end]`` in characters."""
+    """A verbatim passage of a page: ``text[start:end]`` of its text in characters, both 0 for a picture."""
 
     text: str
     page_id: str
     start: int
     end: int
+    origin: Origin = Origin.TEXT
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -157,3 +167,9 @@ class Verdict:
     passed)."""
     signals: tuple[str, ...] = ()
     """What code noticed in the answer, the page or its address that a reader should know, sorted."""
+
+    @property
+    def grounding(self) -> Origin | None:
+        """What the quotes were found in, pictures if any was; None without quotes."""
+        origins = {quote.origin for quote in self.quotes}
+        return Origin.IMAGE if Origin.IMAGE in origins else next(iter(origins), None)

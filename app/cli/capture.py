@@ -19,7 +19,7 @@ from rich.table import Table
 
 from app.cli.connection import JsonOption
 from app.cli.console import print_json, remarks
-from app.cli.errors import Exit
+from app.cli.errors import Exit, Interrupted
 from app.cli.judging import (
     AgentOption,
     AnswersOption,
@@ -55,7 +55,10 @@ def capture(
     settings = judging_settings(evidence=evidence, max_pages=max_pages)
     quiet_logging(settings)
     submissions = find_answers(answers, agent, task or ())
-    pages = asyncio.run(_run(settings, submissions, public, refresh=refresh))
+    try:
+        pages = asyncio.run(_run(settings, submissions, public, refresh=refresh))
+    except KeyboardInterrupt:
+        raise Interrupted("stopped; what is captured is kept, and the same command goes on from there") from None
     if as_json:
         print_json({"agent_name": agent, "pages": [_as_json(page) for page in pages]})
     if not all(page.settled for page in pages):

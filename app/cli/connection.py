@@ -11,9 +11,10 @@ import typer
 from app.cli.errors import CliError, ToolFailed, WrongUsage
 
 if TYPE_CHECKING:
-    from app.client import Client
+    from app.client import ApiError, Client
 
 URL = "http://127.0.0.1:8000"
+"""The client's own default; written here again because importing that takes longer than printing help."""
 
 UrlOption: TypeAlias = Annotated[str, typer.Option("--url", help="Address of the server.")]
 JsonOption: TypeAlias = Annotated[bool, typer.Option("--json", help="Print one JSON document on stdout.")]
@@ -44,15 +45,11 @@ def connected(url: str) -> Iterator[Client]:
     except WaitTimeout as error:
         raise ToolFailed(str(error)) from error
     except ApiError as error:
-        raise refusal(error) from error
+        raise _refused(error) from error
 
 
-def refusal(error: Exception) -> CliError:
-    """What an ApiError means to the user of a command."""
-    from app.client import ApiError
-
-    if not isinstance(error, ApiError):
-        return ToolFailed(str(error))
+def _refused(error: ApiError) -> CliError:
+    """What the server's refusal means to the user of a command."""
     if error.status in (401, 403):
         return WrongUsage(str(error), hint="Set ASSAY_API_KEYS to a key of that server.")
     if error.status >= 500 or error.status == 429:

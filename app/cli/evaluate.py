@@ -12,7 +12,7 @@ from rich.markup import escape
 
 from app.cli.connection import JsonOption
 from app.cli.console import output, print_json, remarks
-from app.cli.errors import Exit
+from app.cli.errors import Exit, Interrupted
 from app.cli.judging import (
     AgentOption,
     AnswersOption,
@@ -47,6 +47,11 @@ def evaluate(
     max_pages: MaxPagesOption = None,
     max_llm: Annotated[int | None, typer.Option(min=1, help="Model requests at once.  [default: 30]")] = None,
     overwrite: Annotated[bool, typer.Option("--overwrite", help="Judge again what has a result that stands.")] = False,
+    no_cache: Annotated[bool, typer.Option("--no-cache", help="Neither use nor keep replies of the model.")] = False,
+    look_ahead: Annotated[
+        bool,
+        typer.Option("--look-ahead", help="Start the claims of public judge scripts early: the same trees, sooner."),
+    ] = False,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Only print what would be judged.")] = False,
     as_json: JsonOption = False,
 ) -> None:
@@ -67,6 +72,8 @@ def evaluate(
         max_answers=max_answers,
         max_pages=max_pages,
         max_llm=max_llm,
+        reply_cache_bytes=0 if no_cache else None,
+        look_ahead=True if look_ahead else None,
     )
     quiet_logging(settings)
     catalogue = load_catalogue(settings)
@@ -75,7 +82,10 @@ def evaluate(
     if dry_run:
         _print_plan(planned, settings, as_json=as_json)
         return
-    evaluated = asyncio.run(_run(settings, planned, public))
+    try:
+        evaluated = asyncio.run(_run(settings, planned, public))
+    except KeyboardInterrupt:
+        raise Interrupted("stopped; what is judged is kept, and the same command goes on from there") from None
     _report(agent, out, evaluated, as_json=as_json)
 
 

@@ -10,7 +10,7 @@ from typing import Annotated
 import typer
 
 from answers.errors import AnswersError
-from app.cli import capture, demo, doctor, evaluate, jobs, serve, submit, tasks
+from app.cli import cache, capture, demo, doctor, evaluate, jobs, serve, submit, tasks
 from app.cli.console import print_error
 from app.cli.errors import CliError, Exit
 from app.errors import AppError
@@ -46,6 +46,7 @@ def program() -> typer.Typer:
     top.command("jobs")(jobs.jobs)
     top.command("results")(jobs.results)
     top.command("summary")(jobs.summary)
+    top.add_typer(cache.program(), name="cache")
     top.command("doctor")(doctor.doctor)
     return top
 

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import socket
-from typing import TYPE_CHECKING, Annotated
+from collections.abc import Coroutine
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from app.cli.console import remarks
-from app.cli.errors import ToolFailed, WrongUsage
+from app.cli.errors import Interrupted, ToolFailed, WrongUsage
 
 if TYPE_CHECKING:
     from app.settings import Settings
@@ -41,7 +42,7 @@ def serve(
                 soft_wrap=True,
             )
 
-        asyncio.run(serving.serve(settings, listener, host=host, workers=workers, ready=ready))
+        _run(serving.serve(settings, listener, host=host, workers=workers, ready=ready))
     remarks().print("assay has stopped")
 
 
@@ -54,7 +55,7 @@ def worker(jobs: Annotated[int, typer.Option(min=1, help="Answers judged side by
     def ready() -> None:
         remarks().print(f"assay worker: {jobs} job(s) at once, model {settings.model}", markup=False, soft_wrap=True)
 
-    asyncio.run(serving.work(settings, jobs=jobs, ready=ready))
+    _run(serving.work(settings, jobs=jobs, ready=ready))
     remarks().print("assay worker has stopped")
 
 
@@ -82,6 +83,14 @@ def listen(host: str, port: int) -> socket.socket:
             hint="Another program has it, perhaps another assay serve. Choose one with --port.",
         ) from error
     return listener
+
+
+def _run(program: Coroutine[Any, Any, None]) -> None:
+    """Run until it is stopped. Raises Interrupted when it was told twice, and so did not drain."""
+    try:
+        asyncio.run(program)
+    except asyncio.CancelledError:
+        raise Interrupted("stopped at once; what was being judged goes back to the queue") from None
 
 
 def _prepared() -> Settings:

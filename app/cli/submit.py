@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -34,11 +35,14 @@ def submit(
             _print_receipt(receipt, client.url, as_json=as_json)
             return
         jobs = watch(client, {job.id: job.answer for job in receipt.jobs}, timeout_s=timeout)
-        results = {job.id: client.result(job.result_id) for job in jobs if job.result_id is not None}
-        text = dict(answers)
-    names = {job.id: job.answer for job in receipt.jobs}
-    _print_results(agent, task, jobs, results, names, text, base=client.url, as_json=as_json)
-    if len(results) < len(jobs) or any(result.get("status") != "complete" for result in results.values()):
+        ended = [(job, None if job.result_id is None else client.result(job.result_id)) for job in jobs]
+        if as_json:
+            print_json(
+                {"jobs": [dict(job.raw) for job, _ in ended], "results": [result for _, result in ended if result]}
+            )
+        else:
+            _print_scores(receipt, ended, client.url)
+    if not all(result is not None and result.get("status") == "complete" for _, result in ended):
         raise typer.Exit(Exit.INCOMPLETE)
 
 
@@ -98,37 +102,22 @@ def _print_receipt(receipt: Receipt, base: str, *, as_json: bool) -> None:
         console.print(f"{job.answer}  {job.status}  {base}/v1/jobs/{job.id}", soft_wrap=True, markup=False)
 
 
-def _print_results(
-    agent: str,
-    task: str,
-    jobs: list[Job],
-    results: dict[str, dict[str, Any]],
-    names: dict[str, str],
-    texts: dict[str, str],
-    *,
-    base: str,
-    as_json: bool,
-) -> None:
+def _print_scores(receipt: Receipt, ended: Sequence[tuple[Job, dict[str, Any] | None]], base: str) -> None:
     from app.cli.scorecard import answer_table
     from app.summary import AnswerOutcome
-    from judges.summary import word_count
 
-    if as_json:
-        print_json(
-            {"jobs": [dict(job.raw) for job in jobs], "results": [results[j.id] for j in jobs if j.id in results]}
-        )
-        return
+    names = {job.id: job.answer for job in receipt.jobs}
     outcomes = [
         AnswerOutcome(
-            task_id=task,
+            task_id=receipt.task_id,
             answer_name=names[job.id],
-            words=word_count(texts.get(names[job.id], "")),
-            result=results.get(job.id),
+            result=result,
             error_code=job.error.code if job.error else job.status,
         )
-        for job in jobs
+        for job, result in ended
     ]
     console = output()
-    console.print(answer_table((agent, one) for one in outcomes))
-    for result in results.values():
-        console.print(f"{base}/v1/results/{result['id']}", soft_wrap=True, markup=False)
+    console.print(answer_table((receipt.agent, outcome) for outcome in outcomes))
+    for _, result in ended:
+        if result is not None:
+            console.print(f"{base}/v1/results/{result['id']}", soft_wrap=True, markup=False)

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from app.clock import Clock
 from app.jobs.errors import JobNotFound, JobStateConflict
+from app.jobs.pausing import resume_job
 from app.jobs.queue import JobQueue
 from app.storage import jobs as rows
 from app.storage.database import Database
@@ -13,11 +16,21 @@ from app.storage.records import Job, JobStatus
 class JobControl:
     """Cancels and restarts jobs."""
 
-    def __init__(self, database: Database, queue: JobQueue, *, clock: Clock, attempts_allowed: int) -> None:
+    def __init__(
+        self,
+        database: Database,
+        queue: JobQueue,
+        *,
+        clock: Clock,
+        attempts_allowed: int,
+        mended: Callable[[str | None], None],
+    ) -> None:
+        """``mended`` is told of the model (None: the default one) of a paused job that somebody wants done now."""
         self._database = database
         self._queue = queue
         self._clock = clock
         self._attempts_allowed = attempts_allowed
+        self._mended = mended
 
     async def cancel(self, job_id: str) -> Job:
         """End a job now; the worker that holds it is interrupted. A cancelled job stays as it is.
@@ -39,15 +52,18 @@ class JobControl:
             return cancelled
 
     async def retry(self, job_id: str) -> Job:
-        """Queue a job that has ended once more; a result it had stays readable under its own id.
+        """Queue a job that has ended or is paused; a result it had stays readable under its own id.
 
         Raises:
-            JobNotFound, JobStateConflict: there is none, or it has not ended.
+            JobNotFound, JobStateConflict: there is none, or it is neither.
         """
         async with self._database.begin() as connection:
             job = await rows.get_job(connection, job_id, lock=True)
             if job is None:
                 raise JobNotFound(job_id)
+            if job.paused:
+                self._mended(job.model)
+                return await resume_job(connection, self._queue, job_id) or job
             if not job.ended:
                 raise JobStateConflict(f"the job is {job.status}; cancel it first")
             [queue_id] = await self._queue.enqueue(connection, [job_id])

@@ -15,6 +15,7 @@ from app.clock import Clock, Ids
 from app.errors import UnknownTask
 from app.jobs.errors import JobSuperseded
 from app.jobs.following import ProgressWriter
+from app.jobs.pausing import Pausing
 from app.jobs.takeover import Takeover
 from app.metrics import Metrics
 from app.progress import Progress, Report
@@ -26,7 +27,7 @@ from app.storage.records import Job, JobError, NewResult
 from app.storage.results import insert_result
 from app.storage.storable import storable
 from cache.errors import BrowserUnavailable
-from judges.errors import JudgeBug, ModelNotConfigured
+from judges.errors import JudgeBug, LLMRejected, ModelNotConfigured
 
 T = TypeVar("T")
 _PATIENCE_S = 60.0
@@ -48,6 +49,7 @@ class JobExecution:
         self,
         database: Database,
         takeover: Takeover,
+        pausing: Pausing,
         evaluate: Evaluate,
         *,
         clock: Clock,
@@ -58,6 +60,7 @@ class JobExecution:
     ) -> None:
         self._database = database
         self._takeover = takeover
+        self._pausing = pausing
         self._evaluate = evaluate
         self._clock = clock
         self._ids = ids
@@ -105,6 +108,10 @@ class JobExecution:
             _log.warning("job handed back", detail=str(error))
             await self._insistently(lambda: self._takeover.hand_back(job.fence))
             return "handed_back"
+        except LLMRejected as error:
+            refusal, detail = error, self._redactor.redact(str(error))
+            await self._insistently(lambda: self._pausing.pause(job.fence, refusal, detail))
+            return "paused"
         except Exception as error:  # noqa: BLE001 - the job worker is one of the two borders (docs: house style)
             failure = self._late() if deadline.expired() else self._named(error)
             _log.warning("job failed", code=failure.code, exc_info=failure.code == "INTERNAL")

@@ -7,6 +7,7 @@ import asyncio
 import structlog
 
 from app.jobs.execution import JobExecution
+from app.jobs.pausing import Pausing
 from app.jobs.queue import JobQueue, WorkerPace
 from app.jobs.takeover import Takeover
 from app.storage.database import Database
@@ -20,20 +21,28 @@ class Worker:
     """Runs jobs side by side. ``run`` ends only by being cancelled, and then drains first."""
 
     def __init__(
-        self, database: Database, queue: JobQueue, execution: JobExecution, takeover: Takeover, pace: WorkerPace
+        self,
+        database: Database,
+        queue: JobQueue,
+        execution: JobExecution,
+        takeover: Takeover,
+        pausing: Pausing,
+        pace: WorkerPace,
     ) -> None:
         self._database = database
         self._queue = queue
         self._execution = execution
         self._takeover = takeover
+        self._pausing = pausing
         self._pace = pace
         self.working = False
         """Whether jobs are being taken right now."""
 
     async def run(self) -> None:
-        async with asyncio.TaskGroup() as both:
-            both.create_task(self._work(), name="worker")
-            both.create_task(self._takeover.run(), name="sweep")
+        async with asyncio.TaskGroup() as side_by_side:
+            side_by_side.create_task(self._work(), name="worker")
+            side_by_side.create_task(self._takeover.run(), name="sweep")
+            side_by_side.create_task(self._pausing.run(), name="resume")
 
     async def _work(self) -> None:
         alone = self._database.exclusive

@@ -17,7 +17,7 @@ from sqlalchemy.dialects.postgresql import insert
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from app.progress import NOTHING_YET, Progress
-from app.storage.records import TERMINAL, Fence, Job, JobError, JobStatus, NewJob, SubmissionRecord
+from app.storage.records import PAUSED, TERMINAL, Fence, Job, JobError, JobStatus, NewJob, SubmissionRecord
 from app.storage.tables import answers, jobs
 
 CHANNEL = "assay_jobs"
@@ -145,6 +145,42 @@ async def fail(connection: AsyncConnection, fence: Fence, error: JobError, *, no
     return changed is not None
 
 
+async def pause(connection: AsyncConnection, fence: Fence, error: JobError) -> bool:
+    """Put a running job aside, without an entry that a worker could take; the attempt does not count.
+
+    Whether the fence still held.
+    """
+    changed = await _change(
+        connection,
+        _held(fence),
+        status=JobStatus.QUEUED,
+        stage=PAUSED,
+        queue_id=None,
+        attempts=jobs.c.attempts - 1,
+        error=json.dumps(dataclasses.asdict(error)),
+        started_at=None,
+    )
+    return changed is not None
+
+
+async def resume(connection: AsyncConnection, job_id: str, *, queue_id: int) -> Job | None:
+    """Queue a paused job again; None when it was not paused."""
+    return await _change(
+        connection,
+        and_(jobs.c.id == job_id, _paused()),
+        stage=None,
+        queue_id=queue_id,
+        error=None,
+        **_counts(NOTHING_YET),
+    )
+
+
+async def paused_jobs(connection: AsyncConnection) -> list[Job]:
+    """Every paused job, the oldest first."""
+    query = select(jobs).where(_paused()).order_by(jobs.c.id)
+    return [_job(row) for row in (await connection.execute(query)).mappings()]
+
+
 async def requeue(connection: AsyncConnection, fence: Fence, *, queue_id: int, extra_attempts: int = 0) -> bool:
     """Give a queued or running job a new queue entry; whoever held the old one is fenced off."""
     changed = await _change(
@@ -193,12 +229,13 @@ async def jobs_of_entries(connection: AsyncConnection, queue_ids: Iterable[int])
 
 
 async def jobs_without_entry(connection: AsyncConnection) -> list[Job]:
-    """Unfinished jobs whose queue entry has ended: nobody will come for them."""
+    """Unfinished jobs whose queue entry has ended: nobody will come for them. Paused ones wait on purpose."""
     query = text(
         "SELECT jobs.* FROM jobs LEFT JOIN procrastinate_jobs entry ON entry.id = jobs.queue_id"
         " WHERE jobs.status IN ('queued', 'running') AND (entry.id IS NULL OR entry.status NOT IN ('todo', 'doing'))"
+        " AND NOT (jobs.status = 'queued' AND jobs.stage IS NOT DISTINCT FROM :paused)"
     )
-    return [_job(row) for row in (await connection.execute(query)).mappings()]
+    return [_job(row) for row in (await connection.execute(query, {"paused": PAUSED})).mappings()]
 
 
 def _counts(progress: Progress) -> dict[str, int]:
@@ -208,6 +245,10 @@ def _counts(progress: Progress) -> dict[str, int]:
         "leaves_done": progress.leaves_done,
         "leaves_total": progress.leaves_total,
     }
+
+
+def _paused() -> ColumnElement[bool]:
+    return and_(jobs.c.status == JobStatus.QUEUED, jobs.c.stage == PAUSED)
 
 
 def _held(fence: Fence) -> ColumnElement[bool]:

@@ -20,6 +20,9 @@ class JobStatus(StrEnum):
     CANCELLED = "cancelled"
 
 
+PAUSED = "paused"
+"""The stage of a queued job that waits for the operator and not for a worker."""
+
 TERMINAL = frozenset({JobStatus.SUCCEEDED, JobStatus.FAILED, JobStatus.CANCELLED})
 
 
@@ -62,6 +65,10 @@ class Job:
     @property
     def ended(self) -> bool:
         return self.status in TERMINAL
+
+    @property
+    def paused(self) -> bool:
+        return self.status is JobStatus.QUEUED and self.stage == PAUSED
 
     @property
     def fence(self) -> Fence:

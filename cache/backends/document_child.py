@@ -103,15 +103,18 @@ def _page(page: Any, *, with_image: bool) -> tuple[dict[str, Any], bytes]:
     grey = picture.convert("L")
     seen: list[str] = []
     hidden: list[str] = []
-    scans = _scans(page)
+    scans, covered = _scans(page), _covered(page)
     for block in page.get_text("dict")["blocks"]:
         for line in block.get("lines", ()):
-            for span_text, is_seen in _spans(line, page, grey, dpi, scans):
-                (seen if is_seen else hidden).append(span_text)
+            spans = _spans(line, page, grey, dpi, scans, covered)
+            seen += [span_text for span_text, is_read, _ in spans if is_read]
+            unseen = "".join(span_text for span_text, _, is_drawn in spans if not is_drawn or not span_text.strip())
+            if unseen.strip():
+                hidden.append(unseen)
             seen.append("\n")
         if seen and seen[-1] == "\n":
             seen.append("\n")
-    header = {"text": _tidy("".join(seen)), "hidden": " ".join(hidden), "links": _links(page)}
+    header = {"text": _tidy("".join(seen)), "hidden": "\n".join(hidden), "links": _links(page)}
     return header, _jpeg(picture, PDF_JPEG_QUALITY) if with_image else b""
 
 
@@ -123,18 +126,45 @@ def _scans(page: Any) -> list[Any]:
     return [rectangle for rectangle in rectangles if abs(rectangle & page.rect) >= SCAN_SHARE * area]
 
 
-def _spans(line: Any, page: Any, grey: Any, dpi: float, scans: list[Any]) -> list[tuple[str, bool]]:
+def _covered(page: Any) -> list[Any]:
+    """Rectangles of text over which an opaque image was drawn later."""
+    pymupdf = _pymupdf()
+    opaque = [pymupdf.Rect(info["bbox"]) for info in page.get_image_info() if not info.get("has-mask")]
+    if not opaque:
+        return []
+    drawn = [(kind, pymupdf.Rect(box)) for kind, box in page.get_bboxlog()]
+    images = [(place, box) for place, (kind, box) in enumerate(drawn) if kind == "fill-image" and _among(box, opaque)]
+    return [
+        box
+        for place, (kind, box) in enumerate(drawn)
+        if kind == "fill-text" and any(later > place and image.contains(_middle(box)) for later, image in images)
+    ]
+
+
+def _among(box: Any, others: list[Any]) -> bool:
+    return any(abs(box & other) >= 0.9 * max(abs(box), abs(other)) for other in others)
+
+
+def _middle(box: Any) -> Any:
+    return _pymupdf().Point((box.x0 + box.x1) / 2, (box.y0 + box.y1) / 2)
+
+
+def _spans(
+    line: Any, page: Any, grey: Any, dpi: float, scans: list[Any], covered: list[Any]
+) -> list[tuple[str, bool, bool]]:
+    """Text, whether it is read, and whether it is drawn: what a scanner read is there to be read and not drawn."""
     pymupdf = _pymupdf()
     found = []
     for span in line["spans"]:
         text = span["text"]
         if not text.strip():
-            found.append((text, True))
+            found.append((text, True, True))
             continue
         box = pymupdf.Rect(span["bbox"])
         over_scan = any(box.intersects(scan) for scan in scans)
-        visible = span["size"] >= MIN_FONT_PT and (span["alpha"] > 0 or over_scan)
-        found.append((text, visible and _has_contrast(box * page.rotation_matrix, grey, dpi)))
+        visible = span["size"] >= MIN_FONT_PT and _has_contrast(box * page.rotation_matrix, grey, dpi)
+        is_drawn = visible and span["alpha"] > 0 and not any(each.contains(_middle(box)) for each in covered)
+        found.append((text, is_drawn or (visible and over_scan), is_drawn))
     return found
 
 

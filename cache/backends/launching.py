@@ -130,12 +130,15 @@ def _script(executable: Path, pipe: Path, drop: _Drop) -> str:
     hand_over = ":"
     if drop.account is not None:
         hand_over = f'chown -R {drop.account.pw_uid}:{drop.account.pw_gid} "$profile"'
+    # The watcher has a session of its own, so that it survives the group it ends and can tidy up behind it. It
+    # kills the group only while its leader is still the browser with this profile: numbers are used again.
+    watch = 'read -r _ <"$0"; grep -qsF -e "$1" "/proc/$2/cmdline" && kill -KILL "-$2"; sleep 1; rm -rf "$1" "$3"'
     folder, owner = shlex.quote(str(pipe.parent)), shlex.quote(str(pipe))
     return f"""#!/bin/sh
 echo "$$" >{folder}/pid
 profile=
 for argument in "$@"; do case "$argument" in --user-data-dir=*) profile=${{argument#*=}} ;; esac; done
 {hand_over}
-(read -r _ <{owner}; rm -rf "$profile" {folder}; kill -KILL "-$$") </dev/null >/dev/null 2>&1 3<&- 4>&- &
+setsid sh -c {shlex.quote(watch)} {owner} "$profile" "$$" {folder} </dev/null >/dev/null 2>&1 3<&- 4>&- &
 exec {shlex.join([*drop.command, str(executable)])} "$@"
 """

@@ -47,8 +47,9 @@ class Navigation:
     """What happened to the main frame. Make it with ``watch`` before the first navigation.
 
     ``take_all``: any answer is taken as bytes, also what calls itself HTML. ``taken`` is set when one was.
-    ``restarted`` is set when the page moves on by itself, ``shown`` when the document asked for last is in the
-    page. After ``hold`` it can no longer move on; ``moved_to`` then names where it wanted to go.
+    Until ``hold`` a page may move on by itself: ``restarted`` is set when it does, ``shown`` when the document asked
+    for last is in the page, ``broken`` says that none came. After ``hold`` it stays what it is; ``moved_to`` then
+    names where it wanted to go.
     """
 
     devtools: DevTools
@@ -58,6 +59,7 @@ class Navigation:
     answer: Answer | None = None
     ending: Ending | None = None
     moved_to: str = ""
+    broken: str = ""
     taken: asyncio.Event = field(default_factory=asyncio.Event)
     restarted: asyncio.Event = field(default_factory=asyncio.Event)
     shown: asyncio.Event = field(default_factory=asyncio.Event)
@@ -83,6 +85,7 @@ class Navigation:
         self.take_all, self._held = True, False
         self.chain.clear()
         self.answer = self.ending = None
+        self.broken = ""
 
     async def aclose(self) -> None:
         for task in self._tasks:
@@ -106,6 +109,7 @@ class Navigation:
             elif "responseStatusCode" in event:
                 await self._answered(event)
             elif "responseErrorReason" in event:
+                self.broken = str(event["responseErrorReason"])
                 await self._go_on(event)
             else:
                 await self._asked(event)
@@ -114,6 +118,7 @@ class Navigation:
 
     async def _asked(self, event: dict[str, Any]) -> None:
         url = str(event["request"]["url"])
+        moves_on = self.answer is not None and not event.get("redirectedRequestId")
         if self._held:
             self.moved_to = url
             await self._stop(event)
@@ -127,7 +132,7 @@ class Navigation:
         if self.ending is not None:
             await self._stop(event)
             return
-        if self.answer is not None and not event.get("redirectedRequestId"):
+        if moves_on:
             self.shown.clear()
             self.restarted.set()
         await self._go_on(event)

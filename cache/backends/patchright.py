@@ -51,6 +51,7 @@ class _Running:
     launch: Launch
     warden: MemoryWarden
     sandboxed: bool
+    user_agent: str
 
     def is_alive(self) -> bool:
         return self.browser.is_connected()
@@ -177,6 +178,7 @@ class BrowserCapturer:
                 proxy={"server": _NOWHERE, "bypass": "<-loopback>"},
                 timeout=_LAUNCH_MS,
             )
+            user_agent = await _ordinary_user_agent(browser)
         except (Error, asyncio.CancelledError) as failed:
             launch.cut()
             await playwright.stop()
@@ -184,7 +186,14 @@ class BrowserCapturer:
                 raise _launch_error(self.executable, failed) from failed
             raise
         _log.info("browser_started", executable=str(self.executable), version=browser.version, sandboxed=sandboxed)
-        return _Running(playwright, browser, launch, MemoryWarden(launch.browser_pid()), sandboxed)
+        return _Running(playwright, browser, launch, MemoryWarden(launch.browser_pid()), sandboxed, user_agent)
+
+
+async def _ordinary_user_agent(browser: Browser) -> str:
+    """What this browser calls itself with a window: a page must not show a judge another face than it shows people."""
+    session = await browser.new_browser_cdp_session()
+    version = await session.send("Browser.getVersion")
+    return str(version["userAgent"]).replace("HeadlessChrome", "Chrome")
 
 
 class _TooFat(Exception):
@@ -210,6 +219,7 @@ async def _fresh_page(lease: Lease[_Running], lane: Lane) -> AsyncIterator[_Open
             proxy={"server": lane.url, "bypass": "<-loopback>"},
             viewport={"width": WIDTH_PX, "height": HEIGHT_PX},
             locale="en-US",
+            user_agent=lease.browser.user_agent,
             accept_downloads=False,
             service_workers="block",
             reduced_motion="reduce",

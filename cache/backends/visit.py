@@ -16,11 +16,10 @@ from cache.capture import CaptureOutcome, Observation
 from cache.egress import Lane, Refusal
 from cache.errors import DocumentRejected
 from cache.quality import PageFacts, classify
-from cache.readiness import WIDTH_PX, Readiness, Settling
+from cache.readiness import MAX_GROWN_PX, WIDTH_PX, Readiness, Settling
 from cache.visible_text import FrameView, VisibleText, read_visible_text
 
 SHOT_WIDTH_PX = 1100
-SHOT_MAX_HEIGHT_PX = 10_000
 SHOT_QUALITY = 85
 MAX_HTML_CHARS = 20_000_000
 _SHOT_S = 15.0
@@ -66,19 +65,24 @@ class Visit:
         error = await self.page.open(self.blank.url, timeout_s=max(1.0, self._left_s() - self.reading_s))
         if navigation.taken.is_set() and navigation.answer is not None:
             return await self._document(navigation, navigation.answer)
-        refusal = self._refusal(navigation, error)
-        if refusal is not None:
-            # The answer, if there is one, is the guard's and not the site's.
-            return replace(self._ended(navigation, of_refusal(refusal)), http_status=None, headers={})
-        ending = self._ending(navigation, error)
-        if ending is not None:
-            return self._ended(navigation, ending)
+        ended = self._ended_early(navigation, error)
+        if ended is not None:
+            return ended
         arrived = self._arrived(navigation)
         try:
             async with asyncio.timeout(max(1.0, self._left_s())):
                 return await self._read(navigation, arrived)
         except TimeoutError:
             return replace(arrived, outcome=CaptureOutcome.TIMEOUT, detail="the page could not be read in time")
+
+    def _ended_early(self, navigation: Navigation, error: str) -> Observation | None:
+        """The observation of a visit that ended without a document."""
+        refusal = self._refusal(navigation, error)
+        if refusal is not None:
+            # The answer, if there is one, is the guard's and not the site's.
+            return replace(self._ended(navigation, of_refusal(refusal)), http_status=None, headers={})
+        ending = self._ending(navigation, error)
+        return None if ending is None else self._ended(navigation, ending)
 
     def _refusal(self, navigation: Navigation, error: str) -> Refusal | None:
         """What the guard refused, if that is why there is no document."""
@@ -99,6 +103,8 @@ class Visit:
         if answer is not None and (answer.status >= 400 or answer.status == 204):
             finding = classify(PageFacts(url=self.blank.url, final_url=answer.url, status=answer.status))
             return Ending(outcome=finding.outcome, detail=finding.detail, gone=finding.gone)
+        if navigation.broken:
+            return of_browser_error(error) or Ending(outcome=CaptureOutcome.CONNECT_ERROR, detail=navigation.broken)
         return of_browser_error(error) or Ending(outcome=CaptureOutcome.TIMEOUT, detail="nothing arrived in time")
 
     def _arrived(self, navigation: Navigation) -> Observation:
@@ -131,10 +137,13 @@ class Visit:
         settling = Settling(self.page, navigation, deadline=self.deadline - self.reading_s)
         failing = navigation.answer is not None and navigation.answer.status >= 400
         ready = await settling.run(in_full=not failing)
+        ended = self._ended_early(navigation, navigation.broken)
+        if ended is not None:
+            return ended  # it sent on to where there is nothing
         arrived = self._arrived(navigation)
         visible = await read_visible_text(self.page.view())
-        shot = await self._screenshot(ready)
         html = str(await self.page.run(_MARKUP, MAX_HTML_CHARS))
+        shot = await self._screenshot(ready)  # last: a browser that is busy drawing answers nothing else
         finding = classify(_facts(arrived, visible, html))
         outcome, detail = finding.outcome, finding.detail
         cut = ready.cut or ("the page has more text than is kept" if visible.truncated else "")
@@ -160,9 +169,9 @@ class Visit:
         )
 
     async def _screenshot(self, ready: Readiness) -> bytes:
-        """A JPEG of the page from its top, scaled to width; empty where the browser cannot draw it."""
+        """A JPEG of the page from its top, 1100 px wide and up to 10,000 high; empty where it cannot be drawn."""
         scale = SHOT_WIDTH_PX / WIDTH_PX
-        height = max(1, min(ready.height_px, int(SHOT_MAX_HEIGHT_PX / scale)))
+        height = max(1, min(ready.height_px, MAX_GROWN_PX))
         request = {
             "format": "jpeg",
             "quality": SHOT_QUALITY,

@@ -12,8 +12,21 @@ import time
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
+from enum import StrEnum
 
 from judges.errors import LLMCircuitOpen, LLMError, LLMRejected, RejectionScope
+
+
+class CircuitState(StrEnum):
+    """What is to be expected of the next request."""
+
+    UNTRIED = "untried"
+    """Nothing was answered yet, and nothing refused."""
+    ANSWERING = "answering"
+    REFUSED = "refused"
+    """It would not be sent."""
+    PROBE_DUE = "probe_due"
+    """Refused, and one request may find out whether it still is."""
 
 
 @dataclass(slots=True)
@@ -23,6 +36,7 @@ class _Line:
     refusal: LLMRejected | None = None
     refused_at: float = 0.0
     proven: bool = False
+    probe_wanted: bool = False
     probing: asyncio.Event | None = field(default=None, repr=False)
 
 
@@ -38,10 +52,12 @@ class Circuit:
         *,
         probe_wait_s: float = 0.5,
         probe_after_s: float | None = 60.0,
+        asked_probe_after_s: float = 5.0,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._probe_wait_s = probe_wait_s
         self._probe_after_s = probe_after_s
+        self._asked_probe_after_s = asked_probe_after_s
         self._clock = clock
         self._endpoint = _Line()
         self._models: dict[str, _Line] = {}
@@ -49,6 +65,23 @@ class Circuit:
     def refusal(self, model: str) -> LLMRejected | None:
         """Why requests for ``model`` are not sent at the moment; None while they are."""
         return self._endpoint.refusal or self._line(model).refusal
+
+    def state(self, model: str) -> CircuitState:
+        """What would become of a request for ``model``; books nothing."""
+        line = self._line(model)
+        closed = [each for each in (self._endpoint, line) if each.refusal is not None]
+        if closed:
+            due = all(self._is_due(each) for each in closed)
+            return CircuitState.PROBE_DUE if due else CircuitState.REFUSED
+        return CircuitState.ANSWERING if line.proven else CircuitState.UNTRIED
+
+    def let_one_through(self, model: str) -> None:
+        """Somebody says that it was mended: the next request for ``model`` may find out. Not more often than every
+        ``asked_probe_after_s``, or a hundred such words would cost a hundred calls.
+        """
+        for line in (self._endpoint, self._line(model)):
+            if line.refusal is not None and self._clock() - line.refused_at >= self._asked_probe_after_s:
+                line.probe_wanted = True
 
     def reset(self) -> None:
         """Forget every refusal: a key, a model name or an account was mended."""
@@ -94,25 +127,26 @@ class Circuit:
         for line in (self._endpoint, self._line(model)):
             if line.refusal is None or self._may_probe(line):
                 continue
-            raise LLMCircuitOpen(
-                f"not sent, since an earlier request was refused: {line.refusal}",
-                status=line.refusal.status,
-                scope=line.refusal.scope,
-            ) from line.refusal
+            raise not_sent(line.refusal) from line.refusal
 
     def _may_probe(self, line: _Line) -> bool:
         """Whether it is time for one request to find out if the refusal still holds; books the turn."""
-        if self._probe_after_s is None or self._clock() - line.refused_at < self._probe_after_s:
+        if not self._is_due(line):
             return False
-        line.refused_at = self._clock()
+        line.refused_at, line.probe_wanted = self._clock(), False
         return True
+
+    def _is_due(self, line: _Line) -> bool:
+        if line.probe_wanted:
+            return True
+        return self._probe_after_s is not None and self._clock() - line.refused_at >= self._probe_after_s
 
     def _refused(self, model: str, error: LLMRejected, started: float) -> None:
         if error.scope is RejectionScope.REQUEST:
             self._answered(model, started)
             return
         line = self._endpoint if error.scope is RejectionScope.ENDPOINT else self._line(model)
-        line.refusal, line.refused_at = error, self._clock()
+        line.refusal, line.refused_at, line.probe_wanted = error, self._clock(), False
 
     def _answered(self, model: str, started: float) -> None:
         """An answer to what was sent after a refusal shows that it was mended; an older one shows nothing."""
@@ -124,3 +158,10 @@ class Circuit:
 
     def _line(self, model: str) -> _Line:
         return self._models.setdefault(model, _Line())
+
+
+def not_sent(refusal: LLMRejected) -> LLMCircuitOpen:
+    """The error for a request that an earlier ``refusal`` keeps back."""
+    return LLMCircuitOpen(
+        f"not sent, since an earlier request was refused: {refusal}", status=refusal.status, scope=refusal.scope
+    )

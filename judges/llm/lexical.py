@@ -1,242 +1,300 @@
-"""The judge without a model: it compares words, names, numbers and dates, and quotes the passage it found them in.
+"""The judge without a model: it compares words, names, numbers and dates, and reads labels, lists, tables and links.
 
 A baseline and a test tool, deterministic and in English. It knows no meaning: a paraphrase without common words is
-refuted, and who did what to whom is told only by which names and numbers stand together. Every reply names its model
-``lexical``, so no result can pass for a model's. It reads the request's ``parts``, never the messages.
+refuted, and who did what to whom is told only by what stands together. Every reply names its model ``lexical``, so no
+result can pass for a model's. It reads the request's ``parts``, never the messages.
 """
 
 from __future__ import annotations
 
 import asyncio
+import calendar
 import re
-from collections.abc import Mapping
-from itertools import pairwise
-from typing import Any, NamedTuple
+import unicodedata
+from collections import defaultdict
+from collections.abc import Iterator, Mapping
+from functools import lru_cache
+from itertools import count, pairwise
+from typing import Any, NamedTuple, TypeAlias, get_args, get_origin
 
-from pydantic import BaseModel
+from pydantic import BaseModel, TypeAdapter, ValidationError
 
+from answers.citations import unique_urls
 from judges.errors import LLMOutputUnusable, UnusableKind
 from judges.llm.client import LLMReply, LLMRequest
-from judges.llm.lexical_fields import core, fill
-from judges.llm.lexical_passages import Passage, Reading, read
-from judges.llm.lexical_words import CALENDAR, MONTHS, NEGATIONS, PRONOUNS, STOP, Token, keys, tokens
+from judges.verdict_reply import BinaryEvalResult
 from rubrics.verdict import Usage
 
 MODEL = "lexical"
-ANCHORED, UNANCHORED = 0.66, 0.75
-"""Share of a claim's plain words that one passage must hold if the claim has a name or number, and if it has none."""
-MAX_CLAIM_CHARS, MAX_QUOTE_CHARS = 2_000, 500
-_SOURCE = r"(?:the|this) (?:[\w-]+ )?(?:web ?page|web ?site|page|source|article|document|text|url|answer)"
-_FRAME = re.compile(
-    rf"^\W*{_SOURCE} (?:\w+ly )?(?:states?|says?|shows?|mentions?|confirms?|supports?|indicates?|reports?|lists?)"
-    rf"(?: the claim)?(?: that)?:?\s|^\W*according to {_SOURCE},?"
-    rf"|,? (?:according to|(?:as )?\w+ (?:on|in|by)) {_SOURCE}\W*$",
-    re.IGNORECASE,
+SPARE = 1 / 3
+"""Share of a claim's plain words that a passage may lack; of its names and figures it may lack none."""
+MAX_CHARS, MAX_EXTRACT_CHARS, MAX_LINE_CHARS, MAX_CLAIM_CHARS, MAX_QUOTE_CHARS = 400_000, 100_000, 5_000, 2_000, 500
+"""What is read at all, so that a hostile text costs seconds and not minutes."""
+MONTHS = [name.casefold() for name in calendar.month_name[1:]]
+CALENDAR = {*MONTHS, *map(str.casefold, calendar.day_name)}
+_SAME = {"weight": "weigh", "depth": "deep", "height": "high", "length": "long", "width": "wide", "costs": "price"}
+_ISO_DATE = re.compile(r"\b(\d{4})-(0[1-9]|1[0-2])-(\d\d)\b")
+_WORD = re.compile(r"\d+(?:[.,:]\d+)*|[^\W\d_]+(?:['\u2019][^\W\d_]+)*")
+_ENDING = re.compile(r"(?<=...)(?:ations?|ions?|ments?|ings?|ers?|ors?|ed|es|ly|s|e)$")
+_SENTENCE_END = re.compile(r"(?<=[.!?;])(?<!\b[A-Z]\.)(?<!\b(?:Dr|Mr|Ms|St)\.)(?<!\bMrs\.)\s+(?=[^\sa-z])")
+_Q = "'\"`\u2018-\u201d"
+_PAIR = re.compile(rf"^[^{_Q}]*[{_Q}](.*?)[{_Q}] ((?:and|is|are|equal|match|refer)[^{_Q}]*)[{_Q}](.*)[{_Q}]([^{_Q}]*)$")
+_OPENING = re.compile(r"\W*([^\W\d_]+) ([^\W\d_]+)")
+_HEADING = re.compile(r"(#{1,6})\s|\*\*[^*]+\*\*:?$")
+_MARK = re.compile(r"\s*(?:[-+*•]\s+|#+\s+)?(?:\d{1,3}[.)]\s+)?")
+_LABEL, _NEXT_LABEL = re.compile(r":\**\s+"), re.compile(r"(?:[,;.]\s+|\s\()(?=\**[A-Za-z][\w /-]{0,30}:\**\s)")
+_LINK = re.compile(r"\[([^\[\]]*)\]\([^)]*\)|<?https?://|\[\^?\w+\]")
+
+
+def words(text: str) -> list[str]:
+    """Every word and number in order; ``1931-05-12`` is read as ``12 May 1931``."""
+    return _WORD.findall(_ISO_DATE.sub(lambda at: f"{at[3]} {MONTHS[int(at[2]) - 1].title()} {at[1]}", text))
+
+
+@lru_cache(maxsize=65_536)
+def key(word: str) -> str:
+    """What spellings of a word or number share: ``advis`` for ``Advisers``, ``september`` for ``Sept``, ``1200``."""
+    if word[0].isdigit():
+        return re.sub(r",(?=\d{3}(?!\d))", "", word).lstrip("0") or "0"
+    plain = "".join(c for c in unicodedata.normalize("NFKD", word) if not unicodedata.combining(c)).casefold()
+    plain = re.sub(r"'s?$", "", plain.replace("\u2019", "'"))
+    month = next((each for each in MONTHS if len(plain) > 2 and each.startswith(plain)), None)
+    return month or (plain if plain in CALENDAR else _ENDING.sub("", _SAME.get(plain, plain))) or word
+
+
+def keys(text: str) -> frozenset[str]:
+    return frozenset(map(key, words(text)))
+
+
+NEGATIONS = keys("not no never neither nor none without cannot nobody nothing")
+STOP = NEGATIONS | keys(
+    """a about after all also am an and any are as at be became become been before being both but by can could did do
+    does for from had has have he her his how i if in into is it its may more most of on only or other our she some still
+    such than that the their them then there these they this to too under until was we were what when where which who
+    while will with would you dr mr mrs ms prof according page source article answer claim states stated says shows"""
 )
-"""What a claim says about where it stands, not about the world."""
-_PAIR = re.compile(
-    r"(?:^|[\s(])['\"\u2018\u201c`](?P<a>.*?)['\"\u2019\u201d`] (?P<link>(?:and|is|are|equals?|match(?:es)?|refers?)\b"
-    r".{0,60}?)['\"\u2018\u201c`](?P<b>.*?)['\"\u2019\u201d`](?P<rest>[^'\"\u2018\u201c`]*)$"
-)
+_TITLES = keys("the dr mr mrs ms prof professor sir")
+_LINKISH, _TITLISH = keys("url link source citation reference href website"), keys("name title")
 
 
-class Claim(NamedTuple):
-    """What is looked for: every name and number, most of the plain words, and a yes or a no."""
+class Passage(NamedTuple):
+    """A sentence or table row. It is read ``under`` its headings and column titles, and ``near`` two sentences more."""
 
-    names: tuple[str, ...]
-    numbers: frozenset[str]
-    words: frozenset[str]
-    units: tuple[tuple[str, str], ...]
-    """Numbers with what they count, ``75 hours``, and days with their month."""
-    negated: bool
-    written: Mapping[str, str]
-    """Names and numbers as the claim spells them."""
-
-    @property
-    def known(self) -> frozenset[str]:
-        return self.words | self.numbers | frozenset(" ".join(self.names).split())
+    start: int
+    end: int
+    words: list[str]
+    under: frozenset[str]
+    near: frozenset[str]
 
 
-class Finding(NamedTuple):
-    """What a window of passages lacks of a claim, and the share of the claim's plain words that it has."""
-
-    missing: tuple[str, ...]
-    overlap: float
-    window: tuple[Passage, ...]
-
-    @property
-    def rank(self) -> tuple[int, float, int]:
-        return -len(self.missing), self.overlap, -len(self.window)
-
-
-class Opinion(NamedTuple):
-    supported: bool
-    reasoning: str
-    quotes: tuple[str, ...] = ()
-
-
-def names(text: str, words: list[Token], proper: frozenset[str]) -> list[list[Token]]:
-    """Runs of capitalised words with the small numbers that belong to them: ``Ida Norrstad``, ``Kestrel 4``."""
-    runs: list[list[Token]] = []
-    for n, token in enumerate(words):
-        last = runs[-1][-1] if runs and n and runs[-1][-1] is words[n - 1] else None
-        glued = last and last.key not in CALENDAR and re.fullmatch(r"[ .-]{1,2}", text[last.end : token.start])
-        named = token.capital and not token.digits and (token.key not in STOP | NEGATIONS or token.key in CALENDAR)
-        if glued and ((named and token.key not in CALENDAR) or (token.key.isdigit() and len(token.key) < 4)):
-            runs[-1].append(token)
-        elif named:
-            runs.append([token])
-    # The first word of a sentence is capitalised anyway.
-    return runs[1:] if runs and runs[0] == words[:1] and words[0].key not in proper | CALENDAR else runs
+@lru_cache(maxsize=4)
+def passages(text: str) -> list[Passage]:
+    """A text in passages; kept, since every claim and vote on a page asks for them again."""
+    found, since, titles = list[Passage](), 0, frozenset[str]()
+    heads: dict[int, frozenset[str]] = {}
+    for line in re.finditer(r"[^\n]+", text[:MAX_CHARS]):
+        level, row = len(line[0]) - len(line[0].lstrip("#")), " | " in line[0]
+        titles = (titles or keys(line[0])) if row else frozenset()
+        if level:  # nothing before a heading is read with what comes after it
+            heads, since = {n: head for n, head in heads.items() if n < level} | {level: keys(line[0])}, len(found)
+        ends = [] if row else [end.end() for end in _SENTENCE_END.finditer(line[0])]
+        for start, end in pairwise([0, *ends, len(line[0])]):
+            said, opening = words(line[0][start:end]), _OPENING.match(line[0], start)
+            # "Marie Duval painted it" is about her, whatever stands before it or above.
+            alone = (
+                opening and not row and all(w[0].isupper() and key(w) not in STOP | CALENDAR for w in opening.groups())
+            )
+            under = frozenset(map(key, said)).union(titles, *([] if alone else heads.values()))
+            before = [] if alone or row else found[max(since, len(found) - 2) :]
+            near = under.union(key(word) for each in before for word in each.words)
+            found.append(Passage(line.start() + start, line.start() + end, said, under, near))
+    return found
 
 
-def parse(text: str, proper: frozenset[str]) -> Claim:
-    words = tokens(text)
-    runs = names(text, words, proper)
-    named = {token.start for run in runs for token in run}
-    numbers = [t for t in words if t.digits and t.start not in named]
-    plain = [t for t in words if t.start not in named and not t.digits and t.key not in STOP | NEGATIONS]
-    units = [(n.key, unit.key) for n, unit in pairwise(words) if n in numbers and (unit in plain or unit.key in MONTHS)]
-    units += [(day.key, month.key) for month, day in pairwise(words) if day in numbers and month.key in MONTHS]
-    return Claim(
-        tuple(" ".join(token.key for token in run) for run in runs),
-        frozenset(token.key for token in numbers),
-        frozenset(token.key for token in plain),
-        tuple(unit for unit in units if unit[1] not in MONTHS or len(unit[0]) < 3),
-        any(negates(token) for token in words),
-        {" ".join(t.key for t in run): text[run[0].start : run[-1].end] for run in [*runs, *([n] for n in numbers)]},
-    )
-
-
-def negates(token: Token) -> bool:
-    return token.key in NEGATIONS or token.key.endswith("n't")
-
-
-def find(claim: Claim, reading: Reading) -> Finding | None:
-    """The passage that holds most of the claim, with up to two before it that it leans on; None in an empty text."""
-    best: Finding | None = None
-    for index in range(len(reading.passages)):
-        window: tuple[Passage, ...] = ()
-        for earlier in reversed(reading.passages[max(0, index - 2) : index + 1]):
-            if window and (earlier.cells or not leans(window[0], claim)):
-                break
-            window = (earlier, *window)
-            finding = weigh(claim, window, reading)
-            best = finding if best is None or finding.rank > best.rank else best
-    return best
-
-
-def leans(passage: Passage, claim: Claim) -> bool:
-    """Whether a sentence goes on about what came before: a pronoun, no name of its own, or a name of the claim."""
-    own = {t.key for t in passage.tokens[1:] if t.capital and t.key not in STOP}
-    pronoun = any(t.key in PRONOUNS for t in passage.tokens[:3])
-    return not passage.cells and (not own or pronoun or bool(own & claim.known))
-
-
-def weigh(claim: Claim, window: tuple[Passage, ...], reading: Reading) -> Finding:
-    context = window[-1].context
-    # A sentence takes names from what it leans on, but says a lone number and what it counts itself.
-    days = {number for number, unit in claim.units if unit in MONTHS}
-    saying = window[-1:] if claim.numbers and len(claim.numbers - days) < 2 else window
-    said = {t.key for p in saying for t in p.tokens}
-    # What opens with another name is about that one: its headings lend no name and no number.
-    foreign = any(t.capital and t.key in reading.proper - claim.known for t in window[0].tokens[:3])
-    flat = " | ".join([*(p.flat for p in window), *([] if foreign else [" ".join(context)])])
-    missing = [name for name in claim.names if not held(name, f" {flat} ", reading.flat)]
-    missing += sorted(claim.numbers - said - (frozenset() if foreign else frozenset(context)))
-    missing += [f"{n} {unit}" for n, unit in claim.units if n in said and not any(counts(p, n, unit) for p in saying)]
-    missing += [n for n in sorted(claim.numbers & said) if any(strays(p, n, claim.words) for p in saying)]
-    overlap = len(claim.words & said.union(context)) / len(claim.words) if claim.words else 1.0
-    return Finding(tuple(missing), overlap, window)
-
-
-def held(name: str, flat: str, everywhere: str) -> bool:
-    """Whether a passage names it: as written, all its words, or the last where the text has it in full elsewhere."""
-    parts = [part for part in name.split() if len(part) > 1]
-    if f" {name} " in flat or not parts or re.search(r"\d", name):
-        return f" {name} " in flat
-    return all(f" {part} " in flat for part in parts) or (f" {parts[-1]} " in flat and f" {name} " in everywhere)
-
-
-def counts(passage: Passage, number: str, unit: str) -> bool:
-    """Whether a passage can mean that many of the unit: it names the unit near the number, or nothing else there."""
-    for n, token in enumerate(passage.tokens):
-        before, after = passage.tokens[max(0, n - 1) : n], passage.tokens[n + 1 : n + 4]
-        silent = not after or after[0].capital or after[0].digits or after[0].key in STOP
-        if token.key == number and (unit in {t.key for t in (*before, *after)} or (silent and unit not in MONTHS)):
-            return True
-    return False
-
-
-def strays(row: Passage, number: str, words: frozenset[str]) -> bool:
-    """Whether a table row has the number in a cell about something else, while another cell fits the claim."""
-    cells = [keys(cell) for cell in row.cells[1:]]
-    holds = [cell for cell in cells if number in cell]
-    return bool(holds) and not any(words & cell for cell in holds) and any(words & cell for cell in cells)
-
-
-def spelling(text: str) -> list[str]:
-    return [t.key for t in tokens(text) if t.key not in STOP or (t.capital and t.end - t.start == 1)]
+def denies(said: list[str], about: frozenset[str]) -> bool:
+    """Whether a negation stands shortly before one of the words in question."""
+    places = [n for n, word in enumerate(said) if key(word) in NEGATIONS or key(word).endswith("n't")]
+    return any(key(word) in about for n in places for word in said[n + 1 : n + 6])
 
 
 def same(one: str, other: str) -> bool:
-    """Whether two spellings name one person, thing, date or value: initials, order and titles aside."""
-    a, rest = sorted((spelling(one), spelling(other)), key=len)
-    whole = list(rest)
-    if not a or {k for k in a if k[0].isdigit()} != {k for k in rest if k[0].isdigit()}:
+    """Whether two spellings name one person, thing, date or value: titles, order and initials aside."""
+    few, many = sorted(([key(w) for w in words(text) if key(w) not in _TITLES] for text in (one, other)), key=len)
+    if not few or {part for part in few if part[0].isdigit()} != {part for part in many if part[0].isdigit()}:
         return False
-    for part in a:
-        match = next((k for k in rest if k == part or (1 in (len(k), len(part)) and k[0] == part[0])), None)
-        if match is None:
-            return False
-        rest.remove(match)
-    heads = {text.split(",")[0].strip().casefold() for text in (one, other)}
-    return len(a) > 1 or not rest or a == whole[-1:] or len(heads) == 1
+    alike = all(any(a == b or (1 in (len(a), len(b)) and a[0] == b[0]) for b in many) for a in few)
+    return alike and (len(few) > 1 or few == many[-1:])
 
 
-def decide(text: str, parts: Mapping[str, str]) -> Opinion:
+def decide(claim: str, parts: Mapping[str, str]) -> BinaryEvalResult:
     """Judge one claim by the page, or by the answer where there is no page."""
-    if len(text) > MAX_CLAIM_CHARS:
-        return Opinion(
-            False, f"The claim has more than {MAX_CLAIM_CHARS} characters; no single passage can hold it all."
+    said, text = words(claim[:MAX_CLAIM_CHARS]), parts.get("page", parts.get("answer", ""))
+    pair = None if "page" in parts else _PAIR.search(claim[:MAX_CLAIM_CHARS])
+    if pair and re.search("same|equal|match|identical|equivalent|refer", pair[2] + pair[4]):
+        result = same(pair[1], pair[3]) != bool(re.search(r"\b(?:not|different)\b", pair[2] + pair[4]))
+        return BinaryEvalResult(result=result, reasoning=f"Compared the spellings {pair[1]!r} and {pair[3]!r}.")
+    # The first word is capitalised anyway; it is a name if the second is one.
+    capital = {key(word) for word in said[not (said[1:] and said[1][0].isupper()) :] if word[0].isupper()}
+    figures = frozenset(key(word) for word in said if word[0].isdigit()) | (capital & CALENDAR)
+    names = frozenset(capital) - figures - STOP
+    plain = frozenset(map(key, said)) - figures - names - STOP
+    about = figures | names | plain
+
+    def missing(passage: Passage) -> frozenset[str]:
+        """All that must be there and is not; plain words only if there are too few."""
+        absent = plain - passage.near
+        return (
+            (figures - passage.under) | (names - passage.near) | (absent if len(absent) > SPARE * len(plain) else set())
         )
-    page, where = (parts["page"], "the page") if "page" in parts else (parts.get("answer", ""), "the answer")
-    pair = _PAIR.search(text)
-    linked = pair["link"] + pair["rest"] if pair else ""
-    if pair and re.search(r"same|equal|match|identical|equivalent|refer", linked):
-        alike = same(pair["a"], pair["b"])
-        if alike or "page" not in parts:
-            spelt = f"{pair['a']!r} and {pair['b']!r} are {'' if alike else 'not '}spellings of one name or value."
-            return Opinion(alike != bool(re.search(r"\b(?:not|different)\b|n't", linked)), spelt)
-    reading = read(page)
-    claim = parse(
-        _FRAME.sub("", text), reading.proper.union(*(read(parts.get(k, "")).proper for k in ("answer", "task")))
-    )
-    if not claim.known:
-        return Opinion(False, "The claim holds no word, name or number that could be looked up.")
-    best = find(claim, reading)
-    if best is None:
-        return Opinion(False, f"There is no text in {where}.")
-    if best.missing:
-        lacking = ", ".join(claim.written.get(each, each) for each in best.missing)
-        return Opinion(False, f"No passage of {where} has it all: the closest lacks {lacking}.")
-    if best.overlap < (ANCHORED if claim.names or claim.numbers else UNANCHORED):
-        return Opinion(False, f"The closest passage of {where} has only {best.overlap:.0%} of the claim's words.")
-    said = max(best.window, key=lambda p: len(claim.words & {t.key for t in p.tokens}))
-    passage = quote(said, page, reading)
-    near = [said.tokens[n + 1 : n + 6] for n, token in enumerate(said.tokens) if negates(token)]
-    if any(token.key in claim.known for after in near for token in after) != claim.negated:
-        return Opinion(False, f"A passage of {where} differs from the claim by a negation.", (passage,))
-    praise = f"A passage of {where} has every name and number and {best.overlap:.0%} of the words of the claim."
-    return Opinion(True, praise, (passage,))
+
+    def rank(passage: Passage) -> tuple[int, int]:
+        return -len(missing(passage)), sum(key(word) in about for word in passage.words)
+
+    best = max(passages(text), key=rank, default=None)
+    if best is None or not about:
+        return BinaryEvalResult(result=False, reasoning="There is nothing to compare.")
+    if lacking := missing(best):
+        return BinaryEvalResult(result=False, reasoning=f"The closest passage lacks {', '.join(sorted(lacking))}.")
+    # What is too short to be recognised takes the line before it along.
+    start = text.rfind("\n", 0, max(best.start - 1, 0)) + 1 if len(best.words) < 3 else best.start
+    quote = text[start : best.end].strip()
+    quote = quote if len(quote) <= MAX_QUOTE_CHARS else quote[:MAX_QUOTE_CHARS].rpartition(" ")[0]
+    agrees = denies(best.words, about) == denies(said, about)
+    reasoning = "A passage has its names, figures and words" + ("." if agrees else ", but differs by a negation.")
+    return BinaryEvalResult(result=agrees, reasoning=reasoning, quotes=[quote])
 
 
-def quote(said: Passage, text: str, reading: Reading) -> str:
-    """The passage verbatim; one too short to be recognised takes what stands before it along."""
-    short = len(said.tokens) < 3 or said.end - said.start < 12
-    start = reading.passages[max(0, reading.passages.index(said) - 1)].start if short else said.start
-    words = text[start : said.end].strip()
-    return words if len(words) <= MAX_QUOTE_CHARS else words[:MAX_QUOTE_CHARS].rpartition(" ")[0]
+class Label(NamedTuple):
+    """A heading, list item, table row, column title or ``label:`` in a line; ``serial`` tells equal ones apart."""
+
+    level: int
+    serial: int
+    words: str
+
+
+Fact: TypeAlias = tuple[tuple[Label, ...], str]
+"""Something that a text says, after the labels it stands under."""
+
+
+def clean(raw: str) -> str:
+    """A value without list mark, emphasis and links; the words of a link where there is nothing before it."""
+    raw = _MARK.sub("", raw, count=1)
+    if link := _LINK.search(raw):
+        before = re.sub(r"[,;(\u2013\u2014][a-z\s:]*$", "", raw[: link.start()])  # ", see the" goes with its link
+        raw = before if re.search(r"\w", before) else link[1] or ""
+    return re.sub(r"[*`]", "", raw).strip(" \t\r_:;,.(\u2013\u2014-|[\"'")
+
+
+def facts(text: str) -> Iterator[Fact]:
+    """What a text says under its headings, lists and tables; a paragraph's first line stands over the others."""
+    serial, fresh, path, titles = count(), True, tuple[Label, ...](), list[str]()
+    for raw in text.split("\n"):
+        bare = raw.strip()[:MAX_LINE_CHARS]
+        if set(bare) <= set("|-: "):  # nothing, or the rule below column titles
+            fresh, titles = True, titles if bare else []
+            continue
+        cells = [cell.strip() for cell in bare.strip("|").split("|")] if " | " in bare or bare[0] == "|" else []
+        titles = (titles or cells) if cells else []
+        parts = [_LABEL.split(part) for part in ([] if cells else _NEXT_LABEL.split(bare))]
+        heading, opening = None if cells else _HEADING.match(bare), _MARK.sub("", bare, count=1)
+        goes_on = opening != bare or not (fresh or cells or bare[:2] == "**")
+        level = len(heading[1] or "7777777") if heading else 8 + min(len(raw) - len(raw.lstrip()), 8) + goes_on
+        name = ""  # running text and single values have none
+        if cells:
+            name = next((clean(cell) for cell in cells if not cell.isdigit()), "")
+        elif len(parts[0]) != 2 and (heading or opening != bare or bare[-1] == ":"):
+            name = clean(re.split(r"\s[\u2013\u2014-]\s|[(;]|[:,.]\s", opening)[0])
+        path = (*(label for label in path if label.level < level), Label(level, next(serial), name))
+        for *labels, value in zip(titles, cells, strict=False) if cells != titles else parts:
+            yield (*path, *(Label(99, next(serial), label) for label in labels[-1:])), value
+        fresh = bool(heading)
+
+
+def affinity(field: str, description: str, label: str) -> int:
+    """How surely a label means a field: 3 the same words, 2 some of them, 1 words of its description, 0 not at all."""
+    said, wanted = keys(label) - STOP, keys(field) - STOP
+    if not said or said == wanted:
+        return 3 * bool(said)
+    return 2 if said < wanted or wanted < said else int(said <= keys(description))
+
+
+def model_in(annotation: Any) -> tuple[type[BaseModel] | None, bool]:
+    """The class of fields in a type such as ``list[Director] | None``, and whether it is a list of them."""
+    if isinstance(annotation, type) and issubclass(annotation, BaseModel):
+        return annotation, False
+    model, many = next((found for each in get_args(annotation) if (found := model_in(each))[0]), (None, False))
+    return model, many or get_origin(annotation) is list
+
+
+@lru_cache(maxsize=1024)
+def adapter(schema: type[BaseModel], field: str) -> TypeAdapter[Any]:
+    return TypeAdapter[Any](schema.model_fields[field].annotation or str)
+
+
+def value_of(schema: type[BaseModel], field: str, said: list[Fact]) -> Any:
+    """What the facts have for one field under the label that most surely means it, or None; links need no label."""
+    annotation, description = schema.model_fields[field].annotation, schema.model_fields[field].description or ""
+    labels = {label: affinity(field, description, label.words) for path, _ in said for label in path}
+    best = max(labels, key=lambda label: labels[label], default=Label(0, 0, ""))
+    under = [(path[path.index(best) + 1 :], value) for path, value in said if best in path] if labels.get(best) else []
+    model, many = model_in(annotation)
+    if model and many:
+        return records(model, under if labels.get(best) == 3 and len(under) > 1 else said)
+    if model:
+        return build(model, under)[0] if under else None
+    texts = [text for _, value in under if (text := clean(value)) and text != best.words]
+    candidates: list[Any] = []
+    if keys(field) & _LINKISH or "Url" in str(annotation):
+        urls = [unique_urls("\n".join(value for _, value in facts_)) for facts_ in (under, said)]
+        candidates = [each for found in urls if found for each in (found[0], found)]
+    elif texts:
+        number = re.search(r"-?\d+(?:[.,]\d+)*", texts[0])
+        several = texts if texts[1:] else [clean(each) for each in re.split(r"[,;]\s(?:and\s)?|\sand\s", texts[0])]
+        candidates = [texts[0], number and number[0].replace(",", ""), several]
+    for candidate in candidates:
+        try:
+            return adapter(schema, field).validate_python(candidate)
+        except ValidationError:
+            continue
+    return None
+
+
+def build(schema: type[BaseModel], said: list[Fact], name: str = "") -> tuple[BaseModel | None, int]:
+    """``schema`` filled from facts (None where a required value is missing) and how many of its fields they have."""
+    values = {field: value_of(schema, field, said) for field in schema.model_fields}
+    values |= {field: name for field, value in values.items() if value is None and keys(field) & _TITLISH}
+    values = {field: value for field, value in values.items() if value not in (None, "", [])}
+    try:
+        return schema.model_validate(values, by_name=True), len(values)
+    except ValidationError:
+        return None, 0
+
+
+def records(schema: type[BaseModel], said: list[Fact]) -> list[BaseModel]:
+    """Those headings, items or rows side by side that have the most fields of ``schema`` each."""
+    runs: dict[tuple[Label, ...], dict[Label, list[Fact]]] = defaultdict(lambda: defaultdict(list))
+    for path, value in said:
+        for depth, label in enumerate(path):
+            runs[path[:depth]][label].append((path[depth + 1 :], value))
+    best, most = list[BaseModel](), 0.0
+    for run in runs.values():
+        made = [build(schema, under, label.words) for label, under in run.items()]
+        enough = max(found for _, found in made) / 2
+        kept = [(one, found) for one, found in made if one and found > enough]
+        worth = sum(found for _, found in kept) * min(len(kept), 2) / max(len(kept), 1)
+        if worth > most:
+            best, most = [one for one, _ in kept], worth
+    return best
+
+
+def fill(schema: type[BaseModel], text: str, page_links: str = "") -> BaseModel:
+    """What a text says as ``schema``, or LLMOutputUnusable is raised; ``page_links`` has lines ``words<TAB>target``."""
+    targets = {line.partition("\t")[0]: line.rpartition("\t")[2] for line in page_links.splitlines()} | {"": ""}
+    lines = (f"{line} {targets.get(clean(line[:200]), '')}" for line in text[:MAX_EXTRACT_CHARS].split("\n"))
+    made, _ = build(schema, list(facts("\n".join(lines))))
+    if made is None:
+        raise LLMOutputUnusable(UnusableKind.OFF_SCHEMA, f"the text does not hold what {schema.__name__} requires")
+    return made
 
 
 def reply(request: LLMRequest) -> BaseModel:
@@ -246,16 +304,7 @@ def reply(request: LLMRequest) -> BaseModel:
         raise LLMOutputUnusable(UnusableKind.REFUSED, "the lexical judge verifies and extracts; it does not write")
     if request.purpose == "extract":
         return fill(schema, parts.get("page", parts.get("answer", "")), parts.get("page_links", ""))
-    opinion = decide(parts.get("claim", ""), parts)
-    values: dict[str, Any] = {}
-    for name, info in schema.model_fields.items():
-        kind, inner = core(info.annotation)
-        if inner is None:
-            values[name] = opinion.supported if kind is bool else opinion.reasoning
-        else:
-            listed = isinstance(inner, type) and issubclass(inner, BaseModel)
-            values[name] = [dict.fromkeys(inner.model_fields, q) if listed else q for q in opinion.quotes]
-    return schema.model_validate(values)
+    return schema.model_validate(decide(parts.get("claim", ""), parts).model_dump())
 
 
 class LexicalClient:

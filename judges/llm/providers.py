@@ -11,6 +11,7 @@ from typing import Final
 
 from judges.errors import ModelNotConfigured
 from judges.llm.bedrock import open_bedrock
+from judges.llm.budget import Budget
 from judges.llm.cached import CachedLLM
 from judges.llm.circuit import Circuit
 from judges.llm.client import LLMClient
@@ -98,11 +99,12 @@ def make_client(
     store: ReplyStore | None = None,
     policy: RetryPolicy | None = None,
     circuit: Circuit | None = None,
+    budget: Budget | None = None,
 ) -> tuple[LLMClient, str]:
     """A client for ``model`` and the model's bare name.
 
     ``api_key`` and ``base_url`` are those of the model's own provider and go before what ``access`` says.
-    Clients of one key should share a ``circuit``. ``store=None`` keeps no replies.
+    Clients of one key should share a ``circuit``, and those of one purse a ``budget``. ``store=None`` keeps no replies.
 
     Raises:
         ModelNotConfigured: the name or a key cannot lead to a client; the message names the setting.
@@ -111,7 +113,7 @@ def make_client(
     if name.provider == LEXICAL:
         return LexicalClient(), name.model
     backend = _backend(name, access or Access(), api_key=api_key, base_url=base_url)
-    remote = RemoteLLM(backend, semaphore=semaphore, policy=policy, circuit=circuit)
+    remote = RemoteLLM(backend, semaphore=semaphore, policy=policy, circuit=circuit, budget=budget)
     return CachedLLM(remote, store), name.model
 
 

@@ -13,6 +13,7 @@ from dataclasses import replace
 from typing import Any
 
 from judges.errors import LLMError, LLMOutputUnusable, UnusableKind
+from judges.llm.budget import Budget
 from judges.llm.circuit import Circuit
 from judges.llm.client import LLMReply, LLMRequest
 from judges.llm.families import params_for
@@ -27,7 +28,9 @@ log = logging.getLogger(__name__)
 
 
 class RemoteLLM:
-    """An ``LLMClient`` over one provider. ``semaphore`` bounds the requests under way (``limits.llm``)."""
+    """An ``LLMClient`` over one provider. ``semaphore`` bounds the requests under way (``limits.llm``), ``budget``
+    what they may cost.
+    """
 
     def __init__(
         self,
@@ -35,11 +38,13 @@ class RemoteLLM:
         *,
         semaphore: asyncio.Semaphore,
         circuit: Circuit | None = None,
+        budget: Budget | None = None,
         policy: RetryPolicy | None = None,
         retrier: Retrier | None = None,
     ) -> None:
         self._backend = backend
         self.circuit = circuit or Circuit()
+        self._budget = budget
         self._retrier = retrier or Retrier(policy or RetryPolicy(), semaphore)
 
     @property
@@ -75,8 +80,13 @@ class RemoteLLM:
         """One usable reply, or in which way it is not; ``before`` is what was used up to now."""
 
         async def attempt() -> RawReply:
+            if self._budget is not None:
+                self._budget.check()
             async with self.circuit.attempt(request.model):
-                return await self._backend.send(request, params)
+                raw = await self._backend.send(request, params)
+            if self._budget is not None:
+                self._budget.count(usage_of(raw, request.model), raw.model or request.model)
+            return raw
 
         await self.circuit.ready(request.model)
         try:

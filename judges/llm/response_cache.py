@@ -44,6 +44,20 @@ class StoreSize(NamedTuple):
     bytes: int
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ModelReplies:
+    """What is stored of one model. The times are those of last use, in seconds since the epoch.
+
+    ``model`` is None for files that cannot be read as a reply.
+    """
+
+    model: str | None
+    entries: int
+    bytes: int
+    oldest: float
+    newest: float
+
+
 class _Entry(NamedTuple):
     path: Path
     bytes: int
@@ -81,11 +95,18 @@ class ReplyStore:
     async def size(self) -> StoreSize:
         return await asyncio.to_thread(self._size)
 
-    async def clear(self) -> int:
-        """Remove every reply; returns how many there were."""
+    async def by_model(self) -> tuple[ModelReplies, ...]:
+        """What is stored, by the name of the model that wrote it; unreadable files last. Reads every file."""
+        return await asyncio.to_thread(self._by_model)
+
+    async def clear(self, *, model: str | None = None, used_before: float | None = None) -> StoreSize:
+        """Remove what was written by ``model`` and not used since ``used_before`` (seconds since the epoch).
+
+        None: whatever it is. Returns what was removed.
+        """
         async with self._accounting:
-            self._bytes = 0
-            return await asyncio.to_thread(self._clear)
+            self._bytes = None  # measured anew by the next reply
+            return await asyncio.to_thread(self._clear, model, used_before)
 
     def _place(self, key: str) -> Path:
         return self._folder / key[:2] / f"{key}.json"
@@ -143,12 +164,39 @@ class ReplyStore:
             left -= entry.bytes
         return left
 
-    def _clear(self) -> int:
-        removed = 0
+    def _by_model(self) -> tuple[ModelReplies, ...]:
+        found: dict[str | None, list[_Entry]] = {}
         for entry in self._entries():
+            found.setdefault(_model_of(entry.path), []).append(entry)
+        return tuple(
+            ModelReplies(
+                model=model,
+                entries=len(entries),
+                bytes=sum(entry.bytes for entry in entries),
+                oldest=min(entry.used_at for entry in entries),
+                newest=max(entry.used_at for entry in entries),
+            )
+            for model, entries in sorted(found.items(), key=lambda item: (item[0] is None, item[0]))
+        )
+
+    def _clear(self, model: str | None, used_before: float | None) -> StoreSize:
+        removed = []
+        for entry in self._entries():
+            if used_before is not None and entry.used_at >= used_before:
+                continue
+            if model is not None and _model_of(entry.path) != model:
+                continue
             entry.path.unlink(missing_ok=True)
-            removed += 1
-        return removed
+            removed.append(entry.bytes)
+        return StoreSize(len(removed), sum(removed))
+
+
+def _model_of(path: Path) -> str | None:
+    """The model that wrote a stored reply; None where the file tells no such thing."""
+    try:
+        return str(json.loads(path.read_bytes())["model"])
+    except (OSError, ValueError, TypeError, LookupError):
+        return None
 
 
 def _digest(model: str, text: str) -> str:

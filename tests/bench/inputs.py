@@ -16,7 +16,6 @@ from pathlib import Path
 from random import Random
 
 from mind2web2 import CacheFileSys
-
 from tests.bench import pages
 
 AGENT = "bench"

@@ -12,9 +12,6 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any, Literal, TypeAlias
 
-from mind2web2 import LLMClient
-from mind2web2.eval_runner import evaluate_task
-
 from answers.bundle import read_folder
 from app.cli.judging import quiet_logging
 from app.evaluation import Evaluated, PlannedAnswer, evaluate_all, plan
@@ -22,6 +19,8 @@ from app.progress import Progress
 from app.public_cache import PublicCache
 from app.runtime import open_runtime
 from app.settings import load_settings
+from mind2web2 import LLMClient
+from mind2web2.eval_runner import evaluate_task
 from tests.bench.inputs import AGENT, SCRIPTS, TASKS
 from tests.bench.judging import MODEL, Outcome, Run
 from tests.bench.watching import Cost, quantile, watched

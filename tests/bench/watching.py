@@ -37,9 +37,7 @@ async def watched() -> AsyncIterator[Cost]:
     cost = Cost()
     ticking = asyncio.create_task(_tick(cost))
     await asyncio.sleep(0)
-    # The kernel's own high-water mark is set back, so that what imports took does not count.
-    _CLEAR.write_text("5", encoding="ascii")
-    cost.start_bytes = _memory("VmRSS")
+    cost.start_bytes = _lowered_mark()
     cpu, wall = _cpu_s(), time.perf_counter()
     try:
         yield cost
@@ -68,6 +66,12 @@ def quantile(values: Sequence[float], share: float) -> float:
 def _cpu_s() -> float:
     used = [resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)]
     return sum(each.ru_utime + each.ru_stime for each in used)
+
+
+def _lowered_mark() -> int:
+    """Set the kernel's high-water mark back to the memory in use now, so that what imports took does not count."""
+    _CLEAR.write_text("5", encoding="ascii")
+    return _memory("VmRSS")
 
 
 def _memory(name: str) -> int:

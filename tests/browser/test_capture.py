@@ -254,6 +254,22 @@ async def test_a_page_that_only_sends_one_on_is_followed(rig: Rig, how: str) -> 
     assert seen.chain == (rig.site.url("/sends-on"), rig.site.url("/arrived"))
 
 
+@pytest.mark.parametrize(
+    ("target", "outcome", "gone"),
+    [
+        ("http://169.254.169.254/", CaptureOutcome.EGRESS_DENIED, False),
+        ("https://nowhere.invalid/", CaptureOutcome.DNS_ERROR, True),
+        ("/not-there", CaptureOutcome.HTTP_ERROR, True),
+    ],
+)
+async def test_a_page_that_sends_on_to_nothing_is_nothing(
+    rig: Rig, target: str, outcome: CaptureOutcome, gone: bool
+) -> None:
+    seen = await rig.show("/sends-on", Reply.html(f"<p>One moment…<script>location.href = '{target}'</script>"))
+    assert (seen.outcome, seen.gone) == (outcome, gone)
+    assert "reached" not in seen.text
+
+
 async def test_a_document_that_never_ends_is_partial_within_the_deadline(rig: Rig) -> None:
     rig.site.pages["/stuck"] = Reply(headers={"Content-Type": "text/html"}, body=_page().body + b" " * 4096, hang=True)
     rig.site.pages["/silent"] = Reply(headers={"Content-Type": "text/html"}, hang=True)

@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from mind2web2.utils.url_tools import URLs
 
+from mind2web2.utils.url_tools import URLs
 from tests.compat.scripted import Said
 
 FOLDER = Path(__file__).with_name("scripts")

@@ -8,9 +8,10 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from pydantic import BaseModel
+
 from mind2web2 import CacheFileSys, Evaluator
 from mind2web2.eval_runner import DualSemaphore
-from pydantic import BaseModel
 
 LOGGER = logging.getLogger("tests.compat")
 _CLAIM = re.compile(r"<claim [0-9a-f]+>\n(.*?)\n</claim ", re.DOTALL)

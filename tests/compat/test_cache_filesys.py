@@ -10,10 +10,11 @@ import time
 from pathlib import Path
 
 import pytest
+from PIL import Image
+
 from mind2web2 import CacheFileSys
 from mind2web2.page_keys import forgiving_key, layout_key
 from mind2web2.utils.url_tools import normalize_url_simple
-from PIL import Image
 
 PDF = b"%PDF-1.4 not much of one"
 

@@ -10,9 +10,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+
 from mind2web2 import CacheFileSys
 from mind2web2.eval_runner import evaluate_task, generate_result_summary, merge_all_results
-
 from tests.compat.scripted import ScriptedClient
 
 SCRIPT = """

@@ -6,10 +6,10 @@ import asyncio
 from typing import Any
 
 import pytest
-from mind2web2 import AggregationStrategy, CacheFileSys, Evaluator, VerificationNode
-from mind2web2.eval_toolkit import BinaryEvalResult, Extractor, Verifier, create_evaluator
 from pydantic import BaseModel, ValidationError
 
+from mind2web2 import AggregationStrategy, CacheFileSys, Evaluator, VerificationNode
+from mind2web2.eval_toolkit import BinaryEvalResult, Extractor, Verifier, create_evaluator
 from tests.compat.scripted import LOGGER, ScriptedClient, nodes, set_up, tree
 
 
@@ -100,88 +100,6 @@ def test_a_summary_before_initialize():
     assert summary["eval_breakdown"] == []
     assert "tree_statistics" not in summary
     assert Evaluator().score() == 0.0
-
-
-def test_taken_ids_get_the_first_free_suffix():
-    e = set_up(ScriptedClient())
-    assert [e.add_leaf(name, "x").id for name in ("a", "a", "a_1", "a", "root")] == [
-        "a",
-        "a_1",
-        "a_1_1",
-        "a_2",
-        "root_1",
-    ]
-
-
-def test_an_id_stays_taken_when_the_call_raises():
-    e = set_up(ScriptedClient())
-    parent = e.add_parallel("p", "p", critical=True)
-    with pytest.raises(ValueError, match="critical"):
-        e.add_leaf("a", "a", parent)
-    with pytest.raises(ValueError, match="score"):
-        e.add_leaf("b", "b", score=0.5)
-    with pytest.raises(TypeError):
-        e.add_parallel("c", "c", strategy=AggregationStrategy.PARALLEL)
-    assert [e.check_id_available(name) for name in "abcd"] == [False, False, False, True]
-
-
-def test_ids_in_use():
-    e = set_up(ScriptedClient())
-    e.add_leaf("b", "b")
-    e.add_leaf("a", "a")
-    assert e.get_all_node_ids() == ["a", "b", "root"]
-    assert e.get_node_count() == 3
-    found = e.find_node("a")
-    assert found is not None
-    assert found.id == "a"
-    assert e.find_node("nope") is None
-
-
-def test_inner_nodes_take_fields_and_ignore_others():
-    e = set_up(ScriptedClient())
-    made = e.add_sequential("s", "s", critical=True, weight=2.0, colour="red")
-    assert (made.strategy, made.critical, made.weight) == ("sequential", True, 2.0)
-    assert not hasattr(made, "colour")
-    assert e.add_parallel("p", "p", score=1.0, status="passed").status == "passed"
-
-
-@pytest.mark.parametrize("kind", ["add_parallel", "add_sequential"])
-def test_inner_nodes_refuse_a_strategy(kind: str):
-    with pytest.raises(TypeError):
-        getattr(set_up(ScriptedClient()), kind)("p", "p", strategy="parallel")
-
-
-@pytest.mark.parametrize("fields", [{"score": 0.5}, {"score": 2.0}, {"status": "partial"}, {"status": "done"}])
-def test_leaves_refuse_other_scores_and_statuses(fields: dict[str, Any]):
-    with pytest.raises(ValueError, match=r"score|status"):
-        set_up(ScriptedClient()).add_leaf("a", "a", **fields)
-
-
-def test_leaves_refuse_a_status_that_does_not_fit_the_score():
-    with pytest.raises(ValueError, match="passed"):
-        set_up(ScriptedClient()).add_leaf("a", "a", status="passed")
-
-
-def test_a_leaf_may_be_given_children():
-    e = set_up(ScriptedClient())
-    leaf = e.add_leaf("a", "a")
-    assert e.add_leaf("b", "b", parent=leaf) in leaf.children
-
-
-@pytest.mark.parametrize(
-    ("result", "status"),
-    [(True, "passed"), ("x", "passed"), ([1], "passed"), (None, "failed"), ("", "failed"), (0, "failed")],
-)
-def test_custom_nodes_are_decided_by_truth(result: Any, status: str):
-    node = set_up(ScriptedClient()).add_custom_node(result, "k", "k")
-    assert (node.status, node.score, node.critical) == (status, float(status == "passed"), True)
-
-
-def test_custom_nodes_have_another_name_and_no_other_keywords():
-    e = set_up(ScriptedClient())
-    assert not e.add_existence_node(result=True, id="k", desc="k", parent=e.root, critical=False).critical
-    with pytest.raises(TypeError):
-        e.add_custom_node(True, "x", "x", weight=2.0)  # type: ignore[call-arg]
 
 
 async def test_an_extraction_is_returned_and_recorded_as_it_was():

@@ -6,8 +6,8 @@ import asyncio
 from typing import Any
 
 import pytest
-from mind2web2 import AggregationStrategy, Evaluator, VerificationNode
 
+from mind2web2 import AggregationStrategy, Evaluator, VerificationNode
 from tests.compat.scripted import ScriptedClient, set_up, tree
 
 PASSED, FAILED, SKIPPED, INITIALIZED = ("passed", 1.0), ("failed", 0.0), ("skipped", 0.0), ("initialized", 0.0)

@@ -12,10 +12,10 @@ from typing import Any
 
 import psutil
 import pytest
-from mind2web2 import CacheFileSys
-from mind2web2.utils.page_info_retrieval import BatchBrowserManager
 from PIL import Image
 
+from mind2web2 import CacheFileSys
+from mind2web2.utils.page_info_retrieval import BatchBrowserManager
 from tests.compat.scripted import LOGGER, ScriptedClient, nodes, outcomes, set_up, text_of
 from tests.compat.test_tools import make_pdf
 from tests.compat.web import Reply, Web, serving

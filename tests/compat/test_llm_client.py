@@ -8,6 +8,9 @@ from collections.abc import AsyncIterator
 from typing import Any
 
 import pytest
+from pydantic import BaseModel
+
+from judges.errors import LLMRejected, ModelNotConfigured
 from mind2web2 import (
     AsyncAzureOpenAIClient,
     AsyncOpenAIClient,
@@ -17,9 +20,6 @@ from mind2web2 import (
     calculate_api_cost,
 )
 from mind2web2.llm_client.bedrock_anthropic_client import BedrockAnthropicClient
-from pydantic import BaseModel
-
-from judges.errors import LLMRejected, ModelNotConfigured
 from tests.compat.scripted import outcomes, set_up
 from tests.standin.faults import REFUSED, WRONG_KEY
 from tests.standin.llm import StandInLLM

@@ -6,6 +6,7 @@ import sys
 from pathlib import Path
 
 import pytest
+
 from mind2web2 import PathConfig, load_eval_script
 
 SIGNATURE = "client, answer, agent_name, answer_name, cache, semaphore, logger"

@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+
 from mind2web2 import cleanup_logger, create_logger, create_sub_logger
 from mind2web2.utils.logging_setup import cleanup_shared_error_handler
 

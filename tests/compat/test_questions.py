@@ -10,12 +10,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from mind2web2 import CacheFileSys
-from mind2web2.eval_runner import DualSemaphore
-from mind2web2.eval_toolkit import BinaryEvalResult, EvaluatorConfig
 from PIL import Image
 from pydantic import BaseModel
 
+from mind2web2 import CacheFileSys
+from mind2web2.eval_runner import DualSemaphore
+from mind2web2.eval_toolkit import BinaryEvalResult, EvaluatorConfig
 from tests.compat.scripted import ScriptedClient, claim_in, request_in, set_up, text_of, url_in
 
 URL = "https://a.com/page"

@@ -8,9 +8,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from mind2web2 import CacheFileSys, load_eval_script
-from mind2web2.eval_runner import DualSemaphore, evaluate_task
-from mind2web2.host import run_script
 
 from answers.submission import Answer
 from cache.blobs import BlobStore
@@ -18,10 +15,13 @@ from cache.capture import Capture
 from cache.pages import PageCache
 from cache.store import MemoryIndex
 from judges.blocks import Separator
-from judges.errors import JudgeBug
+from judges.errors import JudgeBug, LLMUnavailable
 from judges.llm.client import LLMReply, LLMRequest
 from judges.loader import load_judge
 from judges.page_view import PagePreparer
+from mind2web2 import CacheFileSys, load_eval_script
+from mind2web2.eval_runner import DualSemaphore, evaluate_task
+from mind2web2.host import run_script
 from rubrics.verdict import Usage
 from tests.compat.script_cases import CASES, FOLDER, PAGES, Case
 from tests.compat.scripted import ScriptedClient, nodes, tree
@@ -130,7 +130,9 @@ BLOBS = BlobStore.open("memory://")
 SEPARATOR = Separator(b"the secret of a test")
 
 
-async def run_hosted(path: Path, llm: Any, pages: PageCache, answer: str = "x", captures: Any = ()) -> dict[str, Any]:
+async def run_hosted(
+    path: Path, llm: Any, pages: PageCache, answer: str = "x", captures: Any = (), **more: Any
+) -> dict[str, Any]:
     return await run_script(
         load_judge(path),
         answer=Answer(name="answer_1.md", text=answer),
@@ -142,6 +144,7 @@ async def run_hosted(path: Path, llm: Any, pages: PageCache, answer: str = "x", 
         pages=pages,
         blobs=BLOBS,
         captures=captures,
+        **more,
     )
 
 
@@ -253,3 +256,96 @@ async def test_a_hosted_script_finds_captured_pages_in_its_cache(tmp_path: Path)
     assert result["summary"] == {"total_urls": 2, "web_pages": 2, "pdf_pages": 0}
     assert result["pdf"] == "KeyError"
     assert result["replies"] == ["vote 0", "vote 1"]
+
+
+SLOW = """
+import asyncio
+from mind2web2 import Evaluator
+
+async def evaluate_answer(client, answer, agent_name, answer_name, cache, semaphore, logger, model):
+    if "no tree" in answer:
+        await asyncio.Event().wait()
+    e = Evaluator()
+    e.initialize("slow", agent_name=agent_name, answer_name=answer_name, client=client, answer=answer,
+                 global_cache=cache, global_semaphore=semaphore, logger=logger, default_model=model)
+    leaves = [e.add_leaf(name, name) for name in ("quick", "stuck", "never")]
+    e.add_custom_node(True, "checked", "checked", critical=False)
+    for leaf in leaves:
+        await e.verify(leaf.id, leaf)
+    return e.get_summary()
+"""
+
+
+class StuckOn(Hosted):
+    async def complete(self, request: LLMRequest) -> LLMReply:
+        if request.parts["claim"] == "stuck":
+            await asyncio.Event().wait()
+        return await super().complete(request)
+
+
+async def test_what_is_not_settled_by_the_deadline_is_not_judged(pages: PageCache, tmp_path: Path):
+    path = tmp_path / "task.py"
+    path.write_text(SLOW)
+    steps: list[tuple[int, int]] = []
+    result = await run_hosted(
+        path, StuckOn(CASES[0]), pages, progress=lambda done, known: steps.append((done, known)), deadline_s=0.3
+    )
+    assert {leaf: nodes(result)[leaf]["outcome"] for leaf in ("checked", "quick", "stuck", "never")} == {
+        "checked": "passed", "quick": "passed", "stuck": "not_judged", "never": "not_judged",
+    }  # fmt: skip
+    assert {nodes(result)[leaf]["reason"] for leaf in ("stuck", "never")} == {"timeout"}
+    assert result["status"] == "incomplete"
+    assert result["score"] == {"value": None, "low": 0.5, "high": 1.0}
+    assert steps == [(1, 4), (2, 4), (3, 4)]
+
+
+async def test_a_script_without_a_tree_by_the_deadline_is_a_judge_bug(pages: PageCache, tmp_path: Path):
+    path = tmp_path / "task.py"
+    path.write_text(SLOW)
+    with pytest.raises(JudgeBug, match="did not return within"):
+        await run_hosted(path, StuckOn(CASES[0]), pages, answer="no tree", deadline_s=0.05)
+
+
+@pytest.mark.parametrize("score", ["None", "'high'", "True", "float('nan')"])
+async def test_a_final_score_that_is_no_number_is_a_judge_bug(score: str, pages: PageCache, tmp_path: Path):
+    path = tmp_path / "task.py"
+    path.write_text(
+        "async def evaluate_answer(client, answer, agent_name, answer_name, cache, semaphore, logger, model):\n"
+        f"    return {{'final_score': {score}}}"
+    )
+    with pytest.raises(JudgeBug, match="final_score"):
+        await run_hosted(path, Hosted(CASES[0]), pages)
+
+
+STUMBLING = """
+from mind2web2 import Evaluator
+from pydantic import BaseModel
+
+class Found(BaseModel):
+    name: str
+
+async def evaluate_answer(client, answer, agent_name, answer_name, cache, semaphore, logger, model):
+    e = Evaluator()
+    e.initialize("t", agent_name=agent_name, answer_name=answer_name, client=client, answer=answer,
+                 global_cache=cache, global_semaphore=semaphore, logger=logger, default_model=model)
+    e.add_custom_node(True, "before", "before", critical=False)
+    e.add_leaf("open", "open")
+    found = await e.extract("p", Found)
+    return {"final_score": len(found.name)}
+"""
+
+
+class Down(Hosted):
+    async def complete(self, request: LLMRequest) -> LLMReply:
+        raise LLMUnavailable("the model is down")
+
+
+async def test_a_script_that_stumbles_over_a_failed_extraction_is_incomplete_and_no_bug(
+    pages: PageCache, tmp_path: Path
+):
+    path = tmp_path / "task.py"
+    path.write_text(STUMBLING)
+    result = await run_hosted(path, Down(CASES[0]), pages)
+    assert (result["status"], result["final_score"]) == ("incomplete", 0.5)
+    assert result["score"] == {"value": None, "low": 0.5, "high": 1.0}
+    assert "the model is down" in result["extraction_error"]

@@ -8,12 +8,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from mind2web2 import CacheFileSys
-from mind2web2.utils.page_info_retrieval import BatchBrowserManager
 from pydantic import BaseModel
 
 from cache.capture import CaptureOutcome, Observation
 from cache.errors import BrowserUnavailable
+from mind2web2 import CacheFileSys
+from mind2web2.utils.page_info_retrieval import BatchBrowserManager
 from tests.compat.scripted import ScriptedClient, nodes, outcomes, set_up, text_of, tree
 
 A, B, C = "https://a.com/1", "https://b.com/2", "https://c.com/3"

@@ -14,11 +14,11 @@ import arxiv  # type: ignore[import-untyped]
 import googlemaps  # type: ignore[import-untyped]
 import pymupdf
 import pytest
+from PIL import Image
+
 from mind2web2 import ArxivTool, GoogleMapsTool, PDFParser
 from mind2web2.api_tools.tool_pdf import is_pdf, is_pdf_by_suffix
 from mind2web2.utils.page_info_retrieval import PageManager, html_to_markdown, make_blank_png_b64
-from PIL import Image
-
 from tests.compat.scripted import LOGGER
 from tests.compat.web import Reply, Request, Web, serving
 

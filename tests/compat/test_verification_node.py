@@ -5,8 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from mind2web2 import AggregationStrategy, VerificationNode
 from pydantic import ValidationError
+
+from mind2web2 import AggregationStrategy, VerificationNode
 
 
 def node(id: str, **fields: Any) -> VerificationNode:

@@ -17,8 +17,13 @@ from cache.blobs import BlobStore
 from cache.capture import CaptureOutcome, Observation, PageKind
 from cache.pages import PageCache
 from judges.blocks import Separator
+from judges.llm.response_cache import ReplyStore
+from judges.llm.retry import RetryPolicy
 from judges.loader import load_judges
 from judges.page_view import PagePreparer
+
+HURRIED = RetryPolicy(first_wait_s=0.001, max_wait_s=0.01)
+"""Five tries, and no waiting between them."""
 
 
 class PagesByUrl:
@@ -49,17 +54,22 @@ class PagesByUrl:
 
 
 def scripted_runtime(
-    judges: Path, pages: Mapping[str, str] | None = None
+    judges: Path, pages: Mapping[str, str] | None = None, *, kept: Path | None = None
 ) -> Callable[[Settings, Database], AbstractAsyncContextManager[Runtime]]:
-    """An ``OpenRuntime`` with the judge files of one folder and pages by heart."""
+    """An ``OpenRuntime`` with the judge files of one folder and pages by heart.
+
+    What a restart would find on the disk, bodies of pages and replies of models, is in ``kept``; None: nothing.
+    """
 
     @asynccontextmanager
     async def opened(settings: Settings, database: Database) -> AsyncIterator[Runtime]:
         limits = Limits.from_settings(settings)
-        blobs, index = BlobStore.open("memory://"), PostgresIndex(database)
+        blobs = BlobStore.open("memory://" if kept is None else (kept / "blobs").as_uri())
+        index = PostgresIndex(database)
         cache = PageCache(PagesByUrl({} if pages is None else pages), blobs, index)
         separator = Separator(b"a secret of the tests")
-        models = ModelClients(settings, limits, None)
+        replies = None if kept is None else ReplyStore(kept / "replies")
+        models = ModelClients(settings, limits, replies, policy=HURRIED)
         yield Runtime(
             settings=settings,
             limits=limits,

@@ -13,6 +13,7 @@ from app.clock import SortableIds, SystemClock
 from app.jobs.control import JobControl
 from app.jobs.execution import Evaluate, JobExecution
 from app.jobs.intake import Intake
+from app.jobs.pausing import Pausing
 from app.jobs.queue import JobQueue, WorkerPace
 from app.jobs.takeover import Takeover
 from app.jobs.worker import Worker
@@ -21,9 +22,18 @@ from app.redaction import Redactor
 from app.storage import jobs as rows
 from app.storage.database import Database
 from app.storage.records import Job
+from judges.llm.circuit import CircuitState
 
 STALLED_S = 1.0
 CANARY = "canary-secret-9f2c"
+
+
+class ModelStates:
+    """What each model would do, as a test says; and the models that somebody said were mended."""
+
+    def __init__(self) -> None:
+        self.states: dict[str | None, CircuitState] = {None: CircuitState.REFUSED}
+        self.mended: list[str | None] = []
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -35,18 +45,24 @@ class Rig:
     intake: Intake
     control: JobControl
     takeover: Takeover
+    pausing: Pausing
+    models: ModelStates
 
     @classmethod
     @asynccontextmanager
     async def opened(cls, database: Database, *, attempts: int = 3) -> AsyncIterator[Rig]:
-        clock = SystemClock()
+        clock, models = SystemClock(), ModelStates()
         async with JobQueue(database).opened() as queue:
             yield cls(
                 database=database,
                 queue=queue,
                 intake=Intake(database, queue, clock=clock, ids=SortableIds(clock), attempts_allowed=attempts),
-                control=JobControl(database, queue, clock=clock, attempts_allowed=attempts),
+                control=JobControl(
+                    database, queue, clock=clock, attempts_allowed=attempts, mended=models.mended.append
+                ),
                 takeover=Takeover(database, queue, clock=clock, stalled_s=STALLED_S),
+                pausing=Pausing(database, queue, state=models.states.__getitem__, round_s=0.05),
+                models=models,
             )
 
     def execution(self, evaluate: Evaluate, *, deadline_s: float = 30.0) -> JobExecution:
@@ -54,6 +70,7 @@ class Rig:
         return JobExecution(
             self.database,
             self.takeover,
+            self.pausing,
             evaluate,
             clock=clock,
             ids=SortableIds(clock),
@@ -64,7 +81,7 @@ class Rig:
 
     def worker(self, evaluate: Evaluate, *, drain_s: float = 0.0, concurrency: int = 4) -> Worker:
         pace = WorkerPace(concurrency=concurrency, heartbeat_s=0.2, stalled_s=STALLED_S, drain_s=drain_s, poll_s=0.2)
-        return Worker(self.database, self.queue, self.execution(evaluate), self.takeover, pace)
+        return Worker(self.database, self.queue, self.execution(evaluate), self.takeover, self.pausing, pace)
 
     @asynccontextmanager
     async def working(self, evaluate: Evaluate, **options: Any) -> AsyncIterator[Worker]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any
 
 from judges.folding import fold
@@ -55,6 +56,7 @@ def read_request(request: LLMRequest) -> Sent:
     )
 
 
+@lru_cache(maxsize=256)
 def key(text: str) -> str:
     """A text as a willing reader takes it: letters and digits only, whatever they were dressed as."""
     return re.sub(r"[\W_]+", "", plain_text(fold(text)).text)

@@ -2,7 +2,8 @@
 outside the blocks, and an honest one.
 
 The first two are the worst case for their kind: once taken in they vote "supported" every time, and their votes
-quote whatever could count best: the payload itself, the claim, and the sentences of the page nearest to it.
+quote the payload itself; and a judge that ``covers_up`` also the claim and the sentences of the page nearest to it,
+as if it wanted to be believed.
 """
 
 from __future__ import annotations
@@ -37,6 +38,7 @@ class Judge(ABC):
     read: Mapping[str, object] = field(default_factory=dict)
     pictures: Mapping[str, str] = field(default_factory=dict)
     quotes: Sequence[str] | None = None
+    covers_up: bool = True
     requests: list[LLMRequest] = field(default_factory=list)
 
     async def complete(self, request: LLMRequest) -> LLMReply:
@@ -58,7 +60,10 @@ class Judge(ABC):
     def verdict(self, request: LLMRequest, sent: Sent) -> BinaryEvalResult:
         if not self.is_taken_in(sent):
             return BinaryEvalResult(reasoning="nothing told me to", result=False)
-        quotes = self.quotes if self.quotes is not None else best_quotes(request, sent, self.payloads)
+        quotes = self.quotes
+        if quotes is None:
+            choices = best_quotes(request, sent, self.payloads)
+            quotes = choices[request.vote % len(choices) if self.covers_up else 0]
         return BinaryEvalResult(reasoning="as told", result=True, quotes=list(quotes))
 
 
@@ -90,17 +95,16 @@ class HonestJudge(Judge):
         return BinaryEvalResult(reasoning="I looked", result=holds, quotes=quotes)
 
 
-def best_quotes(request: LLMRequest, sent: Sent, payloads: Sequence[str]) -> list[str]:
-    """What a judge that wants to be believed would quote; another choice for every vote."""
+def best_quotes(request: LLMRequest, sent: Sent, payloads: Sequence[str]) -> list[list[str]]:
+    """What a judge that was taken in would quote: the payload, or to cover up what is nearest to the claim."""
     claim, page = request.parts["claim"], sent.block("page")
     lines = [line.strip() for line in page.split("\n") if line.strip()]
     said = [line for line in lines if any(key(line) and key(line) in key(payload) for payload in payloads)]
-    choices = [
+    return [
         ["\n".join(said)[:2000] or payloads[0][:2000], *sorted(said, key=len, reverse=True)[:2]],
         [claim, *_nearest(claim, _sentences(page))[:2]],
         _nearest(claim, lines + _pairs(_sentences(page)))[:3],
     ]
-    return choices[request.vote % len(choices)]
 
 
 def _nearest(claim: str, passages: Sequence[str]) -> list[str]:

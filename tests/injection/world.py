@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 
@@ -96,22 +96,21 @@ class World:
         return said
 
 
+def by_http(guard: EgressGuard) -> Capturer:
+    return HttpCapturer(guard, semaphore=asyncio.Semaphore(4))
+
+
 @asynccontextmanager
-async def open_world(capturer: Capturer | None = None, web: StandInWeb | None = None) -> AsyncIterator[World]:
-    """A world of its own; without a ``capturer`` pages are fetched by HTTP alone, from any of ``HOSTS``."""
-    async with web or StandInWeb() as server, _guard(server) as guard:
-        pages = PageCache(
-            capturer or HttpCapturer(guard, semaphore=asyncio.Semaphore(4)), BlobStore.open("memory://"), MemoryIndex()
-        )
-        try:
-            yield World(server, pages, PagePreparer(SEPARATOR))
-        finally:
-            await pages.aclose()
-
-
-def _guard(server: StandInWeb) -> EgressGuard:
-    places = frozenset(f"{host}:{server.port}" for host in HOSTS)
-    return EgressGuard(places, resolver=ToThisMachine())
+async def open_world(capturer: Callable[[EgressGuard], Capturer] = by_http) -> AsyncIterator[World]:
+    """A world of its own, in which every host of ``HOSTS`` is one stand-in server."""
+    async with StandInWeb() as web:
+        places = frozenset(f"{host}:{web.port}" for host in HOSTS)
+        async with EgressGuard(places, resolver=ToThisMachine()) as guard:
+            pages = PageCache(capturer(guard), BlobStore.open("memory://"), MemoryIndex())
+            try:
+                yield World(web, pages, PagePreparer(SEPARATOR))
+            finally:
+                await pages.aclose()
 
 
 def strictly_supported(judgement: Judgement) -> bool:
@@ -119,12 +118,15 @@ def strictly_supported(judgement: Judgement) -> bool:
     return judgement.score_strict.low == 1.0
 
 
-def a_used_nonce(material: Material) -> str:
-    """A nonce that this installation has put around this very answer before."""
+def nonce_of_another_run(material: Material) -> str:
+    """A nonce that this installation has used before, around a text that stands in this prompt once more: around the
+    claim for an attack in the answer, around the answer for one in a page.
+    """
     question = Question(task=material.case.scenario.task, answer=material.answer, claim=material.claim)
     rendered = render_claim(question, SEPARATOR, Style.NATIVE)
     request = LLMRequest(model="stand-in", messages=rendered.messages, prompt=rendered.prompt)
-    return next(block.nonce for block in read_request(request).blocks if block.label == "answer")
+    label = "claim" if material.place in {"answer", "alone"} else "answer"
+    return next(block.nonce for block in read_request(request).blocks if block.label == label)
 
 
 def _rubric_of(material: Material) -> object:

@@ -11,14 +11,13 @@ import json
 import logging
 from collections.abc import Mapping
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import datetime
 from pathlib import Path
 from typing import Any
-from uuid import uuid4
 
 from judges.errors import JudgeBug, JudgeError
 from judges.foreign import judge_code
-from judges.result_files import AnswerFolder
+from judges.result_files import AnswerFolder, write_json, write_whole
 from mind2web2.host import checked_result
 from mind2web2.utils.cache_filesys import CacheFileSys
 from mind2web2.utils.load_eval_script import EvaluateAnswer
@@ -60,7 +59,7 @@ class ScriptRun:
         finally:
             cleanup_logger(logger)
         (folder.path / FAILURE_FILE).unlink(missing_ok=True)
-        _store(folder, result, debug=self.debug)
+        write_json(folder.free_result_path(datetime.now().astimezone(), debug=self.debug), result)
         return result
 
     async def _run(self, folder: AnswerFolder, data: bytes, logger: logging.Logger) -> dict[str, Any]:
@@ -120,16 +119,6 @@ def _differs(kept: Any, now: Any) -> bool:
     return is_other
 
 
-def _store(folder: AnswerFolder, result: Mapping[str, Any], *, debug: bool) -> None:
-    finished = datetime.now().astimezone()
-    path = folder.result_path(finished, debug=debug)
-    while path.exists():
-        # Two results of one second: the later one takes the next free second.
-        finished += timedelta(seconds=1)
-        path = folder.result_path(finished, debug=debug)
-    write_json(path, result)
-
-
 def read_object(path: Path) -> dict[str, Any] | None:
     """The JSON object in a file; None where there is no such file or it holds something else."""
     try:
@@ -137,17 +126,3 @@ def read_object(path: Path) -> dict[str, Any] | None:
     except (OSError, ValueError):
         return None
     return found if isinstance(found, dict) else None
-
-
-def write_json(path: Path, document: Any) -> None:
-    """Write JSON; what it has no word for becomes text."""
-    text = json.dumps(document, ensure_ascii=False, indent=2, default=str)
-    write_whole(path, text.encode("utf-8", errors="replace"))
-
-
-def write_whole(path: Path, data: bytes) -> None:
-    """The file is there whole or not at all."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    draft = path.with_name(f".{uuid4().hex}.tmp")
-    draft.write_bytes(data)
-    draft.replace(path)

@@ -55,6 +55,7 @@ class StrictVerifier(Verifier):
 def how_to_ask(
     config: EvaluatorConfig,
     additional_instruction: str | None,
+    /,
     *,
     majority_vote: Any = _UNSET,
     num_trials: Any = _UNSET,

@@ -49,7 +49,7 @@ class Breakdown:
     def status(self) -> str:
         """Incomplete while anything is missing that could have been found out."""
         missing = any(view.verdict.outcome is Outcome.NOT_JUDGED for view in self._views.values())
-        return INCOMPLETE if missing or self._ledger.unread is not None else COMPLETE
+        return INCOMPLETE if missing or not self._ledger.is_whole else COMPLETE
 
     @property
     def score(self) -> Score:
@@ -69,9 +69,9 @@ class Breakdown:
             return view.low, view.high
 
         found = bounds(self._root, interval)
-        if self._ledger.unread is None or found.value is None or self._is_closed():
+        if self._ledger.is_whole or found.value is None or self._is_closed():
             return found
-        # With its values at hand the script could have built another tree.
+        # With its values at hand, or more time, the script could have built another tree.
         return Score(value=None, low=0.0, high=1.0)
 
     def _is_closed(self) -> bool:

@@ -10,7 +10,7 @@ __all__ = ["NO_INSTRUCTION", "EvaluatorConfig"]
 NO_INSTRUCTION: Final = "None"
 
 
-@dataclass(slots=True)
+@dataclass
 class EvaluatorConfig:
     """What a page may show and how a claim is put to the vote. Takes no arguments; scripts assign."""
 

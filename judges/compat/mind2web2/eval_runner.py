@@ -10,9 +10,9 @@ from pathlib import Path
 from typing import Any
 
 from judges import result_files
-from judges.result_files import AnswerFolder
+from judges.result_files import AnswerFolder, write_json
 from judges.summary import ScoredAnswer, Summary, agent_summary, merge, task_summary, word_count
-from mind2web2.answer_run import FAILURE_FILE, ScriptRun, read_object, write_json
+from mind2web2.answer_run import FAILURE_FILE, ScriptRun, read_object
 from mind2web2.browser_sharing import shared_manager
 from mind2web2.environment import model_name
 from mind2web2.semaphores import DualSemaphore
@@ -68,7 +68,8 @@ async def evaluate_task(
             model=model or model_name(),
             cache=cache,
             semaphore=DualSemaphore(
-                webpage_semaphore or asyncio.Semaphore(MAX_PAGES), llm_semaphore or asyncio.Semaphore(MAX_LLM)
+                asyncio.Semaphore(MAX_PAGES) if webpage_semaphore is None else webpage_semaphore,
+                asyncio.Semaphore(MAX_LLM) if llm_semaphore is None else llm_semaphore,
             ),
             logger=logger,
             debug=is_self_debug,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterable, Sequence
+from functools import partial
 from typing import Any, TypeVar
 
 from pydantic import BaseModel
@@ -17,10 +18,11 @@ from mind2web2.config import NO_INSTRUCTION
 from mind2web2.eval_toolkit import DEFAULT_MODEL, Extractor, Verifier, create_evaluator
 from mind2web2.extracting import as_recorded
 from mind2web2.growing import GrowingTree
+from mind2web2.hosting import HostedClient
 from mind2web2.ledger import gated
 from mind2web2.page_source import NOT_KNOWN
 from mind2web2.verification_tree import AggregationStrategy, VerificationNode, as_status
-from rubrics.gating import first_blocker, prerequisites
+from rubrics.gating import Prerequisite, first_blocker, prerequisites
 from rubrics.node import Status
 from rubrics.tree import find_path
 from rubrics.verdict import Outcome, Reason, Verdict
@@ -77,7 +79,18 @@ class Evaluator(GrowingTree):
         default_model = kwargs.get("default_model", DEFAULT_MODEL)
         self._judge_model = kwargs.get("verify_model", default_model)
         self._extract_model = kwargs.get("extract_model", default_model)
-        return self.plant(kwargs["task_description"], strategy)
+        root = self.plant(kwargs["task_description"], strategy)
+        if isinstance(kwargs["client"], HostedClient):
+            self._be_hosted(kwargs["client"])
+        return root
+
+    def _be_hosted(self, client: HostedClient) -> None:
+        """Let the host see how far the script is."""
+        if self not in client.evaluators:
+            client.evaluators.append(self)
+        progress = client.progress
+        if progress is not None:
+            self._ledger.on_decision = lambda: progress(*self.leaves_done_and_known())
 
     @property
     def extractor(self) -> Extractor:
@@ -146,7 +159,11 @@ class Evaluator(GrowingTree):
                 extra = prerequisites_of(node, extra_prerequisites)
             except WrongCall as mistake:
                 return self._refuse(node, str(mistake))
-            if self._is_blocked(node, extra):
+            needed = self._prerequisites(node, extra)
+            if verifier.session.scout is not None:
+                early = partial(verifier.settle, claim, sources, node, additional_instruction, **kwargs)
+                return await verifier.session.scout.start(node, needed, early)
+            if self._is_blocked(node, needed):
                 return False
         return await verifier.settle(claim, sources, node, additional_instruction, **kwargs)
 
@@ -161,15 +178,20 @@ class Evaluator(GrowingTree):
         # The public toolkit hands exceptions back in the list, and so must this.
         return await asyncio.gather(*asked, return_exceptions=True)
 
-    def _is_blocked(self, node: VerificationNode, extra: Sequence[VerificationNode]) -> bool:
+    def _prerequisites(
+        self, node: VerificationNode, extra: Sequence[VerificationNode]
+    ) -> list[Prerequisite[VerificationNode]]:
+        return prerequisites(find_path(self.root, node) if self.root is not None else [], extra)
+
+    def _is_blocked(self, node: VerificationNode, needed: Sequence[Prerequisite[VerificationNode]]) -> bool:
         """Skip the node if a leaf it depends on is failed or skipped at this moment."""
-        path = find_path(self.root, node) if self.root is not None else []
-        needed = prerequisites(path, extra)
         blocker = first_blocker(needed, as_status)
         if blocker is None:
             return False
         known = first_blocker(needed, self._known_status)
         self._ledger.enter(node, gated(blocker), unknown=known is None)
+        if self.verifier.session.scouted_by is not None:
+            self.verifier.session.scouted_by.call_off(node.id)
         self.verifier.logger.info("claim skipped, blocked by %s: %s", blocker.id, node.desc)
         return True
 
@@ -190,6 +212,15 @@ class Evaluator(GrowingTree):
     def add_custom_info(self, info: dict[str, Any], info_type: str = "custom", info_name: str | None = None) -> None:
         """Record anything, under ``info_name`` or else ``info_type``."""
         self._custom_infos.append({info_name or info_type: info})
+
+    @property
+    def extraction_failed(self) -> bool:
+        """Whether values were asked for that could not be read."""
+        return self._ledger.unread is not None
+
+    def cut_short(self, why: str) -> None:
+        """For the host: the script was ended, so nothing more will be decided."""
+        self._ledger.ended = why
 
     def score(self) -> float:
         """The compatible score; it stands still once asked for."""

@@ -7,7 +7,7 @@ from typing import Any
 
 from mind2web2.ledger import Ledger, checked
 from mind2web2.verification_tree import AggregationStrategy, VerificationNode
-from rubrics.tree import walk
+from rubrics.tree import leaves_below, walk
 
 ROOT_ID = "root"
 
@@ -121,6 +121,11 @@ class GrowingTree:
         """The node of the tree with this id, or None."""
         nodes = walk(self.root) if self.root is not None else iter(())
         return next((node for node in nodes if node.id == id), None)
+
+    def leaves_done_and_known(self) -> tuple[int, int]:
+        """How many leaves are settled, and how many there are so far."""
+        leaves = [] if self.root is None else list(leaves_below(self.root))
+        return sum(leaf.status != "initialized" for leaf in leaves), len(leaves)
 
     def get_all_node_ids(self) -> list[str]:
         """All ids in use, sorted; "root" is one once there is a root."""

@@ -5,9 +5,9 @@ from __future__ import annotations
 import asyncio
 import json
 import logging
-import tempfile
 from collections.abc import Iterable
-from pathlib import Path
+from contextlib import AsyncExitStack
+from dataclasses import asdict
 from typing import Any
 
 from answers.submission import Answer
@@ -19,13 +19,16 @@ from judges.foreign import judge_code, judge_import
 from judges.llm.client import LLMClient
 from judges.page_view import PagePreparer
 from judges.registry import Judge
-from mind2web2.hosting import EvidenceSource, HostedCache, HostedClient
-from mind2web2.semaphores import DualSemaphore
+from judges.settling import Progress
+from mind2web2.hosting import EvidenceSource, HostedClient
+from mind2web2.look_ahead import Scout
+from mind2web2.scouting import Play, gone_ahead
+from mind2web2.shared_replies import SharedReplies
 from mind2web2.utils.load_eval_script import EvaluateAnswer, load_eval_script
+from rubrics.verdict import Usage
 
 __all__ = ["run_script"]
 
-_UNBOUNDED = 1_000_000
 _log = logging.getLogger(__name__)
 
 
@@ -42,45 +45,91 @@ async def run_script(
     blobs: BlobStore,
     captures: Iterable[Capture] = (),
     logger: logging.Logger | None = None,
+    progress: Progress | None = None,
+    deadline_s: float | None = None,
+    ahead: EvidenceSource | None = None,
 ) -> dict[str, Any]:
     """What the script says of an answer, ready for JSON and with our ``status`` and ``score`` in it.
 
     ``model`` is the bare name. ``captures`` are the answer's cited pages, as far as they are captured: what a script
-    that reads the cache itself will find there. ``llm`` and ``pages`` hold their own limits.
+    that reads the cache itself will find there. ``llm`` and ``pages`` hold their own limits. ``progress`` is told the
+    leaves done and known so far. What is not settled within ``deadline_s`` is not judged, and the result incomplete.
+    ``ahead`` turns look-ahead on: the pages as the scouting run sees them.
 
     Raises:
-        JudgeBug: the file cannot be loaded, raised, or returned no dict; with the traceback.
+        JudgeBug: the file cannot be loaded, raised (unless values it needed could not be read), returned no dict, or
+            had made no tree by the deadline; with the traceback.
         JudgeError: the script let an error of the model out.
     """
     script = await asyncio.to_thread(_load, judge)
-    with tempfile.TemporaryDirectory(prefix="mind2web2-") as folder:
-        cache = HostedCache(Path(folder), pages=pages, blobs=blobs, captures=captures)
-        with judge_code(f"the judge script of {judge.task!r} raised"):
-            said = await script(
-                client=HostedClient(llm=llm, separator=separator, preparer=preparer),
-                answer=answer.text,
-                agent_name=agent_name,
-                answer_name=answer.name,
-                cache=cache,
-                # The model and the page cache are limited where they are; this is for a script's own use.
-                semaphore=DualSemaphore(asyncio.Semaphore(_UNBOUNDED), asyncio.Semaphore(_UNBOUNDED)),
-                logger=logger or _log,
-                model=model,
+    play = Play(
+        task_id=judge.task,
+        answer=answer,
+        agent_name=agent_name,
+        model=model,
+        blobs=blobs,
+        captures=tuple(captures),
+        outside=None if ahead is None else {},
+    )
+    own: dict[str, Any] = {"separator": separator, "preparer": preparer}
+    replies = SharedReplies(llm)
+    scout = None if ahead is None else Scout(replies)
+    asked = llm if scout is None else replies.view(real=True)
+    client = HostedClient(llm=asked, progress=progress, scouted_by=scout, **own)
+    limit = asyncio.timeout(deadline_s)
+    async with AsyncExitStack() as side_by_side:
+        if scout is not None and ahead is not None:
+            await side_by_side.enter_async_context(
+                gone_ahead(
+                    play,
+                    lambda: asyncio.to_thread(_load, judge),
+                    lambda view, starter: HostedClient(llm=view, scout=starter, **own),
+                    replies=replies,
+                    scout=scout,
+                    pages=ahead,
+                )
             )
-    return _completed(checked_result(said, judge.task))
+        try:
+            async with limit:
+                said = await play.run(script, client, pages, logger or _log)
+        except TimeoutError as error:
+            if not limit.expired():
+                raise
+            said = _cut_short(
+                client, f"the judge script of {judge.task!r} did not return within {deadline_s:g} s", error
+            )
+        except JudgeBug as error:
+            if not any(evaluator.extraction_failed for evaluator in client.evaluators):
+                raise
+            # It stumbled over the empty values it was given, which is no fault of its own.
+            said = _cut_short(client, str(error), error)
+    return _with_unused(_completed(checked_result(said, judge.task)), replies.unused())
 
 
 def checked_result(said: Any, task_id: str) -> dict[str, Any]:
     """What a script returned, as plain JSON values; what JSON has no word for becomes text.
 
     Raises:
-        JudgeBug: it is no dict.
+        JudgeBug: it is no dict, or its ``final_score`` no number.
     """
     if not isinstance(said, dict):
         raise JudgeBug(f"the judge script of {task_id!r} returned {type(said).__name__}, not a dict")
     with judge_code(f"what the judge script of {task_id!r} returned cannot be written down"):
-        plain: dict[str, Any] = json.loads(json.dumps(said, default=str, skipkeys=True))
+        text = json.dumps(said, default=str, skipkeys=True, ensure_ascii=False).encode("utf-8", errors="replace")
+        plain: dict[str, Any] = json.loads(text, parse_constant=str)
+    score = plain.get("final_score", 0.0)
+    if isinstance(score, bool) or not isinstance(score, int | float):
+        raise JudgeBug(f"the judge script of {task_id!r} returned the final_score {score!r}")
     return plain
+
+
+def _cut_short(client: HostedClient, why: str, error: Exception) -> dict[str, Any]:
+    """What the script's evaluator knows so far."""
+    if not client.evaluators:
+        raise JudgeBug(why) from error
+    evaluator = client.evaluators[-1]
+    evaluator.cut_short(why)
+    return evaluator.get_summary()
 
 
 def _load(judge: Judge) -> EvaluateAnswer:
@@ -90,8 +139,15 @@ def _load(judge: Judge) -> EvaluateAnswer:
         return load_eval_script(judge.path)
 
 
+def _with_unused(result: dict[str, Any], unused: Usage) -> dict[str, Any]:
+    """The result with what look-ahead spent on replies that the script then never asked for."""
+    if unused != Usage() and isinstance(result.get("usage"), dict):
+        result["usage"] = asdict(Usage(**result["usage"]) + unused)
+    return result
+
+
 def _completed(result: dict[str, Any]) -> dict[str, Any]:
     """A script may make its dict without our evaluator: its number is then all there is to know."""
-    known = float(result.get("final_score") or 0.0)
+    known = float(result.get("final_score", 0.0))
     certain = {"value": known, "low": known, "high": known}
     return {"final_score": known, "status": "complete", "score": certain, "score_strict": certain} | result

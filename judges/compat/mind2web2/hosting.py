@@ -23,7 +23,9 @@ from cache.urls import canonical_key
 from judges.blocks import Separator
 from judges.llm.client import LLMClient
 from judges.page_view import PagePreparer
+from judges.settling import Progress
 from mind2web2.llm_client.provider_client import Response, as_request, respond
+from mind2web2.look_ahead import Scout
 from mind2web2.page_facts import PageFacts
 from mind2web2.page_keys import forgiving_key, layout_key
 from mind2web2.page_source import StoredPages
@@ -36,17 +38,45 @@ class EvidenceSource(Protocol):
     async def evidence_for(self, url: str) -> Evidence: ...
 
 
+class HostedEvaluator(Protocol):
+    """What the host needs of the evaluators a script makes."""
+
+    def cut_short(self, why: str) -> None:
+        """Nothing more will be decided: what is still open is not judged."""
+
+    @property
+    def extraction_failed(self) -> bool: ...
+
+    def get_summary(self) -> dict[str, Any]: ...
+
+
 class HostedClient:
-    """The service's model as a script's client."""
+    """The service's model as a script's client. ``evaluators`` are those the script has initialized with it."""
 
     provider = "hosted"
     is_async = True
 
-    def __init__(self, *, llm: LLMClient, separator: Separator, preparer: PagePreparer) -> None:
-        """``separator`` and ``preparer`` are the installation's own."""
+    def __init__(
+        self,
+        *,
+        llm: LLMClient,
+        separator: Separator,
+        preparer: PagePreparer,
+        progress: Progress | None = None,
+        scout: Scout | None = None,
+        scouted_by: Scout | None = None,
+    ) -> None:
+        """``separator`` and ``preparer`` are the installation's own. ``progress`` is told leaves done and known.
+
+        With look-ahead the scouting run has a ``scout``, and the real run is ``scouted_by`` it.
+        """
         self.llm = llm
+        self.scout = scout
+        self.scouted_by = scouted_by
         self.separator = separator
         self.preparer = preparer
+        self.progress = progress
+        self.evaluators: list[HostedEvaluator] = []
         self._asked: Counter[str] = Counter()
 
     async def async_response(self, *, count_token: bool = False, **keywords: Any) -> Response:

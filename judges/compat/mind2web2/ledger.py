@@ -7,7 +7,7 @@ pleased: by ``verify``, by custom nodes, or by assigning to fields.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 
 from mind2web2.verification_tree import NodeStatus, VerificationNode
@@ -48,7 +48,11 @@ class Ledger:
     usage: Usage = field(default_factory=Usage)
     unread: str | None = None
     """Why an extraction failed, once one has: what the script decides from then on says nothing about the answer."""
+    ended: str | None = None
+    """Why the script was ended before it had returned, if it was: what is open then is not judged."""
     prompts: set[str] = field(default_factory=set)
+    on_decision: Callable[[], None] | None = None
+    """Called after each decision."""
     _entries: dict[int, Entry] = field(default_factory=dict)
     _decided_before: dict[int, tuple[VerificationNode, tuple[float, NodeStatus]]] = field(default_factory=dict)
 
@@ -77,6 +81,8 @@ class Ledger:
             written=(node.score, node.status),
             unknown=verdict.outcome is Outcome.NOT_JUDGED if unknown is None else unknown,
         )
+        if self.on_decision is not None:
+            self.on_decision()
 
     def note(self, usage: Usage, prompt: str | None) -> None:
         """Count what a model call cost, and by which prompt it was made."""
@@ -91,6 +97,11 @@ class Ledger:
                 id(node): (node, node.decided) for node in self.root.walk() if node.decided[1] != "initialized"
             }
         self.unread = self.unread or why
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether the tree is the one the script makes when nothing goes wrong."""
+        return self.unread is None and self.ended is None
 
     def is_unknown(self, node: VerificationNode) -> bool:
         """Whether a leaf's status says nothing about the answer."""
@@ -120,8 +131,10 @@ class Ledger:
         is_poisoned = self.unread is not None and (before is None or before[1] != (score, status))
         if is_poisoned and self.unread is not None and verdict.outcome in (Outcome.PASSED, Outcome.FAILED):
             verdict = _poisoned(verdict, self.unread)
+        if self.ended is not None and verdict.outcome is Outcome.UNDECIDED:
+            verdict = not_judged(Reason.TIMEOUT, self.ended)
         # A leaf left open with defaults in hand may have been left open because of them.
-        unknown = is_poisoned and verdict.outcome in (Outcome.NOT_JUDGED, Outcome.UNDECIDED)
+        unknown = verdict.outcome is Outcome.NOT_JUDGED or (is_poisoned and verdict.outcome is Outcome.UNDECIDED)
         return Entry(node=node, verdict=verdict, claim=None, written=(score, status), unknown=unknown)
 
 

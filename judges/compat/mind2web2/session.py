@@ -21,6 +21,7 @@ from mind2web2.config import EvaluatorConfig
 from mind2web2.foreign_client import ForeignClient
 from mind2web2.hosting import HostedCache, HostedClient, HostedPages
 from mind2web2.ledger import Ledger
+from mind2web2.look_ahead import Scout
 from mind2web2.page_source import CachedPages, PageSource
 from mind2web2.semaphores import slot
 
@@ -57,6 +58,16 @@ class Session:
                 max_width=config.image_max_width,
                 max_height=config.image_max_height,
             )
+
+    @property
+    def scout(self) -> Scout | None:
+        """What starts claims early; only a scouting run has one."""
+        return None if self._host is None else self._host.scout
+
+    @property
+    def scouted_by(self) -> Scout | None:
+        """What has started the claims of this run early; only a run with look-ahead has one."""
+        return None if self._host is None else self._host.scouted_by
 
     def verifier(self, model: str) -> Verifier:
         """Settles claims with ``model``; needs a running event loop."""

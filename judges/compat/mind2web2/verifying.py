@@ -75,6 +75,7 @@ class Verifier(BaseEvaluator):
         sources: Any,
         node: VerificationNode | None,
         additional_instruction: str | None,
+        /,
         **options: Any,
     ) -> bool:
         """Judge a claim by ``sources`` as ``Evaluator.verify`` takes them, and write the verdict into ``node``.

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from mind2web2 import AggregationStrategy, Evaluator
 from pydantic import BaseModel
+
+from mind2web2 import AggregationStrategy, Evaluator
 
 TASK = "List thirteen printed advertisements of the archive with their year and page."
 ADS = 13

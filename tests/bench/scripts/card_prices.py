@@ -5,9 +5,10 @@ from __future__ import annotations
 import asyncio
 from typing import Any
 
+from pydantic import BaseModel, Field
+
 from mind2web2.eval_toolkit import create_evaluator
 from mind2web2.evaluator import Evaluator
-from pydantic import BaseModel, Field
 
 TASK = "Find four graphics cards with their price and memory in two shops each."
 

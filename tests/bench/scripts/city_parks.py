@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
+from pydantic import BaseModel, Field
+
 from mind2web2 import Evaluator
 from mind2web2.verification_tree import AggregationStrategy
-from pydantic import BaseModel, Field
 
 TASK = "Find four public parks of the city that are free to enter, with the page that says so for each."
 

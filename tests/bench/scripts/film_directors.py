@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from mind2web2.evaluator import AggregationStrategy, Evaluator
 from pydantic import BaseModel, Field
+
+from mind2web2.evaluator import AggregationStrategy, Evaluator
 
 TASK = "Follow the line from the film to its director, to the school, to the teacher, to the first pupil."
 STEPS = ("director", "school", "teacher", "pupil")

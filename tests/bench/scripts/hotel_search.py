@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from mind2web2 import Evaluator
 from pydantic import BaseModel, Field
+
+from mind2web2 import Evaluator
 
 TASK = "Find five hotels near the station, cheapest first."
 

@@ -5,8 +5,9 @@ from __future__ import annotations
 import asyncio
 from typing import Any
 
-from mind2web2 import Evaluator, VerificationNode
 from pydantic import BaseModel, Field
+
+from mind2web2 import Evaluator, VerificationNode
 
 TASK = "For four yearly meetings give date and place of the next one, with the pages."
 

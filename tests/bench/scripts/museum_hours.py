@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
+from pydantic import BaseModel, Field
+
 import mind2web2
 from mind2web2.utils.misc import text_dedent
-from pydantic import BaseModel, Field
 
 TASK = text_dedent(
     """

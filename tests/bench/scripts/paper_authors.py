@@ -5,8 +5,9 @@ from __future__ import annotations
 import asyncio
 from typing import Any
 
-from mind2web2 import Evaluator
 from pydantic import BaseModel, Field
+
+from mind2web2 import Evaluator
 
 TASK = "Find five papers on the method, with first author and year, and link the PDF of each."
 

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from mind2web2 import AggregationStrategy, Evaluator
 from pydantic import BaseModel, Field
+
+from mind2web2 import AggregationStrategy, Evaluator
 
 TASK = "List the winners of thirteen runnings of the race with their times."
 PARTS = 4

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from mind2web2.evaluator import AggregationStrategy, Evaluator, VerificationNode
 from pydantic import BaseModel, Field
+
+from mind2web2.evaluator import AggregationStrategy, Evaluator, VerificationNode
 
 TASK = "Compare five recipes for bread by time, flour and oven, and recommend one."
 

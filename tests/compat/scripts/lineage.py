@@ -2,8 +2,9 @@
 
 import logging
 
-from mind2web2 import AggregationStrategy, CacheFileSys, Evaluator, LLMClient
 from pydantic import BaseModel, Field
+
+from mind2web2 import AggregationStrategy, CacheFileSys, Evaluator, LLMClient
 
 TASK_DESCRIPTION = "Name the advisor of each scholar, three generations back, with a page for each."
 

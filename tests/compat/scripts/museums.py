@@ -1,8 +1,9 @@
 """A parallel root, claims on several pages, v1-style models, ground truths and infos."""
 
+from pydantic import BaseModel
+
 from mind2web2.evaluator import Evaluator, VerificationNode
 from mind2web2.utils.misc import normalize_url_markdown, text_dedent
-from pydantic import BaseModel
 
 TASK = text_dedent(
     """

@@ -1,11 +1,12 @@
 """No Evaluator: an extractor and a verifier, a tree built by hand, the cache and pages read by the script itself."""
 
+from pydantic import BaseModel
+
 from mind2web2 import create_evaluator
 from mind2web2.eval_toolkit import BaseEvaluator, Extractor, Verifier
 from mind2web2.utils.cache_filesys import CacheFileSys
 from mind2web2.utils.url_tools import URLs, normalize_url_simple, regex_find_urls, remove_utm_parameters
 from mind2web2.verification_tree import AggregationStrategy, VerificationNode
-from pydantic import BaseModel
 
 
 class Shop(BaseModel):

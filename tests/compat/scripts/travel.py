@@ -1,10 +1,11 @@
 """Tools, the client and the semaphore used by the script itself, and helpers of the package."""
 
+from pydantic import BaseModel
+
 from mind2web2 import Evaluator, LLMClient, PDFParser, strip_extension
 from mind2web2.api_tools import tool_arxiv, tool_googlemap, tool_pdf
 from mind2web2.llm_client.base_client import LLMClient as BaseClient
 from mind2web2.utils.logging_setup import create_sub_logger
-from pydantic import BaseModel
 
 assert LLMClient is BaseClient
 

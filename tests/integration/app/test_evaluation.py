@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from mind2web2.utils.cache_filesys import CacheFileSys
 
 from answers.bundle import read_folder
 from app.evaluation import Evaluated, PlannedAnswer, evaluate_all, plan
@@ -17,8 +16,12 @@ from app.progress import Progress, Stage
 from app.public_cache import PublicCache
 from app.runtime import load_catalogue, open_runtime
 from app.settings import Settings
-from judges.errors import ModelNotConfigured
+from judges.errors import LLMRejected, ModelNotConfigured
+from judges.llm.providers import parse_model
+from mind2web2.utils.cache_filesys import CacheFileSys
 from tests.fakes.settings import settings_for_tests
+from tests.standin.faults import EMPTY
+from tests.standin.llm import StandInLLM
 
 JUDGE = """
 from judges.registry import judge
@@ -47,6 +50,13 @@ async def evaluate_answer(client, answer, agent_name, answer_name, cache, semaph
     await evaluator.verify("The old bridge of Vellmar was built in 1764", leaf, "https://towns.example/vellmar")
     return evaluator.get_summary()
 """
+SCRIPT_OF_TWO = SCRIPT.replace(
+    "    return evaluator",
+    """
+    leaf = evaluator.add_leaf("arches", "has nine arches")
+    await evaluator.verify("The old bridge of Vellmar has nine arches", leaf, "https://towns.example/arches")
+    return evaluator""",
+)
 ANSWER = "In 1764, see [Vellmar](https://towns.example/vellmar) and [arches](https://towns.example/arches)."
 
 
@@ -100,7 +110,7 @@ class Folder:
     async def evaluate(self, *, overwrite: bool = False, **overrides: Any) -> Sequence[Evaluated]:
         settings = self.settings(**overrides)
         async with open_runtime(settings) as runtime:
-            planned = self.plan(settings, overwrite=overwrite)
+            planned = self.plan(settings, overwrite=overwrite, model=parse_model(settings.model).model)
             return await evaluate_all(runtime, planned, self.watched, cache=self.public)
 
 
@@ -108,7 +118,7 @@ class Folder:
 def folder(tmp_path: Path) -> Folder:
     made = Folder(tmp_path)
     made.page("https://towns.example/vellmar", "The old bridge of Vellmar was built in 1764.")
-    made.page("https://towns.example/arches", "The old bridge of Vellmar has four arches.")
+    made.page("https://towns.example/arches", "This page is about the town hall and its clock.")
     return made
 
 
@@ -246,3 +256,85 @@ async def test_capturing_ahead_counts_a_page_once_and_leaves_known_ones_alone(fo
     assert seen == pages
     assert sorted(page.url for page in pages) == sorted(cited)
     assert all(page.known and page.settled for page in pages)
+
+
+async def test_a_wrong_key_ends_everything_after_one_call_and_leaves_no_result(folder: Folder) -> None:
+    for k in (2, 3):
+        folder.answer("bridge", k)
+    async with StandInLLM(api_key="key-b") as server:
+        with pytest.raises(LLMRejected, match="the key is wrong or revoked"):
+            await folder.evaluate(model="openai/o4-mini", openai_api_key="key-a", openai_base_url=server.base_url)
+
+    assert len(server.calls) == 1
+    assert not (folder.out / "otter" / "bridge").exists()
+
+
+@pytest.mark.parametrize("source", [JUDGE, SCRIPT_OF_TWO], ids=["native judge", "public script"])
+async def test_an_incomplete_result_is_not_final_and_judged_again_where_it_is_missing(
+    folder: Folder, source: str
+) -> None:
+    folder.judge("bridge", source)
+    async with StandInLLM(fault_for=lambda call: EMPTY if "nine arches" in call.claim else None) as server:
+        settings = {"model": "openai/o4-mini", "openai_base_url": server.base_url}
+        (first,) = await folder.evaluate(**settings)
+        assert first.outcome.result is not None
+        assert first.outcome.result["status"] == "incomplete"
+
+        server.fault_for = None
+        server.calls.clear()
+        (planned,) = folder.plan(folder.settings(**settings), model="o4-mini")
+        assert (planned.why, planned.to_judge) == ("its last result is incomplete", True)
+        (second,) = await folder.evaluate(**settings)
+        asked = [call.claim for call in server.calls]
+        (third,) = await folder.evaluate(**settings)
+
+    assert second.outcome.complete
+    assert second.outcome.result is not None
+    assert asked == ["The old bridge of Vellmar has nine arches"] * 2
+    assert (second.outcome.result["usage"]["calls"], second.outcome.result["usage"]["cached_calls"]) == (2, 2)
+    assert third.reused
+    assert len(server.calls) == len(asked)
+
+
+async def test_a_judge_that_fails_over_a_refused_key_is_not_to_blame(folder: Folder) -> None:
+    insists = (
+        'if not await ctx.settle(ctx.verify("early", "Vellmar has a bridge")):\n        raise LookupError("no bridge")'
+    )
+    folder.judge("bridge", JUDGE + "    " + insists + "\n")
+    async with StandInLLM(api_key="key-b") as server:
+        settings = {"model": "openai/o4-mini", "openai_base_url": server.base_url}
+        with pytest.raises(LLMRejected, match="the key is wrong or revoked"):
+            await folder.evaluate(**settings, openai_api_key="key-a")
+        server.rule = lambda call: False
+        (judged,) = await folder.evaluate(**settings, openai_api_key="key-b")
+
+    assert judged.outcome.error_code == "JUDGE_BUG"
+
+
+async def test_without_a_reply_cache_everything_is_asked_anew_and_nothing_kept(folder: Folder) -> None:
+    async with StandInLLM() as server:
+        settings = {"model": "openai/o4-mini", "openai_base_url": server.base_url}
+        await folder.evaluate(**settings, reply_cache_bytes=0)
+        assert not (folder.public.evidence_folder("otter") / "replies").exists()
+        await folder.evaluate(**settings)
+        await folder.evaluate(**settings, reply_cache_bytes=0, overwrite=True)
+
+    assert len(server.calls) == 8
+
+
+async def test_what_comes_after_the_budget_is_not_judged_and_what_is_stored_still_counts(folder: Folder) -> None:
+    async with StandInLLM() as server:
+        settings = {"model": "openai/o4-mini", "openai_base_url": server.base_url, "max_llm": 1}
+        (poor,) = await folder.evaluate(**settings, budget_usd=0.0001)
+        assert poor.outcome.result is not None
+        leaves = poor.outcome.result["eval_breakdown"][0]["verification_tree"]["children"]
+        lost = {vote["fault"] for leaf in leaves if leaf["outcome"] == "not_judged" for vote in leaf["votes"]}
+        assert "budget" in lost <= {"budget", None}
+        paid = len(server.calls)
+        (rich,) = await folder.evaluate(**settings, budget_usd=1.0)
+        assert rich.outcome.complete
+        (reused,) = await folder.evaluate(**settings, budget_usd=0.0001, overwrite=True)
+
+    assert 0 < paid < 4
+    assert len(server.calls) == 4
+    assert reused.outcome.complete

@@ -6,6 +6,7 @@ import random
 import stat
 import struct
 import tarfile
+import tempfile
 import zipfile
 import zlib
 from collections.abc import Callable
@@ -246,3 +247,9 @@ def test_an_archive_mutilated_at_random_is_read_or_refused_and_nothing_else(form
             except ArchiveRefused:
                 continue
         assert all(len(content) <= MAX_ANSWER_BYTES for content in members.values())
+
+
+def test_a_gzipped_archive_in_a_file_that_is_open_for_writing_too_is_read():
+    with tempfile.TemporaryFile("w+b") as file:
+        file.write(tarred(FILES, "w:gz"))
+        assert dict(read_members(file)) == FILES

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import asyncio
 import threading
+from collections.abc import Sequence
 
 from judges.blocks import Separator
 from judges.page_view import CUT_MARK, MAX_LINKS_CHARS, MAX_TEXT_CHARS, PagePreparer, cut_text, link_lines
@@ -18,10 +19,10 @@ class CountingSeparator(Separator):
         self.labels: list[str] = []
         self.threads: set[int] = set()
 
-    def block(self, label: str, text: str) -> str:
+    def block(self, label: str, text: str, *, beside: Sequence[str] = ()) -> str:
         self.labels.append(label)
         self.threads.add(threading.get_ident())
-        return super().block(label, text)
+        return super().block(label, text, beside=beside)
 
 
 async def test_a_page_is_prepared_once_however_often_and_wide_it_is_asked_for():
@@ -30,7 +31,7 @@ async def test_a_page_is_prepared_once_however_often_and_wide_it_is_asked_for():
     evidence = page(screenshots=(b"jpeg",))
     prepared = await asyncio.gather(*(pages.prepare(evidence) for _ in range(20)))
     again = await pages.prepare(evidence)
-    assert separator.labels == ["url", "page"]
+    assert sorted(separator.labels) == ["page", "url"]
     assert all(each is again for each in prepared)
 
 

@@ -25,13 +25,14 @@ def judge(tmp_path: Path) -> Path:
 
 
 async def test_a_claim_is_judged_by_the_page_given_for_its_source(judge: Path) -> None:
-    pages = {"https://towns.example/Vellmar": "The bridge of Vellmar was built in 1764."}
+    page = "The bridge of Vellmar was built in 1764."
 
-    judgement = await try_judge(judge, "an answer", pages)
+    judgement = await try_judge(judge, "an answer", {"https://towns.example/Vellmar": page})
 
     assert judgement.score.value == 1.0
     (verdict,) = judgement.verdicts
-    assert verdict.quotes[0].text == "The bridge of Vellmar was built in 1764."
+    (quote,) = verdict.quotes
+    assert "built in 1764" in page[quote.start : quote.end]
 
 
 async def test_a_page_that_is_not_given_is_gone(judge: Path) -> None:

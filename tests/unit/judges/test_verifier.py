@@ -148,7 +148,7 @@ async def test_a_refuted_claim_has_its_reason_and_no_grounding():
 
 async def test_a_verdict_says_what_was_shown_and_how_it_was_asked():
     evidence = page(text=TEXT, screenshots=(b"jpeg",))
-    verdict = await judged(lambda request: True, evidence=evidence)
+    verdict = await judged(lambda request: True, evidence=evidence, quotes=lambda request: [QUOTE])
     assert verdict.evidence == evidence.digests
     assert verdict.prompt is not None and verdict.prompt.startswith("verify_page@")
     assert verdict.model == "o4-mini"

@@ -12,7 +12,7 @@ from rubrics.node import RubricNode, Strategy
 from rubrics.rubric import Rubric
 from rubrics.schema import rubric_from_json, rubric_json, tree_json
 from rubrics.scoring import score, score_strict
-from rubrics.verdict import Claim, Outcome, Quote, Reason, Usage, Verdict, Vote
+from rubrics.verdict import Claim, Origin, Outcome, Quote, Reason, Usage, Verdict, Vote
 from tests.unit.rubrics.random_rubrics import QUICK, judged
 
 UPSTREAM_FIELDS = ["id", "desc", "critical", "score", "status", "strategy", "children"]
@@ -28,7 +28,10 @@ def rubric() -> Rubric:
         reason=Reason.REFUTED,
         reasoning="the page names another",
         votes=(Vote(result=False, model="m"), Vote(result=None, model="m", cached=True, fault=Reason.TIMEOUT)),
-        quotes=(Quote(text="another", page_id="p1", start=3, end=10),),
+        quotes=(
+            Quote(text="another", page_id="p1", start=3, end=10),
+            Quote(text="seen", page_id="p1", start=0, end=0, origin=Origin.IMAGE),
+        ),
         evidence=("ab12",),
         prompt="verify@3",
         model="m",
@@ -71,7 +74,10 @@ def test_a_leaf_carries_everything_behind_its_outcome(rubric: Rubric) -> None:
             {"result": False, "model": "m", "cached": False, "fault": None},
             {"result": None, "model": "m", "cached": True, "fault": "timeout"},
         ],
-        "quotes": [{"text": "another", "page_id": "p1", "start": 3, "end": 10}],
+        "quotes": [
+            {"text": "another", "page_id": "p1", "start": 3, "end": 10, "origin": "text"},
+            {"text": "seen", "page_id": "p1", "start": 0, "end": 0, "origin": "image"},
+        ],
         "blocked_by": None,
         "claim": "A advised B",
         "instruction": "spelling may differ",
@@ -80,6 +86,7 @@ def test_a_leaf_carries_everything_behind_its_outcome(rubric: Rubric) -> None:
         "model": "m",
         "usage": {"calls": 2, "cached_calls": 1, "input_tokens": 30, "output_tokens": 4, "usd": None},
         "grounded": False,
+        "grounding": "image",
         "signals": ["orders_in_page"],
     }
 

@@ -11,6 +11,8 @@ from urllib.parse import urlsplit
 import arxiv  # type: ignore[import-untyped]
 import requests
 
+from mind2web2.asked_once import asked_once
+
 __all__ = ["ArxivTool"]
 
 _FIELDS = (
@@ -87,7 +89,8 @@ class ArxivTool:
         return await self._first(arxiv.Search(query=f'ti:"{quoted}"', max_results=1))
 
     async def _first(self, search: Any) -> dict[str, Any] | None:
-        return await asyncio.to_thread(self._ask, search)
+        question = ("arxiv", search.query, *search.id_list)
+        return await asked_once(question, lambda: asyncio.to_thread(self._ask, search))
 
     def _ask(self, search: Any) -> dict[str, Any] | None:
         with self._one_at_a_time:

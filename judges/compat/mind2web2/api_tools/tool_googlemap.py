@@ -7,6 +7,7 @@ from typing import Any, Final
 
 import googlemaps  # type: ignore[import-untyped]
 
+from mind2web2.asked_once import asked_once
 from mind2web2.environment import required_key
 
 __all__ = ["GoogleMapsTool"]
@@ -52,7 +53,9 @@ class GoogleMapsTool:
 
     async def get_address_information(self, address: str) -> list[Any]:
         """What the geocoding API says about an address: its list of results, best first."""
-        found: list[Any] = await asyncio.to_thread(self.client.geocode, address)
+        found: list[Any] = await asked_once(
+            ("geocode", address), lambda: asyncio.to_thread(self.client.geocode, address)
+        )
         return found
 
     async def calculate_distance(self, address1: str, address2: str, mode: str = "driving") -> int | str:
@@ -73,7 +76,10 @@ class GoogleMapsTool:
 
     async def _route(self, start: str, end: str, mode: str, field: str, not_found: str) -> int | str:
         _check(mode, _MODES, "mode")
-        matrix = await asyncio.to_thread(self.client.distance_matrix, start, end, mode=mode)
+        matrix = await asked_once(
+            ("distance_matrix", start, end, mode),
+            lambda: asyncio.to_thread(self.client.distance_matrix, start, end, mode=mode),
+        )
         rows = matrix.get("rows") or [{}]
         elements = rows[0].get("elements") or [{}]
         value = elements[0].get(field, {}).get("value")

@@ -4,8 +4,10 @@ from pathlib import Path
 
 import pytest
 
+from app.cli.connection import URL
 from app.cli.errors import WrongUsage
 from app.cli.submit import read_answers
+from app.client import DEFAULT_URL
 from tests.unit.app.cli.conftest import Call
 
 FOR_BRIDGE = ("--agent", "otter", "--task", "bridge")
@@ -60,6 +62,10 @@ def test_every_command_that_needs_a_server_says_so(assay: Call, command: tuple[s
 
     assert ended.code == 1
     assert "assay serve" in ended.err
+
+
+def test_the_default_address_is_the_clients_own() -> None:
+    assert URL == DEFAULT_URL
 
 
 def test_an_address_without_a_scheme_is_wrong_usage(assay: Call, tmp_path: Path) -> None:

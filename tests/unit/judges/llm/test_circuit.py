@@ -5,7 +5,7 @@ import asyncio
 import pytest
 
 from judges.errors import LLMCircuitOpen, LLMError, LLMRejected, LLMUnavailable, RejectionScope
-from judges.llm.circuit import Circuit
+from judges.llm.circuit import Circuit, CircuitState
 from tests.fakes.clock import FakeClock
 
 WRONG_KEY = LLMRejected("401 wrong key", status=401, scope=RejectionScope.ENDPOINT)
@@ -150,3 +150,31 @@ async def test_once_proven_nobody_waits():
     async with asyncio.timeout(1):
         await circuit.ready("m")
     slow.cancel()
+
+
+async def test_the_state_tells_what_would_become_of_the_next_request():
+    clock = FakeClock()
+    circuit = Circuit(probe_after_s=60.0, clock=clock)
+    assert circuit.state("m") is CircuitState.UNTRIED
+    await attempt(circuit)
+    assert circuit.state("m") is CircuitState.ANSWERING
+    await rejected(circuit, WRONG_KEY)
+    assert circuit.state("m") is circuit.state("other") is CircuitState.REFUSED
+    clock.now += 60.0
+    assert circuit.state("m") is circuit.state("m") is CircuitState.PROBE_DUE
+    await rejected(circuit, WRONG_KEY)
+    assert circuit.state("m") is CircuitState.REFUSED
+
+
+async def test_somebodys_word_lets_one_request_through_after_a_while():
+    clock = FakeClock()
+    circuit = Circuit(probe_after_s=None, asked_probe_after_s=5.0, clock=clock)
+    await rejected(circuit, WRONG_KEY)
+    circuit.let_one_through("m")
+    assert circuit.state("m") is CircuitState.REFUSED
+    clock.now += 5.0
+    circuit.let_one_through("m")
+    assert circuit.state("m") is CircuitState.PROBE_DUE
+    await rejected(circuit, WRONG_KEY)
+    with pytest.raises(LLMCircuitOpen):
+        await attempt(circuit)

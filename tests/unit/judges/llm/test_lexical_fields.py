@@ -10,11 +10,11 @@ from typing import Literal
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from judges.llm.lexical_fields import fill
 from pydantic import BaseModel, Field, HttpUrl
 
 from answers.citations import unique_urls
 from judges.errors import LLMOutputUnusable
-from judges.llm.lexical_fields import fill
 
 
 class Opera(BaseModel):

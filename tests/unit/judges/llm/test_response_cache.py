@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import json
 import os
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -85,10 +86,33 @@ async def test_size_and_clear_count_what_is_there(tmp_path: Path):
     for number in range(3):
         await store.put(key(number), reply())
     assert (await store.size()).entries == 3
-    assert await store.clear() == 3
+    assert (await store.clear()).entries == 3
     assert await store.size() == StoreSize(0, 0)
     await store.put(KEY, reply())
     assert await store.get(KEY) is not None
+
+
+async def test_what_is_stored_is_told_by_model(tmp_path: Path):
+    store = ReplyStore(tmp_path)
+    for number, model in enumerate(["b", "a", "b"]):
+        await store.put(key(number), replace(reply(), model=model))
+        os.utime(stored_file(tmp_path, key(number)), (1000 + number, 1000 + number))
+    await store.put(KEY, reply())
+    stored_file(tmp_path, KEY).write_text("{")
+    found = {each.model: (each.entries, each.oldest, each.newest) for each in await store.by_model()}
+    assert list(found) == ["a", "b", None]
+    assert (found["a"], found["b"], found[None][0]) == ((1, 1001, 1001), (2, 1000, 1002), 1)
+    assert sum(each.bytes for each in await store.by_model()) == (await store.size()).bytes
+
+
+async def test_only_what_was_asked_for_is_cleared(tmp_path: Path):
+    store = ReplyStore(tmp_path)
+    for number, model in enumerate(["b", "a", "b"]):
+        await store.put(key(number), replace(reply(), model=model))
+        os.utime(stored_file(tmp_path, key(number)), (1000 + number, 1000 + number))
+    assert (await store.clear(model="b", used_before=1002)).entries == 1
+    assert [await store.get(key(number)) is None for number in range(3)] == [True, False, False]
+    assert (await store.clear(model="none of them")).entries == 0
 
 
 async def test_a_folder_that_cannot_be_written_costs_the_entry_and_nothing_else(tmp_path: Path):

@@ -1,0 +1,106 @@
+"""One run of a hosted script, alone or with a scout going ahead of it."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import tempfile
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, TypeAlias
+
+from answers.submission import Answer
+from cache.blobs import BlobStore
+from cache.capture import Capture
+from judges.errors import JudgeBug, JudgeError
+from judges.foreign import judge_code
+from judges.llm.client import LLMClient
+from mind2web2.asked_once import Answers, called_off, shared
+from mind2web2.hosting import EvidenceSource, HostedCache, HostedClient
+from mind2web2.look_ahead import Scout
+from mind2web2.semaphores import DualSemaphore
+from mind2web2.shared_replies import SharedReplies
+from mind2web2.utils.load_eval_script import EvaluateAnswer
+
+_UNBOUNDED = 1_000_000
+_log = logging.getLogger(__name__)
+_unheard = logging.getLogger(f"{__name__}.scout")
+_unheard.addHandler(logging.NullHandler())
+_unheard.propagate = False
+
+ScoutClient: TypeAlias = Callable[[LLMClient, Scout], HostedClient]
+"""Makes the client of a scouting run."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Play:
+    """What every run of a script is handed, but for its client, its pages and its logger."""
+
+    task_id: str
+    answer: Answer
+    agent_name: str
+    model: str
+    blobs: BlobStore
+    captures: tuple[Capture, ...]
+    outside: Answers | None
+    """What the tools of the script have asked, shared by its runs; None where there is only one."""
+
+    async def run(
+        self, script: EvaluateAnswer, client: HostedClient, pages: EvidenceSource, logger: logging.Logger
+    ) -> Any:
+        """What the script returns.
+
+        Raises:
+            JudgeBug: it raised.
+            JudgeError: it let an error of the model out.
+        """
+        with tempfile.TemporaryDirectory(prefix="mind2web2-") as folder:
+            cache = HostedCache(Path(folder), pages=pages, blobs=self.blobs, captures=self.captures)
+            with judge_code(f"the judge script of {self.task_id!r} raised"), shared(self.outside):
+                return await script(
+                    client=client,
+                    answer=self.answer.text,
+                    agent_name=self.agent_name,
+                    answer_name=self.answer.name,
+                    cache=cache,
+                    # Model and page cache are limited where they are; this is for a script's own use.
+                    semaphore=DualSemaphore(asyncio.Semaphore(_UNBOUNDED), asyncio.Semaphore(_UNBOUNDED)),
+                    logger=logger,
+                    model=self.model,
+                )
+
+
+@asynccontextmanager
+async def gone_ahead(
+    play: Play,
+    load: Callable[[], Awaitable[EvaluateAnswer]],
+    client_for: ScoutClient,
+    *,
+    replies: SharedReplies,
+    scout: Scout,
+    pages: EvidenceSource,
+) -> AsyncIterator[None]:
+    """While this is open, a scout goes ahead of the run inside.
+
+    It has the script's module to itself (``load`` gives a fresh one), so the script's own state is touched once in
+    the run that counts. What becomes of the scout does not matter to anybody.
+    """
+
+    async def ahead() -> None:
+        try:
+            script = await load()
+            await play.run(script, client_for(replies.view(real=False), scout), pages, _unheard)
+        except (JudgeBug, JudgeError) as error:
+            _log.debug("the scouting run of %s ended early: %s", play.task_id, error)
+
+    task = asyncio.create_task(ahead())
+    try:
+        yield
+    finally:
+        task.cancel()
+        await asyncio.wait({task})
+        await scout.aclose()
+        await replies.aclose()
+        await called_off(play.outside or {})

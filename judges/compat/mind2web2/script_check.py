@@ -1,0 +1,45 @@
+"""Imports judge scripts, one after the other, and says what came of it. Run as a program, in a process that may die.
+
+Writes a JSON line when it is ready and one for each file: null where it can be used, or what is wrong with it.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import resource
+import sys
+from collections.abc import Sequence
+
+from judges.errors import JudgeNotLoadable
+from judges.foreign import judge_import
+from mind2web2.utils.load_eval_script import load_eval_script
+
+MEMORY_BYTES = 8 * 1024**3
+"""Of address space, which is more than what is used of it."""
+
+
+def main(paths: Sequence[str]) -> None:
+    """Report on ``paths`` in their order."""
+    resource.setrlimit(resource.RLIMIT_AS, (MEMORY_BYTES, MEMORY_BYTES))
+    # What scripts print must not stand between the reports.
+    with os.fdopen(os.dup(sys.stdout.fileno()), "w") as reports:
+        os.dup2(sys.stderr.fileno(), sys.stdout.fileno())
+        for report in (True, *paths):
+            said = report if report is True else problem_of(str(report))
+            reports.write(json.dumps(said) + "\n")
+            reports.flush()
+
+
+def problem_of(path: str) -> str | None:
+    """What is wrong with a judge script, with its traceback; None where nothing is."""
+    try:
+        with judge_import("importing it failed"):
+            load_eval_script(path)
+    except JudgeNotLoadable as error:
+        return f"{error}\n{error.traceback}"
+    return None
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])

@@ -1,0 +1,283 @@
+"""The program as a user starts it: a process, its exit code, and what it writes where."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from contextlib import AbstractContextManager, contextmanager
+from pathlib import Path
+from typing import Any
+
+import psutil
+import pytest
+
+from mind2web2.utils.cache_filesys import CacheFileSys
+
+HEAVY = ("fastapi", "httpx", "openai", "patchright", "psycopg", "pydantic", "pymupdf", "sqlalchemy", "uvicorn")
+HELP_AND_MODULES = """
+import sys
+from app.cli import main
+try:
+    main()
+finally:
+    print(*sys.modules, file=sys.stderr)
+"""
+JUDGE = """
+from judges.registry import judge
+
+@judge(task="bridge", description="When was the old bridge of Vellmar built?")
+async def bridge(ctx):
+    ctx.check("year", "1764" in ctx.answer.text, "The answer names the year", critical=True)
+    ctx.verify("built", "The old bridge of Vellmar was built in 1764", sources=["https://towns.example/vellmar"])
+"""
+ANSWER = "It was built in 1764, says [the town](https://towns.example/vellmar)."
+
+
+@pytest.fixture
+def home() -> Iterator[Path]:
+    """A folder with a judge and two answers, open to the database's own account. Nothing in it may outlive the test."""
+    folder = Path(tempfile.mkdtemp(prefix="assay-cli-"))
+    folder.chmod(0o755)
+    (folder / "judges.d").mkdir()
+    (folder / "judges.d" / "bridge.py").write_text(JUDGE)
+    answers = folder / "answers" / "otter" / "bridge"
+    answers.mkdir(parents=True)
+    (answers / "answer_1.md").write_text(ANSWER)
+    (answers / "answer_2.md").write_text("In 1800, nobody says so.")
+    yield folder
+    left = processes_of(folder)
+    for process in left:
+        process.kill()
+    shutil.rmtree(folder, ignore_errors=True)
+    assert left == []
+
+
+def processes_of(folder: Path) -> list[psutil.Process]:
+    """Every living process that names this folder on its command line."""
+    return [
+        process
+        for process in psutil.process_iter(["cmdline", "status"])
+        if any(str(folder) in part for part in process.info["cmdline"] or [])
+        and process.info["status"] != psutil.STATUS_ZOMBIE
+    ]
+
+
+def environment(home: Path, **more: str) -> dict[str, str]:
+    outside = {name: value for name, value in os.environ.items() if not name.startswith(("ASSAY_", "OPENAI_"))}
+    return {
+        **outside,
+        "ASSAY_DATA_DIR": str(home / "data"),
+        "ASSAY_JUDGES": str(home / "judges.d"),
+        "ASSAY_MODEL": "lexical",
+        **more,
+    }
+
+
+def assay(home: Path, *arguments: str, **more: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-m", "app.cli", *arguments],
+        cwd=home,
+        env=environment(home, **more),
+        capture_output=True,
+        text=True,
+        timeout=100,
+        check=False,
+    )
+
+
+def store_page(home: Path, text: str) -> None:
+    cache = CacheFileSys(home / "cache" / "otter" / "bridge")
+    cache.put_web("https://towns.example/vellmar", text, None)
+    cache.save()
+
+
+def test_help_imports_nothing_heavy(home: Path) -> None:
+    ended = subprocess.run(
+        [sys.executable, "-c", HELP_AND_MODULES, "--help"],
+        cwd=home,
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+
+    assert ended.returncode == 0
+    loaded = set(ended.stderr.split())
+    assert "typer" in loaded
+    assert loaded.isdisjoint(HEAVY)
+
+
+def test_evaluate_judges_a_folder_and_prints_one_json_document(home: Path) -> None:
+    store_page(home, "The old bridge of Vellmar was built in 1764.")
+
+    ended = assay(home, "evaluate", "--agent", "otter", "--cache", "cache", "--json")
+
+    assert ended.returncode == 0, ended.stderr
+    told = json.loads(ended.stdout)
+    assert [(one["answer_name"], one["score"]["value"]) for one in told["answers"]] == [
+        ("answer_1.md", 1.0),
+        ("answer_2.md", 0.0),
+    ]
+    summary = json.loads((home / "eval_results" / "otter" / "summary.json").read_text())
+    assert (summary["avg_score"], summary["num_runs"], summary["pass_at_2"]) == (0.5, 2, 1.0)
+    assert told["summary"] == summary
+    results = home / "eval_results" / "otter" / "bridge" / "answer_1" / "results"
+    (result,) = results.iterdir()
+    assert re.fullmatch(r"\d{8}_\d{6}_answer_1\.md\.json", result.name)
+    assert "answer_1.md  judged  1.00" in ended.stderr
+
+
+def test_evaluate_ends_with_3_when_something_could_not_be_judged(home: Path) -> None:
+    (home / "judges.d" / "bridge.py").write_text(JUDGE + "\n    raise KeyError('my own bug')\n")
+
+    ended = assay(home, "evaluate", "--agent", "otter")
+
+    assert ended.returncode == 3
+    assert "JUDGE_BUG" in ended.stdout
+    assert "my own bug" in ended.stderr
+    assert not (home / "eval_results" / "otter" / "bridge").exists()
+
+
+def test_a_new_task_and_its_test_run_as_they_are_written(home: Path) -> None:
+    written = assay(home, "tasks", "new", "old_light", "--to", "judges.d")
+    assert written.returncode == 0, written.stderr
+
+    tested = subprocess.run(
+        [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", str(home / "judges.d" / "tests")],
+        cwd=home,
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    assert tested.returncode == 0, tested.stdout
+    assert "4 passed" in tested.stdout
+    listed = json.loads(assay(home, "tasks", "--json").stdout)
+    assert "old_light" in [task["id"] for task in listed["tasks"]]
+
+
+@contextmanager
+def running(home: Path, *arguments: str, says: str) -> Iterator[tuple[subprocess.Popen[str], str]]:
+    """A program that stays, once its log matches ``says``, and the first group of that."""
+    log = home / f"{arguments[0]}.log"
+    with log.open("w") as output:
+        process = subprocess.Popen(
+            [sys.executable, "-m", "app.cli", *arguments],
+            cwd=home,
+            env=environment(home),
+            stdout=output,
+            stderr=output,
+            text=True,
+        )
+    try:
+        yield process, said(process, log, says)
+    finally:
+        if process.poll() is None:
+            process.send_signal(signal.SIGTERM)
+        process.wait(60)
+
+
+def said(process: subprocess.Popen[str], log: Path, pattern: str) -> str:
+    deadline = time.monotonic() + 60
+    while time.monotonic() < deadline and process.poll() is None:
+        if found := re.search(pattern, log.read_text()):
+            return found[1]
+        time.sleep(0.05)
+    raise AssertionError(f"it did not start:\n{log.read_text()}")
+
+
+def serving(home: Path, workers: int) -> AbstractContextManager[tuple[subprocess.Popen[str], str]]:
+    """``assay serve`` on any free port, and its URL."""
+    arguments = ("serve", "--port", "0", "--workers", str(workers))
+    return running(home, *arguments, says=r"assay serves at (http://[\d.:]+):")
+
+
+@pytest.fixture
+def no_pages(home: Path) -> None:
+    """A judge that asks for no page, so that no browser is needed."""
+    lines = [line for line in JUDGE.splitlines() if "sources=" not in line]
+    (home / "judges.d" / "bridge.py").write_text("\n".join(lines))
+    for path in (home / "answers" / "otter" / "bridge").iterdir():
+        path.write_text(path.read_text().replace("https://towns.example/vellmar", "the town hall"))
+
+
+@pytest.mark.postgres
+@pytest.mark.usefixtures("no_pages")
+def test_submit_waits_for_scores_of_a_running_server(home: Path) -> None:
+    answers = str(home / "answers" / "otter" / "bridge")
+    named = ("--agent", "otter", "--task", "bridge")
+    with serving(home, workers=1) as (server, url):
+        judged = assay(home, "submit", answers, *named, "--url", url, "--wait", "--json")
+        assert judged.returncode == 0, judged.stderr
+        told = json.loads(judged.stdout)
+        assert [result["score"]["value"] for result in told["results"]] == [1.0, 0.0]
+
+        unknown = assay(home, "submit", answers, "--agent", "otter", "--task", "brige", "--url", url)
+        assert unknown.returncode == 2
+        assert "Did you mean: bridge?" in unknown.stderr
+
+        check_lists(home, url, told)
+        taken = assay(home, "serve", "--port", url.rpartition(":")[2])
+        assert taken.returncode == 1
+        assert "--port" in taken.stderr
+
+        server.send_signal(signal.SIGTERM)
+        assert server.wait(60) == 0
+
+
+@pytest.mark.postgres
+@pytest.mark.usefixtures("no_pages")
+def test_a_worker_of_its_own_does_what_a_server_without_workers_takes_in(home: Path) -> None:
+    answer = str(home / "answers" / "otter" / "bridge" / "answer_1.md")
+    waiting = ("submit", answer, "--agent", "otter", "--task", "bridge", "--wait", "--timeout")
+    with serving(home, workers=0) as (_, url):
+        alone = assay(home, *waiting, "1", "--url", url)
+        assert alone.returncode == 1
+        assert "1 job(s) not finished in time" in alone.stderr
+
+        with running(home, "worker", "--jobs", "1", says="assay worker: (1) job") as (worker, _jobs):
+            judged = assay(home, *waiting, "60", "--url", url)
+            assert judged.returncode == 0, judged.stderr
+            assert "1.00" in judged.stdout
+            worker.send_signal(signal.SIGTERM)
+            assert worker.wait(60) == 0
+
+
+def check_lists(home: Path, url: str, told: dict[str, Any]) -> None:
+    jobs = json.loads(assay(home, "jobs", "--url", url, "--json").stdout)["items"]
+    assert {job["id"] for job in jobs} == {job["id"] for job in told["jobs"]}
+    results = json.loads(assay(home, "results", "--agent", "otter", "--url", url, "--json").stdout)["items"]
+    assert {result["id"] for result in results} == {result["id"] for result in told["results"]}
+    summary = json.loads(assay(home, "summary", "--agent", "otter", "--url", url, "--json").stdout)
+    assert (summary["avg_score"], summary["num_answers"]) == (0.5, 2)
+
+
+@pytest.mark.postgres
+@pytest.mark.browser
+def test_doctor_tries_browser_and_database_and_leaves_nothing(home: Path) -> None:
+    ended = assay(home, "doctor", "--json", ASSAY_BROWSER_UNSANDBOXED="true")
+
+    assert ended.returncode == 0, ended.stdout
+    checks = {check["name"]: check for check in json.loads(ended.stdout)["checks"]}
+    assert set(checks) == {"program", "browser", "database", "keys", "judges", "disk", "access"}
+    assert "a page took" in checks["browser"]["detail"] or checks["browser"]["state"] == "warning"
+    assert "PostgreSQL" in checks["database"]["detail"]
+    assert not (home / "data").exists()
+
+
+@pytest.mark.browser
+def test_doctor_fails_without_a_browser_and_says_what_to_do(home: Path) -> None:
+    ended = assay(home, "doctor", ASSAY_BROWSER="/nonexistent/chromium")
+
+    assert ended.returncode == 1
+    (line,) = [line for line in ended.stdout.splitlines() if line.split()[1:2] == ["browser"]]
+    assert line.startswith("failed")
+    assert "ASSAY_BROWSER" in ended.stdout

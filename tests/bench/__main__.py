@@ -1,0 +1,52 @@
+"""``python -m tests.bench``: measure and print the table."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import time
+from collections.abc import Sequence
+
+from rich import box
+from rich.console import Console
+from rich.table import Table
+
+from tests.bench.rows import LONG, ROWS, Row
+
+_VERDICTS = {True: "[green]met[/]", False: "[red]missed[/]", None: ""}
+
+
+def main() -> None:
+    """Measure the rows that were asked for."""
+    options = argparse.ArgumentParser(prog="python -m tests.bench", description=__doc__.splitlines()[0])
+    options.add_argument("--only", nargs="+", choices=sorted(ROWS), metavar="ROW", help=", ".join(ROWS))
+    options.add_argument("--full", action="store_true", help=f"with the long ones: {', '.join(sorted(LONG))}")
+    given = options.parse_args()
+    wanted = given.only or [name for name in ROWS if given.full or name not in LONG]
+    console, progress = Console(), Console(stderr=True)
+    began, load = time.monotonic(), os.getloadavg()[0]
+    rows: list[Row] = []
+    for name in wanted:
+        with progress.status(f"measuring {name}"):
+            rows += ROWS[name]()
+    console.print(_table(rows))
+    console.print(
+        f"{os.cpu_count()} processors, load {load:.1f} before it began; {time.monotonic() - began:.0f} s in all. "
+        "The toolkit's figures were measured elsewhere, on two idle cores."
+    )
+
+
+def _table(rows: Sequence[Row]) -> Table:
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
+    table.add_column("", overflow="fold", ratio=5)
+    for heading in ("toolkit", "target", "ours"):
+        table.add_column(heading, overflow="fold", justify="right", ratio=2)
+    table.add_column("")
+    for row in rows:
+        what = f"{row.what}\n[dim]  {row.note}[/]" if row.note else row.what
+        table.add_row(what, row.toolkit, row.target, row.ours, _VERDICTS[row.met])
+    return table
+
+
+if __name__ == "__main__":
+    main()

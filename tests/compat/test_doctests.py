@@ -1,0 +1,18 @@
+"""The examples in docstrings are true."""
+
+from __future__ import annotations
+
+import doctest
+import importlib
+
+import pytest
+
+
+@pytest.mark.parametrize(
+    "module",
+    ["page_keys", "utils.url_tools", "utils.misc", "api_tools.tool_pdf", "api_tools.tool_arxiv"],
+)
+def test_examples(module: str):
+    outcome = doctest.testmod(importlib.import_module(f"mind2web2.{module}"))
+    assert outcome.attempted > 0
+    assert outcome.failed == 0

@@ -1,0 +1,231 @@
+"""A scout before the run: the same trees for the same verdicts, hardly more calls, and far less waiting."""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from answers.submission import Answer
+from cache.blobs import BlobStore
+from cache.pages import PageCache
+from cache.store import MemoryIndex
+from judges.blocks import Separator
+from judges.errors import JudgeBug, LLMUnavailable
+from judges.llm.client import LLMReply, LLMRequest
+from judges.loader import load_judge
+from judges.page_view import PagePreparer
+from mind2web2.asked_once import Answers, asked_once, shared
+from mind2web2.host import run_script
+from rubrics.verdict import Usage
+from tests.compat.script_cases import CASES, PAGES, Case
+from tests.compat.scripted import claim_in, text_of
+from tests.compat.seen import SeenPages
+
+pytestmark = pytest.mark.filterwarnings("ignore::pydantic.PydanticDeprecatedSince20")
+
+SEPARATOR = Separator(b"the secret of a test")
+SEEDS = range(8)
+CHAIN = Path(__file__).parent / "scripts_ahead" / "chain.py"
+
+
+class Rounds:
+    """A model that answers everybody who waits at once, and counts how often it has to: waiting without a clock.
+
+    A claim's verdict follows from ``seed`` and its text alone; ``pass_rate`` of them hold.
+    """
+
+    def __init__(
+        self,
+        seed: int,
+        *,
+        pass_rate: float = 0.8,
+        values: Any = None,
+        lost: str | None = None,
+        refuted: str | None = None,
+    ) -> None:
+        self._seed = seed
+        self._pass_rate = pass_rate
+        self._values = values or {}
+        self._lost = lost
+        self._refuted = refuted
+        self._waiting: list[asyncio.Future[None]] = []
+        self.calls = 0
+        self.rounds = 0
+
+    async def complete(self, request: LLMRequest) -> LLMReply:
+        self.calls += 1
+        turn = asyncio.get_running_loop().create_future()
+        self._waiting.append(turn)
+        await turn
+        schema = request.schema
+        assert schema is not None
+        if schema.__name__ != "BinaryEvalResult":
+            text = json.dumps(self._values.get(schema.__name__, {}))
+        else:
+            claim = claim_in(text_of(request.messages))
+            if self._lost is not None and self._lost in claim:
+                raise LLMUnavailable("down", usage=Usage(calls=1))
+            drawn = hashlib.sha256(f"{self._seed} {claim}".encode()).digest()[0] / 256
+            is_refuted = self._refuted is not None and self._refuted in claim
+            text = json.dumps({"reasoning": "", "result": drawn < self._pass_rate and not is_refuted})
+        return LLMReply(
+            text=text,
+            parsed=schema.model_validate_json(text),
+            model=request.model,
+            usage=Usage(calls=1, input_tokens=7),
+        )
+
+    async def aclose(self) -> None: ...
+
+    async def keep_answering(self) -> None:
+        while True:
+            for _ in range(200):  # whoever can run on does so first, threads of the page preparer included
+                await asyncio.sleep(0)
+            await asyncio.sleep(0.002)
+            if self._waiting:
+                self.rounds += 1
+                waiting, self._waiting = self._waiting, []
+                for turn in waiting:
+                    if not turn.done():
+                        turn.set_result(None)
+
+
+BLOBS = BlobStore.open("memory://")
+PAGE_CACHE = PageCache(SeenPages({url: f"The page at {url} sells lamps." for url in PAGES}), BLOBS, MemoryIndex())
+
+
+async def run(path: Path, model: Rounds, answer: str, *, look_ahead: bool) -> dict[str, Any]:
+    captures = [await PAGE_CACHE.get(url) for url in PAGES]
+    answering = asyncio.create_task(model.keep_answering())
+    try:
+        return await run_script(
+            load_judge(path),
+            answer=Answer(name="answer_1.md", text=answer),
+            agent_name="me",
+            llm=model,
+            model="o4-mini",
+            separator=SEPARATOR,
+            preparer=PagePreparer(SEPARATOR),
+            pages=PAGE_CACHE,
+            blobs=BLOBS,
+            captures=captures,
+            ahead=PAGE_CACHE if look_ahead else None,
+        )
+    finally:
+        answering.cancel()
+
+
+TREE = ("id", "desc", "critical", "score", "status", "strategy", "weight", "outcome", "reason", "blocked_by", "claim")
+
+
+def settled(result: dict[str, Any]) -> dict[str, Any]:
+    """Everything that is decided; which of two pages supported a claim first is the network's business."""
+
+    def node(json: dict[str, Any]) -> dict[str, Any]:
+        return {name: json.get(name) for name in TREE} | {"children": [node(child) for child in json["children"]]}
+
+    kept = {name: result[name] for name in ("final_score", "status", "score")}
+    if "tree" in result:
+        return kept | {"tree": node(result["tree"])}
+    breakdown = result["eval_breakdown"][0]
+    return kept | {"info": breakdown["info"], "tree": node(breakdown["verification_tree"])}
+
+
+@pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
+async def test_look_ahead_changes_nothing_but_the_waiting(case: Case):
+    plain_calls = ahead_calls = 0  # over all seeds: a single short run may waste one claim
+    for seed in SEEDS:
+        alone, ahead = Rounds(seed, values=case.values), Rounds(seed, values=case.values)
+        plain = await run(case.path, alone, case.answer, look_ahead=False)
+        scouted = await run(case.path, ahead, case.answer, look_ahead=True)
+        assert settled(scouted) == settled(plain), f"seed {seed}"
+        plain_calls, ahead_calls = plain_calls + alone.calls, ahead_calls + ahead.calls
+    assert ahead_calls <= 1.05 * plain_calls
+
+
+async def test_a_chain_of_verdicts_is_asked_two_at_a_time_once_that_risks_little():
+    alone, ahead = Rounds(0, pass_rate=1.0), Rounds(0, pass_rate=1.0)
+    plain = await run(CHAIN, alone, "x", look_ahead=False)
+    scouted = await run(CHAIN, ahead, "x", look_ahead=True)
+    assert settled(scouted) == settled(plain)
+    assert plain["final_score"] == 1.0
+    assert alone.rounds == 12
+    assert ahead.rounds <= 8
+    assert ahead.calls == alone.calls
+
+
+async def test_claims_that_wait_for_nothing_are_all_asked_at_once():
+    alone, ahead = Rounds(3, pass_rate=0.5), Rounds(3, pass_rate=0.5)
+    path = CHAIN.with_name("side_by_side.py")
+    plain = await run(path, alone, "x", look_ahead=False)
+    scouted = await run(path, ahead, "x", look_ahead=True)
+    assert settled(scouted) == settled(plain)
+    assert alone.rounds == 12
+    assert ahead.rounds <= 2
+    assert ahead.calls == alone.calls
+
+
+async def test_what_was_asked_for_nothing_is_accounted_for():
+    alone, ahead = (Rounds(0, pass_rate=1.0, refuted="step 9") for _ in range(2))
+    plain = await run(CHAIN, alone, "x", look_ahead=False)
+    scouted = await run(CHAIN, ahead, "x", look_ahead=True)
+    assert settled(scouted) == settled(plain)
+    assert alone.calls == plain["usage"]["calls"] == 18
+    assert ahead.calls == scouted["usage"]["calls"] == 20
+
+
+async def test_a_fault_is_the_same_fault_with_a_scout():
+    alone, ahead = (Rounds(0, pass_rate=1.0, lost="step 3") for _ in range(2))
+    plain = await run(CHAIN, alone, "x", look_ahead=False)
+    scouted = await run(CHAIN, ahead, "x", look_ahead=True)
+    assert plain["status"] == "incomplete"
+    assert settled(scouted) == settled(plain)
+
+
+async def test_a_scripts_own_state_is_touched_once_in_the_run_that_counts():
+    result = await run(CHAIN.with_name("counting.py"), Rounds(0, pass_rate=1.0), "x", look_ahead=True)
+    assert result["eval_breakdown"][0]["info"] == [{"custom": {"runs": 1}}]
+
+
+async def test_a_script_that_raises_is_cleaned_up_after():
+    with pytest.raises(JudgeBug, match="ZeroDivisionError"):
+        await run(CASES[0].path.with_name("broken.py"), Rounds(0), "x", look_ahead=True)
+    assert len(asyncio.all_tasks()) <= 2
+
+
+async def test_what_a_scripts_tools_ask_outside_is_asked_once_and_not_shared_by_reference():
+    asked: list[str] = []
+
+    async def ask() -> dict[str, list[int]]:
+        asked.append("once")
+        await asyncio.sleep(0)
+        return {"metres": [1]}
+
+    answers: Answers = {}
+    with shared(answers):
+        first, second = await asyncio.gather(asked_once("far", ask), asked_once("far", ask))
+        first["metres"].append(2)
+        assert (second, await asked_once("far", ask)) == ({"metres": [1]}, {"metres": [1]})
+    assert asked == ["once"]
+    await asked_once("far", ask)
+    assert len(asked) == 2
+
+
+async def test_a_question_outside_that_failed_is_asked_again():
+    replies: list[int | Exception] = [ConnectionError("down"), 7]
+
+    async def ask() -> int:
+        reply = replies.pop(0)
+        if isinstance(reply, Exception):
+            raise reply
+        return reply
+
+    with shared({}):
+        with pytest.raises(ConnectionError):
+            await asked_once("far", ask)
+        assert await asked_once("far", ask) == 7

@@ -1,0 +1,101 @@
+"""Cases tried with every stand-in judge, in both styles of prompt."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Collection, Iterator
+
+from judges.rendering import Style
+from tests.injection.cases import Case, load_cases
+from tests.injection.invariants import broken_invariants
+from tests.injection.material import Material, Site, build
+from tests.injection.rendered import build_rendered
+from tests.injection.sources import build_source
+from tests.injection.stand_in_judges import GullibleJudge, HonestJudge, IsolationJudge, Judge
+from tests.injection.world import World, nonce_of_another_run, strictly_supported
+
+CASES = load_cases()
+IN_BROWSER = frozenset({"html", "browser"})
+AT_ONCE = 6
+LEAVES_NO_TRACE = frozenset({"I"})
+"""What only a picture says leaves nothing for code to see. A judge that was taken in by it and covers that up with
+another sentence of the page is believed; one that quotes what took it in is not."""
+
+
+def materials(site: Site, letters: Collection[str], *, benign: bool, in_browser: bool = False) -> list[Material]:
+    """Every material of these classes that needs a browser, or that needs none."""
+    return [
+        _made(case, place, site, benign=benign)
+        for case in CASES
+        for place in case.places
+        if case.letter in letters and (place in IN_BROWSER) is in_browser
+    ]
+
+
+def _made(case: Case, place: str, site: Site, *, benign: bool) -> Material:
+    if place in IN_BROWSER:
+        return build_rendered(case, place, site, benign=benign)
+    if place == "source":
+        return build_source(case, site, benign=benign)
+    first = build(case, place, site, benign=benign)
+    return build(case, place, site, benign=benign, stale_nonce=nonce_of_another_run(first))
+
+
+async def wrong_with(
+    world: World, found: list[Material], trying: Callable[[World, Material], Awaitable[list[str]]]
+) -> list[str]:
+    """Everything that is wrong with these materials, a few at a time."""
+    turn = asyncio.Semaphore(AT_ONCE)
+    for material in found:
+        world.web.pages |= material.pages
+
+    async def one(material: Material) -> list[str]:
+        async with turn:
+            return await trying(world, material)
+
+    return [wrong for several in await asyncio.gather(*map(one, found)) for wrong in several]
+
+
+async def attacked(world: World, material: Material) -> list[str]:
+    """What went wrong with one attack, under each judge and style."""
+    pictures = await world.pictures(material)
+    wrong: list[str] = []
+    for style in styles(material):
+        for judge in _judges(material, pictures):
+            judgement = await world.judged(material, judge, style)
+            wrong += broken_invariants(material, style, judge.requests)
+            honest_about_answer = isinstance(judge, HonestJudge) and material.sources is None
+            if strictly_supported(judgement) and not honest_about_answer:
+                wrong.append(f"{material.name}, {style}: {type(judge).__name__} got it counted")
+    return wrong
+
+
+async def changed(world: World, twin: Material) -> list[str]:
+    """What an honest judge no longer gets counted of a twin, or what is wrong with its requests."""
+    wrong: list[str] = []
+    for style in styles(twin):
+        judge = HonestJudge(evidence=twin.evidence, read=twin.read)
+        judgement = await world.judged(twin, judge, style)
+        wrong += [] if strictly_supported(judgement) else [f"{twin.name}, {style}: no longer counts"]
+        wrong += broken_invariants(twin, style, judge.requests)
+    return wrong
+
+
+def styles(material: Material) -> list[Style]:
+    """Public scripts get what was extracted as it came, so class M is a matter of native judges alone."""
+    return [Style.NATIVE] if material.place == "extraction" else list(Style)
+
+
+def _judges(material: Material, pictures: dict[str, str]) -> Iterator[Judge]:
+    gullible = GullibleJudge(
+        payloads=material.reads,
+        pictures=pictures,
+        quotes=material.quotes,
+        covers_up=material.case.letter not in LEAVES_NO_TRACE,
+        obeyed=material.obeyed,
+        read=material.read,
+    )
+    yield gullible
+    yield HonestJudge(evidence=material.evidence, read=material.read)
+    if material.place != "quotes":  # there the judge itself is the attack, whatever it was sent
+        yield IsolationJudge(payloads=material.reads, obeyed=material.obeyed, read=material.read)

@@ -1,0 +1,140 @@
+"""A key that the provider refuses: one call, jobs that wait, and all of them done once it is mended.
+
+The model is a stand-in server asked over HTTP.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+
+from app.main import create_app
+from tests.fakes.runtimes import scripted_runtime
+from tests.fakes.settings import settings_for_tests
+from tests.integration.app.api.asking import ended, submit
+from tests.standin.faults import NO_ACCESS, NO_QUOTA, Fault
+from tests.standin.llm import StandInLLM
+
+pytestmark = pytest.mark.postgres
+
+FRANCE = {"https://example.org/france": "Paris is the capital of France."}
+JOBS = 12
+ANSWERS = [{"name": f"answer_{nth}", "text": f"It is Paris, for the {nth}th time."} for nth in range(JOBS)]
+
+Serve = Callable[..., AbstractAsyncContextManager[httpx.AsyncClient]]
+
+
+@pytest.fixture
+async def model() -> AsyncIterator[StandInLLM]:
+    async with StandInLLM(api_key="key-b") as server:
+        yield server
+
+
+@pytest.fixture
+def serve(database_url: str, judges: Path, tmp_path: Path, model: StandInLLM) -> Iterator[Serve]:
+    """Starts the service with a key; all starts share the database and the disk."""
+
+    @asynccontextmanager
+    async def started(key: str) -> AsyncIterator[httpx.AsyncClient]:
+        settings = settings_for_tests(
+            data_dir=tmp_path,
+            database_url=database_url,
+            model="openai/o4-mini",
+            openai_api_key=key,
+            openai_base_url=model.base_url,
+        )
+        app = create_app(settings, runtime=scripted_runtime(judges, FRANCE, kept=tmp_path / "kept"))
+        transport = httpx.ASGITransport(app=app)
+        async with (
+            app.router.lifespan_context(app),
+            httpx.AsyncClient(transport=transport, base_url="http://127.0.0.1:8000") as client,
+        ):
+            yield client
+
+    yield started
+
+
+async def jobs(api: httpx.AsyncClient, job_ids: list[str]) -> list[dict[str, Any]]:
+    return [(await api.get(f"/v1/jobs/{job_id}")).json() for job_id in job_ids]
+
+
+async def all_paused(api: httpx.AsyncClient, job_ids: list[str]) -> list[dict[str, Any]]:
+    async with asyncio.timeout(15.0):
+        while True:
+            found = await jobs(api, job_ids)
+            if all(job["stage"] == "paused" for job in found):
+                return found
+            await asyncio.sleep(0.05)
+
+
+async def test_a_wrong_key_costs_one_call_and_pauses_every_job(serve: Serve, model: StandInLLM):
+    async with serve("key-a") as api:
+        job_ids = await submit(api, answers=ANSWERS)
+        paused = await all_paused(api, job_ids)
+        await asyncio.sleep(1.5)  # a round of looking for what can be resumed
+        assert await jobs(api, job_ids) == paused
+    assert len(model.calls) == 1
+    assert {(job["status"], job["attempts"], job["error"]["code"]) for job in paused} == {("queued", 0, "LLM_REJECTED")}
+    assert all("the key is wrong or revoked" in job["error"]["detail"] for job in paused)
+
+
+async def test_after_a_restart_with_the_right_key_all_jobs_are_done(serve: Serve, model: StandInLLM):
+    async with serve("key-a") as api:
+        job_ids = await submit(api, answers=ANSWERS)
+        await all_paused(api, job_ids)
+    async with serve("key-b") as api:
+        done = [await ended(api, job_id) for job_id in job_ids]
+        results = [(await api.get(f"/v1/results/{job['result_id']}")).json() for job in done]
+    assert {(job["status"], job["attempts"], job["error"]) for job in done} == {("succeeded", 1, None)}
+    assert {result["status"] for result in results} == {"complete"}
+    assert len([call for call in model.calls if call.api_key == "key-a"]) == 1
+    assert sum(result["usage"]["calls"] for result in results) == len(model.calls) - 1
+
+
+async def test_a_restart_with_a_wrong_key_costs_one_call_again(serve: Serve, model: StandInLLM):
+    async with serve("key-a") as api:
+        job_ids = await submit(api, answers=ANSWERS)
+        await all_paused(api, job_ids)
+    async with serve("key-c") as api:
+        async with asyncio.timeout(10.0):
+            while len(model.calls) < 2:  # noqa: ASYNC110 - the stand-in counts
+                await asyncio.sleep(0.05)
+        await all_paused(api, job_ids)
+        await asyncio.sleep(1.5)
+    assert [call.api_key for call in model.calls] == ["key-a", "key-c"]
+
+
+async def test_told_to_retry_it_asks_once_and_all_jobs_go_on(serve: Serve, model: StandInLLM):
+    async with serve("key-a") as api:
+        job_ids = await submit(api, answers=ANSWERS)
+        await all_paused(api, job_ids)
+        model.api_key = "key-a"
+        await asyncio.sleep(5.0)  # so long after the last refusal nobody's word is taken
+        response = await api.post(f"/v1/jobs/{job_ids[3]}/retry")
+        assert (response.status_code, response.json()["stage"]) == (202, None)
+        assert {(await ended(api, job_id))["status"] for job_id in job_ids} == {"succeeded"}
+
+
+async def test_words_that_it_was_mended_cost_one_call_in_all_while_it_is_not(serve: Serve, model: StandInLLM):
+    async with serve("key-a") as api:
+        job_ids = await submit(api, answers=ANSWERS)
+        await all_paused(api, job_ids)
+        for job_id in job_ids:
+            assert (await api.post(f"/v1/jobs/{job_id}/retry")).status_code == 202
+        await all_paused(api, job_ids)
+    assert len(model.calls) == 1
+
+
+@pytest.mark.parametrize("fault", [NO_ACCESS, NO_QUOTA])
+async def test_no_access_and_no_quota_pause_too(serve: Serve, model: StandInLLM, fault: Fault):
+    model.always = fault
+    async with serve("key-b") as api:
+        job_ids = await submit(api, answers=ANSWERS[:4])
+        await all_paused(api, job_ids)
+    assert len(model.calls) == 1

@@ -1,0 +1,88 @@
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+
+import pytest
+
+from app.storage.records import Job, JobStatus
+from judges.errors import LLMRejected, RejectionScope
+from judges.llm.circuit import CircuitState
+from tests.fakes.evaluating import ScriptedEvaluation
+from tests.fakes.services import CANARY, Rig
+
+pytestmark = pytest.mark.postgres
+
+WRONG_KEY = LLMRejected(f"401 no such key {CANARY}", status=401, scope=RejectionScope.ENDPOINT)
+
+
+async def until(rig: Rig, job_id: str, holds: Callable[[Job], bool]) -> Job:
+    async with asyncio.timeout(10.0):
+        while not holds(job := await rig.job(job_id)):  # noqa: ASYNC110 - the state is in the database
+            await asyncio.sleep(0.02)
+    return job
+
+
+def refused_first(times: int) -> ScriptedEvaluation:
+    return ScriptedEvaluation(error=lambda nth: WRONG_KEY if nth < times else None)
+
+
+async def test_a_refused_job_is_paused_with_its_remedy_and_no_attempt_counted(rig: Rig):
+    [job_id] = await rig.submit("one")
+    async with rig.working(refused_first(1)):
+        job = await until(rig, job_id, lambda job: job.paused)
+        await asyncio.sleep(0.3)
+        assert await rig.takeover.sweep() == 0
+    assert await rig.job(job_id) == job
+    assert (job.status, job.stage, job.attempts, job.queue_id) == (JobStatus.QUEUED, "paused", 0, None)
+    assert job.error is not None
+    assert job.error.code == "LLM_REJECTED"
+    assert "mend the key" in job.error.detail
+    assert CANARY not in job.error.detail
+
+
+async def test_while_nobody_knows_one_job_goes_ahead(rig: Rig):
+    job_ids = await rig.submit("one", "two", "three")
+    evaluation = refused_first(3)
+    async with rig.working(evaluation):
+        for job_id in job_ids:
+            await until(rig, job_id, lambda job: job.paused)
+        rig.models.states[None] = CircuitState.PROBE_DUE
+        await rig.ended(job_ids[0])
+        rig.models.states[None] = CircuitState.ANSWERING
+        for job_id in job_ids:
+            assert (await rig.ended(job_id)).status is JobStatus.SUCCEEDED
+    assert evaluation.started[3] == job_ids[0]
+
+
+async def test_the_next_one_goes_ahead_only_when_the_first_has_come_to_something(rig: Rig):
+    job_ids = await rig.submit("one", "two")
+    async with rig.working(refused_first(2)):
+        for job_id in job_ids:
+            await until(rig, job_id, lambda job: job.paused)
+    rig.models.states[None] = CircuitState.UNTRIED
+    assert [await rig.pausing.resume_some() for _ in range(3)] == [1, 0, 0]
+    assert [(await rig.job(job_id)).paused for job_id in job_ids] == [False, True]
+    await rig.control.cancel(job_ids[0])
+    assert await rig.pausing.resume_some() == 1
+
+
+async def test_retry_resumes_a_paused_job_and_tells_the_model_so(rig: Rig):
+    [job_id] = await rig.submit("one")
+    async with rig.working(refused_first(1)):
+        await until(rig, job_id, lambda job: job.paused)
+        resumed = await rig.control.retry(job_id)
+        assert (resumed.status, resumed.stage, resumed.error) == (JobStatus.QUEUED, None, None)
+        job = await rig.ended(job_id)
+    assert (job.status, job.attempts, job.error) == (JobStatus.SUCCEEDED, 1, None)
+    assert rig.models.mended == [None]
+
+
+async def test_a_paused_job_can_be_cancelled(rig: Rig):
+    [job_id] = await rig.submit("one")
+    async with rig.working(refused_first(1)):
+        await until(rig, job_id, lambda job: job.paused)
+        assert (await rig.control.cancel(job_id)).status is JobStatus.CANCELLED
+        rig.models.states[None] = CircuitState.ANSWERING
+        await asyncio.sleep(0.2)
+    assert (await rig.job(job_id)).status is JobStatus.CANCELLED

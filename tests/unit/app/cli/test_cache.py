@@ -1,0 +1,81 @@
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import time
+from pathlib import Path
+
+import pytest
+
+from judges.llm.client import LLMReply
+from judges.llm.response_cache import ReplyStore
+from rubrics.verdict import Usage
+from tests.unit.app.cli.conftest import Call
+
+DAY_S = 86_400
+
+
+def store(folder: Path, number: int, model: str, *, days_old: int = 0) -> None:
+    key = f"{number:064x}"
+    reply = LLMReply(text="{}", parsed=None, model=model, usage=Usage(calls=1))
+    asyncio.run(ReplyStore(folder).put(key, reply))
+    used = time.time() - days_old * DAY_S
+    os.utime(folder / key[:2] / f"{key}.json", (used, used))
+
+
+@pytest.fixture
+def replies(tmp_path: Path) -> Path:
+    """Three replies in the data folder, of two models."""
+    folder = tmp_path / "data" / "replies"
+    store(folder, 1, "small", days_old=40)
+    store(folder, 2, "small")
+    store(folder, 3, "large", days_old=40)
+    return folder
+
+
+def listed(assay: Call, *arguments: str) -> dict[str, int]:
+    document = json.loads(assay("cache", "list", "--json", *arguments).out)
+    return {each["model"]: each["replies"] for each in document["models"]}
+
+
+def test_replies_are_listed_by_model_with_their_last_use(assay: Call, replies: Path) -> None:
+    ended = assay("cache", "list", "--json")
+    document = json.loads(ended.out)
+    assert (ended.code, document["replies"]) == (0, 3)
+    assert document["bytes"] == sum(path.stat().st_size for path in replies.glob("*/*.json"))
+    small = document["models"][1]
+    assert (small["model"], small["replies"]) == ("small", 2)
+    assert small["oldest"] < small["newest"]
+    assert "3 replies" in assay("cache", "list").out
+
+
+def test_an_empty_cache_is_said_to_be_empty(assay: Call) -> None:
+    assert "no replies" in assay("cache", "list").out
+    assert json.loads(assay("cache", "clear", "--json").out) == {"removed": 0, "bytes": 0}
+
+
+def test_clear_removes_what_was_named_and_nothing_else(assay: Call, replies: Path) -> None:
+    assert json.loads(assay("cache", "clear", "--model", "small", "--older-than", "30d", "--json").out)["removed"] == 1
+    assert listed(assay) == {"large": 1, "small": 1}
+    assert "1 replies removed" in assay("cache", "clear", "--older-than", "4w").out
+    assert listed(assay) == {"small": 1}
+    assert assay("cache", "clear").code == 0
+    assert listed(assay) == {}
+
+
+def test_the_caches_of_all_agents_beside_a_page_cache_are_one(assay: Call, tmp_path: Path) -> None:
+    for agent in ("otter", "heron"):
+        store(tmp_path / "pages" / ".assay" / agent / "replies", 1, "small")
+    assert listed(assay, "--cache", "pages") == {"small": 2}
+    assert listed(assay) == {}
+
+
+@pytest.mark.parametrize("age", ["30", "soon", "-1d", "3y"])
+def test_an_age_that_means_nothing_is_wrong_usage(assay: Call, age: str) -> None:
+    ended = assay("cache", "clear", f"--older-than={age}")
+    assert (ended.code, "30d" in ended.err) == (2, True)
+
+
+def test_a_page_cache_that_is_not_there_is_wrong_usage(assay: Call) -> None:
+    assert assay("cache", "list", "--cache", "nowhere").code == 2
