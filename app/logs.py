@@ -24,6 +24,7 @@ def configure_logging(redactor: Redactor, *, level: str = "info", stream: TextIO
         structlog.contextvars.merge_contextvars,
         structlog.stdlib.add_log_level,
         structlog.stdlib.add_logger_name,
+        structlog.stdlib.ExtraAdder(),
         structlog.processors.TimeStamper(fmt="iso", utc=True),
         structlog.processors.format_exc_info,
         redacting(redactor),

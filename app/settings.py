@@ -38,9 +38,9 @@ class Settings(BaseSettings):
     blobs: str = ""
     """``file:///path``, ``s3://bucket/prefix`` or ``memory://``; empty: a folder inside ``data_dir``."""
     model: str = "openai/o4-mini"
+    """``provider/model``, the judge of submissions that name none."""
     look_ahead: bool = False
     """Whether public judge scripts run with a scout that starts their claims early."""
-    """``provider/model``, the judge of submissions that name none."""
     judges: Annotated[tuple[Path, ...], NoDecode] = ()
     """Folders of judge scripts, beside those that are shipped."""
 

@@ -60,20 +60,18 @@ class Settling:
         self._expired = asyncio.Event()
         devtools.on("Emulation.virtualTimeBudgetExpired", lambda event: self._expired.set())
 
-    async def run(self, *, in_full: bool = True) -> Readiness:
-        """Settle the page; only what it is at once unless ``in_full``. Raises PageLost when it goes away."""
+    async def run(self) -> Readiness:
+        """Settle the page; nothing late or lazy is awaited of an error. Raises PageLost when it goes away."""
         parsed = await self._arrive()
         self._navigation.hold()
-        if in_full:
+        if self._navigation.failed or self._navigation.taken.is_set():
+            height = int((await self._measure())["height"])
+        else:
             height = await self._bring_in()
             await self._wait_for_promises()
-        else:
-            height = int((await self._measure())["height"])
-        cut = "" if parsed else "the document was still arriving"
-        viewport = self._viewport_px
-        return Readiness(
-            height_px=height, viewport_px=viewport, cut=cut if self._left_s() > 0 else cut or "the deadline came first"
-        )
+        late = "the deadline came first" if self._left_s() <= 0 else ""
+        cut = late if parsed else "the document was still arriving"
+        return Readiness(height_px=height, viewport_px=self._viewport_px, cut=cut)
 
     async def _arrive(self) -> bool:
         """Wait for the document, and for the one it sends on to; whether it came whole.
@@ -93,6 +91,8 @@ class Settling:
             if not self._navigation.restarted.is_set():
                 break
             await self._next_document()
+            if self._navigation.taken.is_set():
+                break
         return parsed
 
     async def _reached(self, state: str) -> bool:
@@ -108,9 +108,9 @@ class Settling:
         """Wait for the document that the page sends on to."""
         try:
             async with asyncio.timeout(min(LOAD_S, self._left_s())):
-                await self._navigation.shown.wait()
+                await self._navigation.come.wait()
         except TimeoutError:
-            return  # it was a download, or nothing: what is there stays the page
+            return  # what is there stays the page
 
     async def _bring_in(self) -> int:
         """Late and lazy parts, round after round while the page grows. The page's height in the end."""

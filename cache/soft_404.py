@@ -13,7 +13,7 @@ _THING = (
     r"(?: you(?:'re| are|'ve| have)? (?:looking for|requested|followed))?"
 )
 _ABSENT = (
-    r"(?:(?:(?:was|is|could|can|has|does)(?:n't| not| no longer)|cannot|no longer|not)"
+    r"(?:(?:(?:was|is|could|can|has|does)(?:n't| not| no longer)|cannot|can't|no longer|not)"
     r" (?:be |been )?(?:found|available|exists?|here)|not found|is gone|is missing)"
 )
 _PHRASES = (

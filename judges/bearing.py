@@ -19,10 +19,13 @@ from judges.plain import plain_text
 STEM_CHARS: Final = 5
 SMALL_COUNT: Final = 20
 """Counts up to here are often a reader's own: a page does not number its rooms."""
+MAX_ABBREVIATION: Final = 5
 COMPARED_WORDS: Final = 5
 """How far before a number a word may stand that compares or rounds it."""
 
 _TOKEN = re.compile(r"\d+(?:[.,]\d+)*|[^\W\d_]+(?:['\u2019][^\W\d_]+)?|[\u20ac$\u00a3%]")
+_SPACED = re.compile(r"\b\d{1,3}(?: \d{3})+\b")
+_PARTICLES = re.compile(r"[ .'\u2019-]*(?:(?:of|the|de|la|du|di|da|von|van|der|den|del|al) )*")
 _SENTENCE_START = re.compile(r"(?:^|[.!?:;]\s+|[\"'\u201c\u2018(]\s*)$")
 _SIGNS = {"\u20ac": "euro", "$": "dollar", "\u00a3": "pound", "%": "percent"}
 _COUNTED = (
@@ -34,16 +37,18 @@ _SILENT = (
     "a an and are as at be been being by did do does for from had has have he her his if in into is it its of on or "
     "our she so some such than that the their them then there these they this those to was were which who whose will "
     "with would about after all also any before between both but can could during each more most no not only other "
-    "over page pages site website according says said states stated claim answer listed given named called "
+    "over page pages site website according says said claim answer listed given named called "
     "dr mr mrs ms prof sir st jr sr"
 )
 _STOP = frozenset(_SILENT.split())
 _COMPARING = (
     "less more fewer greater higher lower larger smaller cheaper longer shorter under over below above least most "
-    "within up maximum minimum max min between exceeds exceed exceeding than about approximately around roughly nearly almost "
-    "circa ca some rounded near"
+    "within up maximum minimum max min between exceeds exceed exceeding than about approximately around roughly nearly "
+    "almost circa ca some rounded near"
 )
 _COMPARED = frozenset(_COMPARING.split())
+_WEEKDAYS = frozenset({"monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday"})
+_SCALES = {"thousand": 1e3, "k": 1e3, "million": 1e6, "m": 1e6, "mio": 1e6, "billion": 1e9, "bn": 1e9}
 _MONTHS = frozenset({"jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec"})
 _UNSPACED = 0x2E80
 
@@ -82,7 +87,7 @@ def lacking(claim: str, stems: frozenset[str]) -> tuple[str, ...]:
     """The names and numbers of a claim that do not stand in a text, given by its ``stems_of``, as the claim has them.
 
     Passed over is what a careful reader would not expect word for word: small counts, numbers that are compared or
-    rounded ("under 150", "about 200"), months, and of a name of several words all but one.
+    rounded ("under 150", "about 200"), months, abbreviations, and of a name of several words all but one.
 
     >>> lacking("Ida Norrstad led it since 1998.", stems_of("I. Norrstad has been its head since 1999"))
     ('1998',)
@@ -90,18 +95,20 @@ def lacking(claim: str, stems: frozenset[str]) -> tuple[str, ...]:
     tokens = list(_TOKEN.finditer(claim))
     missing = []
     for run in _names(claim, tokens):
-        if not any(_stem(_word(name)) in stems or _word(name)[:3] in _MONTHS for name in run):
+        initials = "".join(name[0].lower() for name in run)
+        if initials not in stems and not any(_is_known(name, stems) for name in run):
             missing.append(" ".join(run))
     for place, token in enumerate(tokens):
-        if token[0][0].isdigit() and _is_exact(tokens, place):
-            missing += [token[0]] * (not _numbers(token[0]) <= stems)
+        if token[0][0].isdigit() and _is_exact(tokens, place) and not _written(tokens, place) & stems:
+            missing.append(token[0])
     return tuple(dict.fromkeys(missing))
 
 
 def stems_of(text: str) -> frozenset[str]:
     """The stems of all words and all numbers of a text."""
     found: set[str] = set()
-    for token in set(_TOKEN.findall(plain_text(fold(text)).text)):
+    plain = plain_text(fold(text)).text
+    for token in {*_TOKEN.findall(plain), *(spaced.replace(" ", "") for spaced in _SPACED.findall(plain))}:
         found |= _numbers(token) if token[0].isdigit() else {_stem(token.removesuffix("'s"))}
         if token in _NUMBERS:
             found.add(_NUMBERS[token])
@@ -148,13 +155,31 @@ def _is_exact(tokens: list[re.Match[str]], place: int) -> bool:
     return not any(_word(token[0]) in _COMPARED for token in tokens[max(0, place - COMPARED_WORDS) : place])
 
 
+def _written(tokens: list[re.Match[str]], place: int) -> set[str]:
+    """The ways to write a number: 1,200,000 and 1.2 million."""
+    number = next(iter(_numbers(tokens[place][0])))
+    follower = _word(tokens[place + 1][0]) if place + 1 < len(tokens) else ""
+    value = float(number) * _SCALES.get(follower, 1)
+    scaled = {value, *(value / scale for scale in set(_SCALES.values()) if value >= scale)}
+    return {number, *(f"{each:.10g}" for each in scaled)}
+
+
+def _is_known(name: str, stems: frozenset[str]) -> bool:
+    word = _word(name)
+    if word.removesuffix("s") in _WEEKDAYS and word[:3] in stems:
+        return True
+    return _stem(word) in stems or word[:3] in _MONTHS or (name.isupper() and len(name) <= MAX_ABBREVIATION)
+
+
 def _names(text: str, tokens: list[re.Match[str]]) -> Iterator[list[str]]:
     """The names in a text, each as its words."""
     run: list[str] = []
     end = 0
     for place, token in enumerate(tokens):
         is_name = _is_name(text, tokens, place) and _word(token[0]) not in _STOP
-        if run and (not is_name or text[end : token.start()].strip(" .'\u2019-")):
+        if run and not token[0][0].isupper() and _PARTICLES.fullmatch(text[end : token.end()] + " "):
+            continue
+        if run and (not is_name or _PARTICLES.fullmatch(text[end : token.start()]) is None):
             yield run
             run = []
         if is_name:

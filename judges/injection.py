@@ -92,13 +92,16 @@ class _Hit:
     end: int
 
 
-def scan(text: str) -> Scan:
-    """Look through a text of at most 500,000 characters; what is beyond is not looked at.
+def scan(text: str, folded: FoldedText | None = None) -> Scan:
+    """Look through a text of at most 500,000 characters; what is beyond is not looked at. ``folded`` is the same
+    text folded, where somebody has that already.
 
     Takes some hundred milliseconds for a long one: call it off the event loop.
     """
-    text = text[:MAX_SCAN_CHARS]
-    plain = plain_text(fold(text))
+    if folded is None or len(text) > MAX_SCAN_CHARS:
+        text = text[:MAX_SCAN_CHARS]
+        folded = fold(text)
+    plain = plain_text(folded)
     orders = [*_orders(plain, text), *_turned_around(text), *_decoded(text), *_rotated(plain, text)]
     opener = 0 < len(text) <= NEAR_CHARS and OPENER.fullmatch(plain.text.strip()) is not None
     in_order = sorted(set(orders), key=lambda order: (order.start, order.end))

@@ -56,7 +56,8 @@ class WordingSearch:
             for hit in wording.pattern.finditer(text, start, end + reach):
                 if hit.start() >= end:
                     break
-                yield Hit(wording, *hit.span())
+                if wording.may_stand(text, hit.start()):
+                    yield Hit(wording, *hit.span())
         for openings in self._openings:
             yield from openings.found(text, start, end, end + reach)
 
@@ -84,7 +85,7 @@ class _Openings:
                     continue
                 with_quote = may_quote and place > free and text[place - 1] in "\"'"
                 hit = wording.pattern.match(text, place - 1 if with_quote else place, limit)
-                if hit is not None:
+                if hit is not None and wording.may_stand(text, hit.start()):
                     free_from[number] = hit.end()
                     yield Hit(wording, *hit.span())
             opening = self._pattern.search(text, place + 1, limit)

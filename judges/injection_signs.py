@@ -50,6 +50,9 @@ ONE_SENTENCE: Final = (frozenset({Sign.ORDER, Sign.VERDICT, Sign.PRAISE}), froze
 as an order. Otherwise what stands around it belongs to it.
 """
 
+BEFORE_CHARS: Final = 80
+"""How far before a wording it is looked for what it must stand behind."""
+
 
 @dataclass(frozen=True, slots=True)
 class Wording:
@@ -61,3 +64,7 @@ class Wording:
     pattern: re.Pattern[str]
     at_start: bool = False
     after: re.Pattern[str] | None = None
+
+    def may_stand(self, text: str, place: int) -> bool:
+        """Whether what is before ``place`` lets it begin there."""
+        return self.after is None or self.after.search(text, max(0, place - BEFORE_CHARS), place) is not None

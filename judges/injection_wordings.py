@@ -107,18 +107,7 @@ _WORDINGS: tuple[tuple[Sign, str, bool], ...] = (
     (Sign.IMITATION, r"\b(?:function|tool)_?(?:call|result|response|use|output)s?\b[\"']? ?[:=>({\[]", False),
     (
         Sign.ORDER,
-        rf"{_MOOD}{_GIVE}\b[^.!?]{{0,60}}\b{_CORE}\b[^.!?]{{0,40}}?\b(?:as|is|are|to be|be|=|to|with) [\"']?{_RIGHT}",
-        False,
-    ),
-    (
-        Sign.ORDER,
         rf"\b{_GIVE}\b[^.!?]{{0,40}}\b{_CORE}\b[^.!?]{{0,30}}?\b(?:as|to be|be) [\"']?{_JARGON}",
-        False,
-    ),
-    (
-        Sign.ORDER,
-        rf"{_MOOD}{_GIVE} (?:only |just |with )?(?:the (?:word|value|verdict) )?[\"']?(?:supported|"
-        r"(?:result|verdict) ?[:=]? ?true)\b",
         False,
     ),
     (
@@ -283,6 +272,14 @@ _WORDINGS: tuple[tuple[Sign, str, bool], ...] = (
     (Sign.LAYOUT, r"\bclaim ?\d* ?[:=][^:]{3,300}\b(?:verdict|result|judge?ment|label|answer|supported) ?[:=]", False),
 )  # fmt: skip
 
-ENGLISH: Final = tuple(
-    Wording(sign, re.compile(pattern), at_start) for sign, pattern, at_start in _WORDINGS
+# Orders by the mood of their verb: what stands before it is looked at only where the rest fits, which is rare.
+_COMMANDS = (
+    rf"\b{_GIVE}\b[^.!?]{{0,60}}\b{_CORE}\b[^.!?]{{0,40}}?\b(?:as|is|are|to be|be|=|to|with) [\"']?{_RIGHT}",
+    rf"\b{_GIVE} (?:only |just |with )?(?:the (?:word|value|verdict) )?[\"']?(?:supported|"
+    r"(?:result|verdict) ?[:=]? ?true)\b",
+)
+
+ENGLISH: Final = (
+    *(Wording(sign, re.compile(pattern), at_start) for sign, pattern, at_start in _WORDINGS),
+    *(Wording(Sign.ORDER, re.compile(pattern), after=re.compile(rf"{_MOOD}\Z")) for pattern in _COMMANDS),
 )

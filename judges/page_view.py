@@ -43,9 +43,9 @@ class PreparedPage:
 
     ``blocks`` holds its address and text ready to be sent, ``nonces`` those of their tags, ``text`` the raw text
     that offsets refer to, ``links`` one ``words<TAB>address`` a line, ``folded`` the text for finding quotes: as
-    much of it as is shown, ``stems`` all its words and numbers with those of its title and host. ``unseen`` is what of a PDF's text no eye sees, folded; ``scan`` and ``url_scan`` say
-    what in text and address speaks to the judge, ``marks`` what the addresses give away, ``echoes`` what they
-    carry, folded.
+    much of it as is shown, ``stems`` all its words and numbers with those of its title and host. ``unseen`` is what
+    of a PDF's text no eye sees, folded; ``scan`` and ``url_scan`` say what in text and address speaks to the judge,
+    ``marks`` what the addresses give away, ``echoes`` what they carry, folded.
     """
 
     page_id: str
@@ -79,6 +79,8 @@ class PagePreparer:
         self._kept: OrderedDict[_Key, PreparedPage] = OrderedDict()
         self._bytes = 0
         self._under_way: SingleFlight[_Key, PreparedPage] = SingleFlight()
+        # More threads would not be faster, they would only take turns with the event loop.
+        self._turn = asyncio.Semaphore(1)
 
     @property
     def kept_bytes(self) -> int:
@@ -93,7 +95,8 @@ class PagePreparer:
             return kept
 
         async def work() -> PreparedPage:
-            page = await asyncio.to_thread(prepare_page, evidence, self._separator, use_screenshot=use_screenshot)
+            async with self._turn:
+                page = await asyncio.to_thread(prepare_page, evidence, self._separator, use_screenshot=use_screenshot)
             self._keep(key, page)
             return page
 
@@ -112,6 +115,7 @@ def prepare_page(evidence: Evidence, separator: Separator, *, use_screenshot: bo
     capture = evidence.capture
     url = capture.url
     shown = evidence.text[: shown_chars(evidence.text)]
+    folded = fold(shown)
     blocks = page_blocks(url, evidence.text, separator)
     images = tuple(DataURI.of_jpeg(jpeg) for jpeg in evidence.screenshots) if use_screenshot else ()
     return PreparedPage(
@@ -123,10 +127,10 @@ def prepare_page(evidence: Evidence, separator: Separator, *, use_screenshot: bo
         links=link_lines(evidence.links),
         images=images,
         digests=evidence.digests,
-        folded=fold(shown),
+        folded=folded,
         stems=stems_of(f"{shown}\n{capture.title}\n{' '.join(_HOST_WORD.findall(urlsplit(url).netloc))}"),
         unseen=fold(evidence.hidden_text).text,
-        scan=scan(shown),
+        scan=scan(shown, folded),
         url_scan=scan_url(url),
         marks=source_marks(capture),
         echoes=echoes([url, capture.final_url or url]),

@@ -32,6 +32,7 @@ FLAGS: tuple[str, ...] = (
     "--disable-speech-api",
     "--disable-print-preview",
     "--deny-permission-prompts",
+    "--block-new-web-contents",  # no popups: closing one that has begun can leave its opener waiting for ever
     # One page must not eat the machine.
     "--js-flags=--max-old-space-size=768",
     "--disk-cache-size=1",

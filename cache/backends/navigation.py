@@ -47,9 +47,9 @@ class Navigation:
     """What happened to the main frame. Make it with ``watch`` before the first navigation.
 
     ``take_all``: any answer is taken as bytes, also what calls itself HTML. ``taken`` is set when one was.
-    Until ``hold`` a page may move on by itself: ``restarted`` is set when it does, ``shown`` when the document asked
-    for last is in the page, ``broken`` says that none came. After ``hold`` it stays what it is; ``moved_to`` then
-    names where it wanted to go.
+    Until ``hold`` a page may move on by itself: ``restarted`` is set when it does, ``come`` when the document asked
+    for last is in the page, taken, or ``broken`` says why it is not. After ``hold`` it stays what it is;
+    ``moved_to`` then names where it wanted to go.
     """
 
     devtools: DevTools
@@ -62,7 +62,7 @@ class Navigation:
     broken: str = ""
     taken: asyncio.Event = field(default_factory=asyncio.Event)
     restarted: asyncio.Event = field(default_factory=asyncio.Event)
-    shown: asyncio.Event = field(default_factory=asyncio.Event)
+    come: asyncio.Event = field(default_factory=asyncio.Event)
     _held: bool = False
     _tasks: set[asyncio.Task[None]] = field(default_factory=set)
 
@@ -75,6 +75,11 @@ class Navigation:
         await devtools.send("Page.enable")
         await devtools.send("Fetch.enable", {"patterns": _DOCUMENTS})
         return navigation
+
+    @property
+    def failed(self) -> bool:
+        """Whether what is shown is an error, the server's or the browser's."""
+        return bool(self.broken) or (self.answer is not None and self.answer.status >= 400)
 
     def hold(self) -> None:
         """From now on the main document stays what it is."""
@@ -95,7 +100,7 @@ class Navigation:
 
     def _on_shown(self, event: dict[str, Any]) -> None:
         if event["frame"]["id"] == self.main_frame:
-            self.shown.set()
+            self.come.set()
 
     def _on_paused(self, event: dict[str, Any]) -> None:
         task = asyncio.create_task(self._decide(event))
@@ -110,6 +115,7 @@ class Navigation:
                 await self._answered(event)
             elif "responseErrorReason" in event:
                 self.broken = str(event["responseErrorReason"])
+                self.come.set()
                 await self._go_on(event)
             else:
                 await self._asked(event)
@@ -133,7 +139,7 @@ class Navigation:
             await self._stop(event)
             return
         if moves_on:
-            self.shown.clear()
+            self.come.clear()
             self.restarted.set()
         await self._go_on(event)
 
@@ -153,6 +159,7 @@ class Navigation:
             self.answer = replace(answer, body=body)
             await self._stop(event)
             self.taken.set()
+            self.come.set()
             return
         await self._go_on(event)
 

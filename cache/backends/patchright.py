@@ -225,7 +225,6 @@ async def _fresh_page(lease: Lease[_Running], lane: Lane) -> AsyncIterator[_Open
             reduced_motion="reduce",
         )
         page = await context.new_page()
-        popups = _PopupsClosed(context)
         session = await context.new_cdp_session(page)
     except Error as lost:
         lease.retire()
@@ -233,35 +232,11 @@ async def _fresh_page(lease: Lease[_Running], lane: Lane) -> AsyncIterator[_Open
     try:
         yield _OpenPage(page, session)
     finally:
-        popups.forget()
         try:
             async with asyncio.timeout(_CLOSE_S):
                 await context.close()
         except (TimeoutError, Error):
             lease.retire()  # it no longer answers: nothing new is opened in it
-
-
-class _PopupsClosed:
-    """Closes whatever a page opens. The cited page is the one that was asked for."""
-
-    def __init__(self, context: BrowserContext) -> None:
-        self._closing: set[asyncio.Task[None]] = set()
-        context.on("page", self._opened)
-
-    def _opened(self, popup: Page) -> None:
-        task = asyncio.create_task(self._close(popup))
-        self._closing.add(task)
-        task.add_done_callback(self._closing.discard)
-
-    async def _close(self, popup: Page) -> None:
-        try:
-            await popup.close()
-        except Error:
-            return  # it went by itself
-
-    def forget(self) -> None:
-        for task in self._closing:
-            task.cancel()
 
 
 class _FrameInPage:

@@ -135,11 +135,13 @@ class Visit:
 
     async def _read(self, navigation: Navigation, arrived: Observation) -> Observation:
         settling = Settling(self.page, navigation, deadline=self.deadline - self.reading_s)
-        failing = navigation.answer is not None and navigation.answer.status >= 400
-        ready = await settling.run(in_full=not failing)
+        ready = await settling.run()
+        # It may have sent on: to a document that is no page, or to where there is nothing.
+        if navigation.taken.is_set() and navigation.answer is not None:
+            return await self._document(navigation, navigation.answer)
         ended = self._ended_early(navigation, navigation.broken)
         if ended is not None:
-            return ended  # it sent on to where there is nothing
+            return ended
         arrived = self._arrived(navigation)
         visible = await read_visible_text(self.page.view())
         html = str(await self.page.run(_MARKUP, MAX_HTML_CHARS))

@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 import json
 import secrets
-from collections.abc import Mapping, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
 from functools import lru_cache
 from typing import Any
 
@@ -25,17 +25,27 @@ _PLACE = f"image-{secrets.token_hex(16)}-"
 """Stands in for a picture while the rest is encoded. Drawn anew in every process, so no page can contain it."""
 
 
-def json_body(body: Mapping[str, Any]) -> bytes:
-    """Encode a request body, pictures put in as they are."""
-    images: list[DataURI] = []
-    text = json.dumps(_without_images(body, images), ensure_ascii=False, separators=(",", ":"))
-    if not images:
-        return text.encode("utf-8", "replace")
-    head, *rest = text.split(_PLACE)
-    pieces = [head.encode("utf-8", "replace")]
-    for image, piece in zip(images, rest, strict=True):
-        pieces += [image.ascii, piece.encode("utf-8", "replace")]
-    return b"".join(pieces)
+class JsonBody:
+    """A request body in pieces: a picture is the bytes it was encoded to once, however many requests hold it.
+
+    May be iterated as often as one likes.
+    """
+
+    def __init__(self, body: Mapping[str, Any]) -> None:
+        images: list[DataURI] = []
+        text = json.dumps(_without_images(body, images), ensure_ascii=False, separators=(",", ":"))
+        head, *rest = text.split(_PLACE) if images else [text]
+        self.pieces = [head.encode("utf-8", "replace")]
+        for image, piece in zip(images, rest, strict=True):
+            self.pieces += [image.ascii, piece.encode("utf-8", "replace")]
+
+    def __len__(self) -> int:
+        """In bytes."""
+        return sum(map(len, self.pieces))
+
+    async def __aiter__(self) -> AsyncIterator[bytes]:
+        for piece in self.pieces:
+            yield piece
 
 
 def _without_images(value: Any, images: list[DataURI]) -> Any:

@@ -1,8 +1,7 @@
 """The judge without a model: it compares words, names, numbers and dates, and reads labels, lists, tables and links.
 
 A baseline and a test tool, deterministic and in English. It knows no meaning: a paraphrase without common words is
-refuted, and who did what to whom is told only by what stands together. Every reply names its model ``lexical``, so no
-result can pass for a model's. It reads the request's ``parts``, never the messages.
+refuted, who did what to whom is told only by what stands together. It reads a request's ``parts``, never the messages.
 """
 
 from __future__ import annotations
@@ -11,10 +10,9 @@ import asyncio
 import calendar
 import re
 import unicodedata
-from collections import defaultdict
 from collections.abc import Iterator, Mapping
 from functools import lru_cache
-from itertools import count, pairwise
+from itertools import count, islice, pairwise
 from typing import Any, NamedTuple, TypeAlias, get_args, get_origin
 
 from pydantic import BaseModel, TypeAdapter, ValidationError
@@ -28,8 +26,9 @@ from rubrics.verdict import Usage
 MODEL = "lexical"
 SPARE = 1 / 3
 """Share of a claim's plain words that a passage may lack; of its names and figures it may lack none."""
-MAX_CHARS, MAX_EXTRACT_CHARS, MAX_LINE_CHARS, MAX_CLAIM_CHARS, MAX_QUOTE_CHARS = 400_000, 100_000, 5_000, 2_000, 500
-"""What is read at all, so that a hostile text costs seconds and not minutes."""
+MAX_CHARS, MAX_LINE_CHARS, MAX_CLAIM_CHARS, MAX_QUOTE_CHARS, MAX_FACTS = 200_000, 5_000, 2_000, 500, 5_000
+"""What is read at all, so that a hostile text costs a second or two and not minutes."""
+INLINE = 99
 MONTHS = [name.casefold() for name in calendar.month_name[1:]]
 CALENDAR = {*MONTHS, *map(str.casefold, calendar.day_name)}
 _SAME = {"weight": "weigh", "depth": "deep", "height": "high", "length": "long", "width": "wide", "costs": "price"}
@@ -37,12 +36,12 @@ _ISO_DATE = re.compile(r"\b(\d{4})-(0[1-9]|1[0-2])-(\d\d)\b")
 _WORD = re.compile(r"\d+(?:[.,:]\d+)*|[^\W\d_]+(?:['\u2019][^\W\d_]+)*")
 _ENDING = re.compile(r"(?<=...)(?:ations?|ions?|ments?|ings?|ers?|ors?|ed|es|ly|s|e)$")
 _SENTENCE_END = re.compile(r"(?<=[.!?;])(?<!\b[A-Z]\.)(?<!\b(?:Dr|Mr|Ms|St)\.)(?<!\bMrs\.)\s+(?=[^\sa-z])")
-_Q = "'\"`\u2018-\u201d"
-_PAIR = re.compile(rf"^[^{_Q}]*[{_Q}](.*?)[{_Q}] ((?:and|is|are|equal|match|refer)[^{_Q}]*)[{_Q}](.*)[{_Q}]([^{_Q}]*)$")
-_OPENING = re.compile(r"\W*([^\W\d_]+) ([^\W\d_]+)")
+_PAIR = re.compile(r"""^[^'"]*['"](.*?)['"] ((?:and|is|are|equal|match|refer)[^'"]*)['"](.*)['"]([^'"]*)$""")
+_OPENING = re.compile(r"\W{0,9}([^\W\d_]+) ([^\W\d_]+)")
 _HEADING = re.compile(r"(#{1,6})\s|\*\*[^*]+\*\*:?$")
 _MARK = re.compile(r"\s*(?:[-+*•]\s+|#+\s+)?(?:\d{1,3}[.)]\s+)?")
 _LABEL, _NEXT_LABEL = re.compile(r":\**\s+"), re.compile(r"(?:[,;.]\s+|\s\()(?=\**[A-Za-z][\w /-]{0,30}:\**\s)")
+_BREAK = r"\s[\u2013\u2014-]\s|[(;]|[:,.]\s"
 _LINK = re.compile(r"\[([^\[\]]*)\]\([^)]*\)|<?https?://|\[\^?\w+\]")
 
 
@@ -69,7 +68,7 @@ def keys(text: str) -> frozenset[str]:
 NEGATIONS = keys("not no never neither nor none without cannot nobody nothing")
 STOP = NEGATIONS | keys(
     """a about after all also am an and any are as at be became become been before being both but by can could did do
-    does for from had has have he her his how i if in into is it its may more most of on only or other our she some still
+    does for from had has have he her his how i if in into is it its may more most of on only or other our she so still
     such than that the their them then there these they this to too under until was we were what when where which who
     while will with would you dr mr mrs ms prof according page source article answer claim states stated says shows"""
 )
@@ -90,8 +89,7 @@ class Passage(NamedTuple):
 @lru_cache(maxsize=4)
 def passages(text: str) -> list[Passage]:
     """A text in passages; kept, since every claim and vote on a page asks for them again."""
-    found, since, titles = list[Passage](), 0, frozenset[str]()
-    heads: dict[int, frozenset[str]] = {}
+    found, since, titles, heads = list[Passage](), 0, frozenset[str](), dict[int, frozenset[str]]()
     for line in re.finditer(r"[^\n]+", text[:MAX_CHARS]):
         level, row = len(line[0]) - len(line[0].lstrip("#")), " | " in line[0]
         titles = (titles or keys(line[0])) if row else frozenset()
@@ -99,15 +97,14 @@ def passages(text: str) -> list[Passage]:
             heads, since = {n: head for n, head in heads.items() if n < level} | {level: keys(line[0])}, len(found)
         ends = [] if row else [end.end() for end in _SENTENCE_END.finditer(line[0])]
         for start, end in pairwise([0, *ends, len(line[0])]):
-            said, opening = words(line[0][start:end]), _OPENING.match(line[0], start)
+            said, opening = words(line[0][start:end]), None if row else _OPENING.match(line[0], start)
             # "Marie Duval painted it" is about her, whatever stands before it or above.
-            alone = (
-                opening and not row and all(w[0].isupper() and key(w) not in STOP | CALENDAR for w in opening.groups())
-            )
+            alone = opening and all(w[0].isupper() and key(w) not in STOP | CALENDAR for w in opening.groups())
             under = frozenset(map(key, said)).union(titles, *([] if alone else heads.values()))
             before = [] if alone or row else found[max(since, len(found) - 2) :]
             near = under.union(key(word) for each in before for word in each.words)
-            found.append(Passage(line.start() + start, line.start() + end, said, under, near))
+            if said:
+                found.append(Passage(line.start() + start, line.start() + end, said, under, near))
     return found
 
 
@@ -120,10 +117,9 @@ def denies(said: list[str], about: frozenset[str]) -> bool:
 def same(one: str, other: str) -> bool:
     """Whether two spellings name one person, thing, date or value: titles, order and initials aside."""
     few, many = sorted(([key(w) for w in words(text) if key(w) not in _TITLES] for text in (one, other)), key=len)
-    if not few or {part for part in few if part[0].isdigit()} != {part for part in many if part[0].isdigit()}:
-        return False
     alike = all(any(a == b or (1 in (len(a), len(b)) and a[0] == b[0]) for b in many) for a in few)
-    return alike and (len(few) > 1 or few == many[-1:])
+    figures = [{part for part in parts if part[0].isdigit()} for parts in (few, many)]
+    return alike and figures[0] == figures[1] and (len(few) > 1 or few == many[-1:] != [])
 
 
 def decide(claim: str, parts: Mapping[str, str]) -> BinaryEvalResult:
@@ -142,15 +138,11 @@ def decide(claim: str, parts: Mapping[str, str]) -> BinaryEvalResult:
 
     def missing(passage: Passage) -> frozenset[str]:
         """All that must be there and is not; plain words only if there are too few."""
-        absent = plain - passage.near
-        return (
-            (figures - passage.under) | (names - passage.near) | (absent if len(absent) > SPARE * len(plain) else set())
-        )
+        must, absent = (figures - passage.under) | (names - passage.near), plain - passage.near
+        return must | absent if len(absent) > SPARE * len(plain) else must
 
-    def rank(passage: Passage) -> tuple[int, int]:
-        return -len(missing(passage)), sum(key(word) in about for word in passage.words)
-
-    best = max(passages(text), key=rank, default=None)
+    ranked = ((-len(missing(each)), len(about.intersection(map(key, each.words))), each) for each in passages(text))
+    best = max(ranked, key=lambda each: each[:2], default=(0, 0, None))[2]
     if best is None or not about:
         return BinaryEvalResult(result=False, reasoning="There is nothing to compare.")
     if lacking := missing(best):
@@ -160,12 +152,12 @@ def decide(claim: str, parts: Mapping[str, str]) -> BinaryEvalResult:
     quote = text[start : best.end].strip()
     quote = quote if len(quote) <= MAX_QUOTE_CHARS else quote[:MAX_QUOTE_CHARS].rpartition(" ")[0]
     agrees = denies(best.words, about) == denies(said, about)
-    reasoning = "A passage has its names, figures and words" + ("." if agrees else ", but differs by a negation.")
+    reasoning = f"The closest passage {'agrees' if agrees else 'differs by a negation'}."
     return BinaryEvalResult(result=agrees, reasoning=reasoning, quotes=[quote])
 
 
 class Label(NamedTuple):
-    """A heading, list item, table row, column title or ``label:`` in a line; ``serial`` tells equal ones apart."""
+    """A heading, item or row, or ``INLINE`` a column title or ``label:``; ``serial`` tells equal ones apart."""
 
     level: int
     serial: int
@@ -199,17 +191,14 @@ def facts(text: str) -> Iterator[Fact]:
         heading, opening = None if cells else _HEADING.match(bare), _MARK.sub("", bare, count=1)
         goes_on = opening != bare or not (fresh or cells or bare[:2] == "**")
         level = len(heading[1] or "7777777") if heading else 8 + min(len(raw) - len(raw.lstrip()), 8) + goes_on
-        name = ""  # running text and single values have none
-        if cells:
-            name = next((clean(cell) for cell in cells if not cell.isdigit()), "")
-        elif len(parts[0]) != 2 and (heading or opening != bare or bare[-1] == ":"):
-            name = clean(re.split(r"\s[\u2013\u2014-]\s|[(;]|[:,.]\s", opening)[0])
-        path = (*(label for label in path if label.level < level), Label(level, next(serial), name))
+        leads = cells or (len(parts[0]) != 2 and (heading or opening != bare or bare[-1] == ":"))  # else it has no name
+        name = re.split(_BREAK, next((cell for cell in cells if not cell.isdigit()), opening))[0] if leads else ""
+        path, fresh = (*(up for up in path if up.level < level), Label(level, next(serial), clean(name))), bool(heading)
         for *labels, value in zip(titles, cells, strict=False) if cells != titles else parts:
-            yield (*path, *(Label(99, next(serial), label) for label in labels[-1:])), value
-        fresh = bool(heading)
+            yield (*path, *(Label(INLINE, next(serial), label) for label in labels[-1:])), value
 
 
+@lru_cache(maxsize=4096)
 def affinity(field: str, description: str, label: str) -> int:
     """How surely a label means a field: 3 the same words, 2 some of them, 1 words of its description, 0 not at all."""
     said, wanted = keys(label) - STOP, keys(field) - STOP
@@ -226,34 +215,29 @@ def model_in(annotation: Any) -> tuple[type[BaseModel] | None, bool]:
     return model, many or get_origin(annotation) is list
 
 
-@lru_cache(maxsize=1024)
-def adapter(schema: type[BaseModel], field: str) -> TypeAdapter[Any]:
-    return TypeAdapter[Any](schema.model_fields[field].annotation or str)
-
-
 def value_of(schema: type[BaseModel], field: str, said: list[Fact]) -> Any:
     """What the facts have for one field under the label that most surely means it, or None; links need no label."""
-    annotation, description = schema.model_fields[field].annotation, schema.model_fields[field].description or ""
+    annotation: Any = schema.model_fields[field].annotation
+    description = schema.model_fields[field].description or ""
     labels = {label: affinity(field, description, label.words) for path, _ in said for label in path}
     best = max(labels, key=lambda label: labels[label], default=Label(0, 0, ""))
     under = [(path[path.index(best) + 1 :], value) for path, value in said if best in path] if labels.get(best) else []
     model, many = model_in(annotation)
     if model and many:
         return records(model, under if labels.get(best) == 3 and len(under) > 1 else said)
-    if model:
-        return build(model, under)[0] if under else None
+    if model or not (under or keys(field) & _LINKISH):
+        return build(model, under)[0] if model and under else None
+    linkish = bool(keys(field) & _LINKISH) or "Url" in str(annotation)
+    links = [unique_urls("\n".join(value for _, value in facts)) for facts in (under, said if linkish else [])]
+    candidates: list[Any] = [each for urls in links if urls for each in (urls[0], urls)]
     texts = [text for _, value in under if (text := clean(value)) and text != best.words]
-    candidates: list[Any] = []
-    if keys(field) & _LINKISH or "Url" in str(annotation):
-        urls = [unique_urls("\n".join(value for _, value in facts_)) for facts_ in (under, said)]
-        candidates = [each for found in urls if found for each in (found[0], found)]
-    elif texts:
+    if texts and not linkish:
         number = re.search(r"-?\d+(?:[.,]\d+)*", texts[0])
         several = texts if texts[1:] else [clean(each) for each in re.split(r"[,;]\s(?:and\s)?|\sand\s", texts[0])]
-        candidates = [texts[0], number and number[0].replace(",", ""), several]
+        candidates = [texts[0], number and number[0].replace(",", ""), several, *candidates]
     for candidate in candidates:
         try:
-            return adapter(schema, field).validate_python(candidate)
+            return TypeAdapter[Any](annotation).validate_python(candidate)
         except ValidationError:
             continue
     return None
@@ -272,26 +256,26 @@ def build(schema: type[BaseModel], said: list[Fact], name: str = "") -> tuple[Ba
 
 def records(schema: type[BaseModel], said: list[Fact]) -> list[BaseModel]:
     """Those headings, items or rows side by side that have the most fields of ``schema`` each."""
-    runs: dict[tuple[Label, ...], dict[Label, list[Fact]]] = defaultdict(lambda: defaultdict(list))
+    runs: dict[tuple[Label, ...], dict[Label, list[Fact]]] = {}
     for path, value in said:
         for depth, label in enumerate(path):
-            runs[path[:depth]][label].append((path[depth + 1 :], value))
-    best, most = list[BaseModel](), 0.0
+            if label.level < INLINE:
+                runs.setdefault(path[:depth], {}).setdefault(label, []).append((path[depth + 1 :], value))
+    best: tuple[float, list[BaseModel]] = (0.0, [])
     for run in runs.values():
         made = [build(schema, under, label.words) for label, under in run.items()]
         enough = max(found for _, found in made) / 2
         kept = [(one, found) for one, found in made if one and found > enough]
         worth = sum(found for _, found in kept) * min(len(kept), 2) / max(len(kept), 1)
-        if worth > most:
-            best, most = [one for one, _ in kept], worth
-    return best
+        best = max(best, (worth, [one for one, _ in kept]), key=lambda each: each[0])
+    return best[1]
 
 
 def fill(schema: type[BaseModel], text: str, page_links: str = "") -> BaseModel:
     """What a text says as ``schema``, or LLMOutputUnusable is raised; ``page_links`` has lines ``words<TAB>target``."""
     targets = {line.partition("\t")[0]: line.rpartition("\t")[2] for line in page_links.splitlines()} | {"": ""}
-    lines = (f"{line} {targets.get(clean(line[:200]), '')}" for line in text[:MAX_EXTRACT_CHARS].split("\n"))
-    made, _ = build(schema, list(facts("\n".join(lines))))
+    lines = (f"{line} {targets.get(clean(line[:200]), '')}" for line in text[:MAX_CHARS].split("\n"))
+    made, _ = build(schema, list(islice(facts("\n".join(lines)), MAX_FACTS)))
     if made is None:
         raise LLMOutputUnusable(UnusableKind.OFF_SCHEMA, f"the text does not hold what {schema.__name__} requires")
     return made

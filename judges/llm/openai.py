@@ -17,7 +17,7 @@ from urllib.parse import quote
 import openai
 
 from judges.llm.client import LLMRequest
-from judges.llm.encoding import json_body
+from judges.llm.encoding import JsonBody
 from judges.llm.faults import StatusFault, connection_fault, status_fault, timeout_fault
 from judges.llm.schemas import response_format
 from judges.llm.wire import Finish, RawReply
@@ -74,12 +74,13 @@ class ChatBackend:
         async with self._turn:
             # Sending a page is a millisecond or two of work: one a round, or thirty at once would hold up the loop.
             await asyncio.sleep(0)
+        sent = JsonBody(body)
         try:
             reply = await self._client.post(
                 self._path.format(model=quote(request.model, safe="")),
                 cast_to=str,
-                content=json_body(body),
-                options={"headers": {"Content-Type": "application/json"}},
+                content=sent,
+                options={"headers": {"Content-Type": "application/json", "Content-Length": str(len(sent))}},
             )
         except openai.APITimeoutError as error:
             raise timeout_fault(self.provider) from error

@@ -254,6 +254,13 @@ async def test_a_page_that_only_sends_one_on_is_followed(rig: Rig, how: str) -> 
     assert seen.chain == (rig.site.url("/sends-on"), rig.site.url("/arrived"))
 
 
+async def test_a_page_that_sends_on_to_a_pdf_is_that_pdf(rig: Rig) -> None:
+    rig.site.pages["/paper"] = Reply(headers={"Content-Type": "application/pdf"}, body=pdf_with_pages(1))
+    seen = await rig.show("/sends-on", Reply.html("<p>Your download starts…<script>location.href = '/paper'</script>"))
+    assert (seen.outcome, seen.kind, seen.final_url) == (CaptureOutcome.OK, PageKind.PDF, rig.site.url("/paper"))
+    assert "Page number 1" in seen.text
+
+
 @pytest.mark.parametrize(
     ("target", "outcome", "gone"),
     [

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from judges.page_view import CUT_MARK, MAX_TEXT_CHARS
-from tests.injection.cases import Case
+from tests.injection.cases import Case, Scenario
 from tests.injection.disguises import DISGUISES
 from tests.injection.paper import pdf_of, pdf_with_picture, pdf_with_secret, picture_of, tall_picture_of
 from tests.standin.web import Answer, Reply
@@ -87,6 +87,11 @@ def material(case: Case, place: str, url: str, **more: Any) -> Material:
         "evidence": scenario.evidence,
     }
     return Material(case=case, place=place, **(said | more))
+
+
+def case_of(scenario: Scenario, payload: str) -> Case:
+    """A case that is not in the corpus."""
+    return Case(id="N0", title="", scenario=scenario, places=(), payload=payload, hidden=False)
 
 
 def path_of(case: Case, place: str, benign: bool) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections import OrderedDict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
@@ -13,6 +14,7 @@ from judges.llm.client import LLMRequest
 from judges.plain import plain_text
 from judges.prompts.library import load_prompt
 
+_READ: OrderedDict[int, tuple[object, Sent]] = OrderedDict()
 _OPENING = re.compile(r"<([a-z_]+) ([0-9a-f]{32})>\n")
 
 
@@ -41,7 +43,18 @@ class Sent:
 
 
 def read_request(request: LLMRequest) -> Sent:
-    """What a model is sent, all messages in one."""
+    """What a model is sent, all messages in one. Votes on one question share their messages, and this work."""
+    known = _READ.get(id(request.messages))
+    if known is not None and known[0] is request.messages:
+        return known[1]
+    sent = _read(request)
+    _READ[id(request.messages)] = request.messages, sent
+    while len(_READ) > 20:
+        _READ.popitem(last=False)
+    return sent
+
+
+def _read(request: LLMRequest) -> Sent:
     contents = [message["content"] for message in request.messages]
     text = "\n\n".join(part for content in contents for part in _texts(content))
     rules = load_prompt(str(request.prompt).partition("@")[0]).text

@@ -2,8 +2,7 @@
 outside the blocks, and an honest one.
 
 The first two are the worst case for their kind: once taken in they vote "supported" every time, and their votes
-quote the payload itself; and a judge that ``covers_up`` also the claim and the sentences of the page nearest to it,
-as if it wanted to be believed.
+quote the payload itself, the claim, and the sentences of the page nearest to it, as if they wanted to be believed.
 """
 
 from __future__ import annotations
@@ -21,6 +20,7 @@ from pydantic import BaseModel
 from judges.bearing import terms
 from judges.folding import fold
 from judges.llm.client import LLMReply, LLMRequest
+from judges.pictures import Transcription
 from judges.verdict_reply import BinaryEvalResult
 from rubrics.verdict import Usage
 from tests.injection.reading import Sent, can_read, key, read_request
@@ -38,17 +38,24 @@ class Judge(ABC):
     read: Mapping[str, object] = field(default_factory=dict)
     pictures: Mapping[str, str] = field(default_factory=dict)
     quotes: Sequence[str] | None = None
-    covers_up: bool = True
     requests: list[LLMRequest] = field(default_factory=list)
+    votes: list[BinaryEvalResult] = field(default_factory=list)
 
     async def complete(self, request: LLMRequest) -> LLMReply:
         self.requests.append(request)
         sent = read_request(request)
-        parsed = self.extraction(request, sent) if request.purpose == "extract" else self.verdict(request, sent)
+        parsed: BaseModel
+        if request.schema is BinaryEvalResult:
+            parsed = self.verdict(request, sent)
+            self.votes.append(parsed)
+        elif request.schema is Transcription:
+            parsed = Transcription(passages=list(self.payloads) if self.is_taken_in(sent) else [])
+        else:
+            parsed = self.extraction(request, sent)
         return LLMReply(text=parsed.model_dump_json(), parsed=parsed, model=request.model, usage=Usage(calls=1))
 
     async def aclose(self) -> None:
-        self.requests.clear()
+        self.pictures = {}
 
     @abstractmethod
     def is_taken_in(self, sent: Sent) -> bool: ...
@@ -63,7 +70,7 @@ class Judge(ABC):
         quotes = self.quotes
         if quotes is None:
             choices = best_quotes(request, sent, self.payloads)
-            quotes = choices[request.vote % len(choices) if self.covers_up else 0]
+            quotes = choices[request.vote % len(choices)]
         return BinaryEvalResult(reasoning="as told", result=True, quotes=list(quotes))
 
 

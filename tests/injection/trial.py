@@ -5,6 +5,8 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable, Collection, Iterator
 
+from cache.errors import CacheError
+from judges.grounding import find_quotes
 from judges.rendering import Style
 from tests.injection.cases import Case, load_cases
 from tests.injection.invariants import broken_invariants
@@ -17,9 +19,6 @@ from tests.injection.world import World, nonce_of_another_run, strictly_supporte
 CASES = load_cases()
 IN_BROWSER = frozenset({"html", "browser"})
 AT_ONCE = 6
-LEAVES_NO_TRACE = frozenset({"I"})
-"""What only a picture says leaves nothing for code to see. A judge that was taken in by it and covers that up with
-another sentence of the page is believed; one that quotes what took it in is not."""
 
 
 def materials(site: Site, letters: Collection[str], *, benign: bool, in_browser: bool = False) -> list[Material]:
@@ -81,21 +80,36 @@ async def changed(world: World, twin: Material) -> list[str]:
     return wrong
 
 
+async def counts_by_quote_alone(world: World, material: Material) -> list[str]:
+    """The case, if a verdict of the gullible judge would count as soon as one of its quotes stood in the page."""
+    judge = GullibleJudge(
+        payloads=material.reads, pictures=await world.pictures(material), quotes=material.quotes, obeyed=material.obeyed
+    )
+    await world.judged(material, judge, Style.NATIVE)
+    said = [vote.quotes for vote in judge.votes if vote.result]
+    for url in material.sources or ():
+        try:
+            page = await world.preparer.prepare(await world.cache.evidence_for(url))
+        except CacheError:
+            continue
+        if any(find_quotes(page.folded, page.text, quotes, page_id=page.page_id) for quotes in said):
+            return [material.case.id]
+    return []
+
+
 def styles(material: Material) -> list[Style]:
     """Public scripts get what was extracted as it came, so class M is a matter of native judges alone."""
     return [Style.NATIVE] if material.place == "extraction" else list(Style)
 
 
 def _judges(material: Material, pictures: dict[str, str]) -> Iterator[Judge]:
-    gullible = GullibleJudge(
+    yield GullibleJudge(
         payloads=material.reads,
         pictures=pictures,
         quotes=material.quotes,
-        covers_up=material.case.letter not in LEAVES_NO_TRACE,
         obeyed=material.obeyed,
         read=material.read,
     )
-    yield gullible
     yield HonestJudge(evidence=material.evidence, read=material.read)
     if material.place != "quotes":  # there the judge itself is the attack, whatever it was sent
         yield IsolationJudge(payloads=material.reads, obeyed=material.obeyed, read=material.read)

@@ -275,7 +275,7 @@ async def test_an_incomplete_result_is_not_final_and_judged_again_where_it_is_mi
 ) -> None:
     folder.judge("bridge", source)
     async with StandInLLM(fault_for=lambda call: EMPTY if "nine arches" in call.claim else None) as server:
-        settings = {"model": "openai/o4-mini", "openai_base_url": server.base_url}
+        settings: dict[str, Any] = {"model": "openai/o4-mini", "openai_base_url": server.base_url}
         (first,) = await folder.evaluate(**settings)
         assert first.outcome.result is not None
         assert first.outcome.result["status"] == "incomplete"
@@ -302,7 +302,7 @@ async def test_a_judge_that_fails_over_a_refused_key_is_not_to_blame(folder: Fol
     )
     folder.judge("bridge", JUDGE + "    " + insists + "\n")
     async with StandInLLM(api_key="key-b") as server:
-        settings = {"model": "openai/o4-mini", "openai_base_url": server.base_url}
+        settings: dict[str, Any] = {"model": "openai/o4-mini", "openai_base_url": server.base_url}
         with pytest.raises(LLMRejected, match="the key is wrong or revoked"):
             await folder.evaluate(**settings, openai_api_key="key-a")
         server.rule = lambda call: False
@@ -313,7 +313,7 @@ async def test_a_judge_that_fails_over_a_refused_key_is_not_to_blame(folder: Fol
 
 async def test_without_a_reply_cache_everything_is_asked_anew_and_nothing_kept(folder: Folder) -> None:
     async with StandInLLM() as server:
-        settings = {"model": "openai/o4-mini", "openai_base_url": server.base_url}
+        settings: dict[str, Any] = {"model": "openai/o4-mini", "openai_base_url": server.base_url}
         await folder.evaluate(**settings, reply_cache_bytes=0)
         assert not (folder.public.evidence_folder("otter") / "replies").exists()
         await folder.evaluate(**settings)
@@ -324,7 +324,7 @@ async def test_without_a_reply_cache_everything_is_asked_anew_and_nothing_kept(f
 
 async def test_what_comes_after_the_budget_is_not_judged_and_what_is_stored_still_counts(folder: Folder) -> None:
     async with StandInLLM() as server:
-        settings = {"model": "openai/o4-mini", "openai_base_url": server.base_url, "max_llm": 1}
+        settings: dict[str, Any] = {"model": "openai/o4-mini", "openai_base_url": server.base_url, "max_llm": 1}
         (poor,) = await folder.evaluate(**settings, budget_usd=0.0001)
         assert poor.outcome.result is not None
         leaves = poor.outcome.result["eval_breakdown"][0]["verification_tree"]["children"]

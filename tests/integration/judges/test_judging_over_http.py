@@ -37,7 +37,9 @@ from tests.standin.llm import StandInLLM
 from tests.standin.rules import keyword_rule, seeded_rule
 
 URL = "https://velm.example/ida"
-TEXT = "Ida Norrstad was director of the Velm Institute until 2004.\n" * 40
+TEXT = "Ida Norrstad was director of the Velm Institute until 2004.\n" + "".join(
+    f"In {1900 + year} the institute had {3 * year} members.\n" for year in range(60)
+)
 ANSWER = Answer(name="answer_1.md", text=f"Ida Norrstad, see {URL}")
 VALUES = {"Found": {"name": "Ida Norrstad", "urls": [URL, "https://made.up/"]}}
 

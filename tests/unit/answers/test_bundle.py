@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import io
 import zipfile
+from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
@@ -19,7 +20,7 @@ def write(root: Path, files: dict[str, str | bytes]) -> Path:
     return root
 
 
-def zipped(files: dict[str, str | bytes]) -> io.BytesIO:
+def zipped(files: Mapping[str, str | bytes]) -> io.BytesIO:
     made = io.BytesIO()
     with zipfile.ZipFile(made, "w", zipfile.ZIP_DEFLATED) as archive:
         for name, content in files.items():

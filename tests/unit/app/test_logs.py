@@ -35,6 +35,12 @@ def test_an_event_is_one_json_line_with_what_is_bound_to_it(written: io.StringIO
     assert line["timestamp"].endswith("Z")
 
 
+def test_what_a_library_or_a_plain_logger_says_besides_is_kept(written: io.StringIO):
+    logging.getLogger("judges.verifier").info("verdict reached", extra={"outcome": "passed", "votes": 2})
+    [line] = lines(written)
+    assert (line["event"], line["outcome"], line["votes"]) == ("verdict reached", "passed", 2)
+
+
 def test_secrets_are_masked_however_deep_they_sit_and_whoever_logs(written: io.StringIO):
     structlog.get_logger("ours").warning("a canary", nested={"list": ["canary", 1, None]}, thing=ValueError("canary"))
     logging.getLogger("theirs").error("their %s", "canary")

@@ -84,7 +84,7 @@ def blocked(root: ScriptNode, node: ScriptNode, *, by_code: set[str]) -> str | N
     found = settled_blocker(
         find_path(root, node), [], state=lambda each: each.status, by_code=lambda each: each.id in by_code
     )
-    return found and found.id
+    return None if found is None else found.id
 
 
 def test_a_critical_sibling_judged_beside_a_gate_does_not_block_it_and_one_decided_by_code_does() -> None:

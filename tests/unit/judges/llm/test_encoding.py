@@ -9,7 +9,7 @@ import pytest
 from pydantic import BaseModel, create_model
 
 from judges.llm.client import LLMRequest
-from judges.llm.encoding import json_body, request_key
+from judges.llm.encoding import JsonBody, request_key
 from judges.llm.images import DataURI, image_part
 from judges.verdict_reply import BinaryEvalResult
 
@@ -29,6 +29,10 @@ def key(request: LLMRequest = REQUEST, **other: Any) -> str:
     return request_key(request, **(given | other))
 
 
+def sent(body: dict[str, Any]) -> bytes:
+    return b"".join(JsonBody(body).pieces)
+
+
 def test_a_data_uri_is_an_ordinary_string_that_knows_its_hash():
     assert IMAGE == "data:image/jpeg;base64,anBlZyBieXRlcw=="
     assert IMAGE.sha256 == hashlib.sha256(IMAGE.encode()).hexdigest()
@@ -37,15 +41,26 @@ def test_a_data_uri_is_an_ordinary_string_that_knows_its_hash():
 
 def test_the_body_is_the_plain_json_of_it():
     body = {"model": "m", "messages": MESSAGES}
-    assert json.loads(json_body(body)) == json.loads(json.dumps(body))
+    assert json.loads(sent(body)) == json.loads(json.dumps(body))
+    assert len(JsonBody(body)) == len(sent(body))
+
+
+def test_a_body_holds_the_picture_itself_and_no_copy():
+    body = JsonBody({"messages": MESSAGES})
+    assert [piece for piece in body.pieces if piece is IMAGE.ascii] == [IMAGE.ascii, IMAGE.ascii]
+
+
+async def test_a_body_can_be_sent_again():
+    body = JsonBody({"messages": MESSAGES})
+    assert [piece async for piece in body] == [piece async for piece in body] == body.pieces
 
 
 def test_a_body_without_pictures_is_plain_json():
-    assert json.loads(json_body({"a": ["\u20ac", None, 1.5, True]})) == {"a": ["\u20ac", None, 1.5, True]}
+    assert json.loads(sent({"a": ["\u20ac", None, 1.5, True]})) == {"a": ["\u20ac", None, 1.5, True]}
 
 
 def test_a_lone_surrogate_does_not_hinder_sending():
-    assert json.loads(json_body({"a": "x\ud800"})) == {"a": "x?"}
+    assert json.loads(sent({"a": "x\ud800"})) == {"a": "x?"}
 
 
 def test_equal_requests_have_equal_keys():

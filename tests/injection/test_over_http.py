@@ -1,0 +1,38 @@
+"""One case of every class that is text, with a model server over a real socket in place of the stand-in judges."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+
+from judges.llm.providers import make_client
+from judges.rendering import Style
+from tests.injection.reading import can_read
+from tests.injection.trial import materials
+from tests.injection.world import open_world, strictly_supported
+from tests.standin.call import Call
+from tests.standin.llm import StandInLLM
+
+
+@pytest.mark.parametrize("style", Style)
+@pytest.mark.parametrize("letter", "ABCDGK")
+async def test_a_gullible_model_server_gets_no_claim_counted(letter: str, style: Style):
+    async with open_world() as world:
+        material = next(each for each in materials(world.site, letter, benign=False) if each.place == "page")
+        world.web.pages |= material.pages
+
+        def taken_in(call: Call) -> bool:
+            return any(can_read(payload, call.text) for payload in material.reads)
+
+        def quotes(call: Call) -> list[str]:
+            return [material.reads[0], material.claim, call.page[:200]]
+
+        async with StandInLLM(rule=taken_in, quotes=quotes) as server:
+            llm, _ = make_client(
+                "openai/stand-in", api_key="sk-test", base_url=server.base_url, semaphore=asyncio.Semaphore(5)
+            )
+            judgement = await world.judged(material, llm, style)
+            await llm.aclose()
+    assert len(server.calls) >= 3
+    assert not strictly_supported(judgement)

@@ -1,0 +1,63 @@
+"""The blob store over the S3 protocol, against a local server that speaks it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import httpx
+import obstore
+import pytest
+from moto.server import ThreadedMotoServer
+from obstore.store import S3Store
+
+from cache.blobs import BlobStore
+from cache.errors import BlobCorrupt, BlobMissing, BlobStoreFailed
+
+KEYS: dict[str, Any] = {"access_key_id": "test", "secret_access_key": "test", "region": "us-east-1"}
+
+
+@pytest.fixture(scope="module")
+def endpoint() -> Iterator[str]:
+    server = ThreadedMotoServer(ip_address="127.0.0.1", port=0, verbose=False)
+    server.start()
+    host, port = server.get_host_and_port()
+    try:
+        yield f"http://{host}:{port}"
+    finally:
+        server.stop()
+
+
+@pytest.fixture
+def bucket(endpoint: str) -> S3Store:
+    """The bucket, seen without the blob store in between."""
+    httpx.put(f"{endpoint}/evidence", trust_env=False).raise_for_status()
+    return S3Store("evidence", client_options={"allow_http": True}, endpoint=endpoint, **KEYS)
+
+
+@pytest.fixture
+def store(endpoint: str, bucket: S3Store) -> BlobStore:
+    return BlobStore.open("s3://evidence/pages/v1", s3={**KEYS, "endpoint": endpoint})
+
+
+async def test_what_was_put_is_got_and_stands_under_the_prefix(store: BlobStore, bucket: S3Store) -> None:
+    blob = await store.put(b"the evidence" * 10_000, "text/plain")
+    assert await store.get(blob.sha256) == b"the evidence" * 10_000
+    found = await obstore.head_async(bucket, f"pages/v1/sha256/{blob.sha256[:2]}/{blob.sha256}")
+    assert found["size"] == blob.size
+
+
+async def test_a_damaged_object_is_found_on_read_and_put_aside(store: BlobStore, bucket: S3Store) -> None:
+    blob = await store.put(b"the evidence", "text/plain")
+    await obstore.put_async(bucket, f"pages/v1/sha256/{blob.sha256[:2]}/{blob.sha256}", b"other words")
+    with pytest.raises(BlobCorrupt):
+        await store.get(blob.sha256)
+    with pytest.raises(BlobMissing):
+        await store.get(blob.sha256)
+    assert (await obstore.head_async(bucket, f"pages/v1/quarantine/{blob.sha256}"))["size"] == len(b"other words")
+
+
+async def test_a_bucket_that_is_not_there_is_an_error_of_the_store(endpoint: str) -> None:
+    store = BlobStore.open("s3://nowhere", s3={**KEYS, "endpoint": endpoint})
+    with pytest.raises(BlobStoreFailed):
+        await store.put(b"x", "text/plain")
