@@ -28,3 +28,8 @@ class Evidence:
     @property
     def page_id(self) -> str:
         return self.capture.id
+
+    @property
+    def size(self) -> int:
+        """In bytes of memory, on the careful side: a str takes up to 4 bytes a character."""
+        return 4 * (len(self.text) + len(self.hidden_text)) + sum(map(len, self.screenshots))

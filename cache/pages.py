@@ -7,7 +7,6 @@ same objects are handed to every claim and vote.
 from __future__ import annotations
 
 import json
-from collections import OrderedDict
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from uuid import uuid4
@@ -18,6 +17,7 @@ from cache.blobs import BlobStore
 from cache.capture import Blob, Capture, CaptureOutcome, Capturer, Observation, PageKind
 from cache.errors import BlobCorrupt, BlobMissing, NoEvidence
 from cache.evidence import Evidence
+from cache.recent import Recent
 from cache.single_flight import SingleFlight
 from cache.store import CaptureIndex
 from cache.urls import canonical_key, why_unfetchable
@@ -26,7 +26,7 @@ _log = structlog.get_logger(__name__)
 
 SCREENSHOT_ROLE = "screenshot-"
 FAILURE_TTL_S = 60.0
-PREPARED_BYTES = 128 * 1024 * 1024
+PREPARED_BYTES = 32 * 1024 * 1024
 
 
 def utc_now() -> datetime:
@@ -64,7 +64,7 @@ class PageCache:
         self._lookups: SingleFlight[tuple[str, bool], Capture] = SingleFlight()
         self._captures: SingleFlight[str, Capture] = SingleFlight()
         self._loads: SingleFlight[str, Evidence] = SingleFlight()
-        self._prepared = _PreparedPages(prepared_bytes)
+        self._prepared: Recent[str, Evidence] = Recent(prepared_bytes)
 
     async def get(self, url: str, *, refresh: bool = False) -> Capture:
         """The capture of a page: a stored one, or a new one made now. ``refresh`` always makes a new one.
@@ -192,39 +192,12 @@ class PageCache:
             digests=tuple(capture.blobs[role].sha256 for role in roles),
             hidden_text=hidden.decode("utf-8"),
         )
-        self._prepared.put(evidence)
+        self._prepared.put(evidence.page_id, evidence, evidence.size)
         return evidence
 
     async def _body(self, capture: Capture, role: str) -> bytes:
         blob = capture.blobs.get(role)
         return b"" if blob is None else await self._blobs.get(blob.sha256)
-
-
-class _PreparedPages:
-    """The most recently used evidence, up to a number of bytes."""
-
-    def __init__(self, max_bytes: int) -> None:
-        self._max_bytes = max_bytes
-        self._bytes = 0
-        self._pages: OrderedDict[str, tuple[Evidence, int]] = OrderedDict()
-
-    def get(self, capture_id: str) -> Evidence | None:
-        found = self._pages.get(capture_id)
-        if found is None:
-            return None
-        self._pages.move_to_end(capture_id)
-        return found[0]
-
-    def put(self, evidence: Evidence) -> None:
-        # A str takes up to 4 bytes a character in memory; the bound is on the careful side.
-        size = 4 * (len(evidence.text) + len(evidence.hidden_text)) + sum(map(len, evidence.screenshots))
-        if size > self._max_bytes or evidence.page_id in self._pages:
-            return
-        self._pages[evidence.page_id] = (evidence, size)
-        self._bytes += size
-        while self._bytes > self._max_bytes:
-            _, (_, freed) = self._pages.popitem(last=False)
-            self._bytes -= freed
 
 
 def _bodies(seen: Observation) -> dict[str, tuple[bytes, str]]:

@@ -25,6 +25,7 @@ COMPARED_WORDS: Final = 5
 
 _TOKEN = re.compile(r"\d+(?:[.,]\d+)*|[^\W\d_]+(?:['\u2019][^\W\d_]+)?|[\u20ac$\u00a3%]")
 _SPACED = re.compile(r"\b\d{1,3}(?: \d{3})+\b")
+_ENDING = re.compile(r"(?<=\w{3})(?:ings?|e[drs]|ers|ors?|es|s|e)$")
 _PARTICLES = re.compile(r"[ .'\u2019-]*(?:(?:of|the|de|la|du|di|da|von|van|der|den|del|al) )*")
 _SENTENCE_START = re.compile(r"(?:^|[.!?:;]\s+|[\"'\u201c\u2018(]\s*)$")
 _SIGNS = {"\u20ac": "euro", "$": "dollar", "\u00a3": "pound", "%": "percent"}
@@ -206,4 +207,4 @@ def _is_name(text: str, found: list[re.Match[str]], place: int) -> bool:
 
 def _stem(word: str) -> str:
     """The start of a word: what endings of number, case and tense leave alone."""
-    return word[:STEM_CHARS] if len(word) > STEM_CHARS else word.removesuffix("s")
+    return _ENDING.sub("", word)[:STEM_CHARS]

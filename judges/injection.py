@@ -48,6 +48,8 @@ _ROTATED_WORDS = tuple(word.translate(_ROT13) for word in ("ignor", "regard", "f
 _SENTENCE_END = re.compile(
     r"[.!?\u3002\uff01\uff1f][\"')\]\u201d\u2019]*(?=\s)|[\u3002\uff01\uff1f]|(?<=[:;.!?])\s*\n|\n\s*\n"
 )
+_PARAGRAPH = re.compile(r"\n\s*\n")
+_NOT_WORD = re.compile(r"\W*")
 _BEFORE_START = re.compile(r"(?:^|[\n.!?:;>\])}\"'*#|-])\s*$")
 
 
@@ -200,16 +202,17 @@ def _says_more(plain: str, start: int, end: int) -> bool:
 def _back(text: str, start: int, neighbours: int) -> int:
     """The start of the sentence at ``start``, or of one so many before it in its paragraph."""
     floor = max(0, start - REACH_CHARS)
-    ends = [found.end() for found in _SENTENCE_END.finditer(text, floor, start)]
-    paragraph = max((found.end() for found in re.finditer(r"\n\s*\n", text[floor:start])), default=0) + floor
-    ends = [end for end in ends if end >= paragraph and text[end:start].strip()]
-    return max(ends[-1 - neighbours] if len(ends) > neighbours else paragraph, paragraph)
+    first_word = _NOT_WORD.match(text, start, start + NEAR_CHARS)
+    place = start if first_word is None else first_word.end()
+    paragraph = max((found.end() for found in _PARAGRAPH.finditer(text, floor, place)), default=floor)
+    ends = [found.end() for found in _SENTENCE_END.finditer(text, paragraph, place)]
+    return min(start, ends[-1 - neighbours] if len(ends) > neighbours else paragraph)
 
 
 def _ahead(text: str, end: int, neighbours: int) -> int:
     """The end of the sentence at ``end``, or of one so many after it in its paragraph."""
     ceiling = min(len(text), end + REACH_CHARS)
-    paragraph = re.compile(r"\n\s*\n").search(text, end, ceiling)
+    paragraph = _PARAGRAPH.search(text, end, ceiling)
     limit = ceiling if paragraph is None else paragraph.start()
     ends = [found.end() for found in _SENTENCE_END.finditer(text, max(0, end - 1), limit)]
     return ends[neighbours] if len(ends) > neighbours else limit

@@ -8,14 +8,14 @@ from __future__ import annotations
 import asyncio
 import logging
 import re
-from collections import OrderedDict
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import islice
 from typing import Final, TypeAlias
 from urllib.parse import urlsplit
 
 from cache.evidence import Evidence
+from cache.recent import Recent
 from cache.single_flight import SingleFlight
 from judges.bearing import stems_of
 from judges.blocks import Separator, neutralise
@@ -30,11 +30,12 @@ MAX_TEXT_CHARS: Final = 400_000
 MAX_LINKS_CHARS: Final = 60_000
 CUT_MARK: Final = "\n[The page goes on; it was cut here.]"
 DEFAULT_MAX_BYTES: Final = 64 * 1024 * 1024
+PICTURES_SHARE: Final = 0.5
 
 _HOST_WORD = re.compile(r"[A-Za-z]+")
 _NONCES = re.compile(r"<url ([0-9a-f]{32})>.*</page ([0-9a-f]{32})>", re.DOTALL)
 
-_Key: TypeAlias = "tuple[str, tuple[str, ...], bool]"
+_Key: TypeAlias = "tuple[str, tuple[str, ...]]"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -67,47 +68,50 @@ class PreparedPage:
     @property
     def size(self) -> int:
         """Roughly, in bytes of memory."""
-        return 2 * len(self.blocks) + len(self.links) + self.folded.size + 2 * sum(map(len, self.images))
+        words = 80 * len(self.stems)
+        return 2 * len(self.blocks) + len(self.links) + self.folded.size + words + 2 * sum(map(len, self.images))
 
 
 class PagePreparer:
-    """Prepares pages and keeps the ones used last, up to ``max_bytes``. Equal requests under way are joined."""
+    """Prepares pages and keeps the ones used last, up to ``max_bytes``. Equal requests under way are joined.
+
+    Pages with their pictures are kept apart from those without: pictures take most of the memory and least of the
+    time to prepare, so they must not crowd out the texts.
+    """
 
     def __init__(self, separator: Separator, *, max_bytes: int = DEFAULT_MAX_BYTES) -> None:
         self._separator = separator
-        self._max_bytes = max_bytes
-        self._kept: OrderedDict[_Key, PreparedPage] = OrderedDict()
-        self._bytes = 0
-        self._under_way: SingleFlight[_Key, PreparedPage] = SingleFlight()
+        self._with_pictures: Recent[_Key, PreparedPage] = Recent(int(max_bytes * PICTURES_SHARE))
+        self._texts: Recent[_Key, PreparedPage] = Recent(int(max_bytes * (1 - PICTURES_SHARE)))
+        self._under_way: SingleFlight[tuple[_Key, bool], PreparedPage] = SingleFlight()
         # More threads would not be faster, they would only take turns with the event loop.
         self._turn = asyncio.Semaphore(1)
 
     @property
     def kept_bytes(self) -> int:
-        return self._bytes
+        return self._texts.bytes + self._with_pictures.bytes
 
     async def prepare(self, evidence: Evidence, *, use_screenshot: bool = True) -> PreparedPage:
         """The page of ``evidence``, with its pictures or without."""
-        key = (evidence.page_id, evidence.digests, use_screenshot)
-        kept = self._kept.get(key)
+        has_pictures = use_screenshot and bool(evidence.screenshots)
+        key = (evidence.page_id, evidence.digests)
+        kept = (self._with_pictures if has_pictures else self._texts).get(key)
         if kept is not None:
-            self._kept.move_to_end(key)
             return kept
+        make = self._add_pictures if has_pictures else self._prepare_text
+        return await self._under_way.run((key, has_pictures), lambda: make(key, evidence))
 
-        async def work() -> PreparedPage:
-            async with self._turn:
-                page = await asyncio.to_thread(prepare_page, evidence, self._separator, use_screenshot=use_screenshot)
-            self._keep(key, page)
-            return page
+    async def _prepare_text(self, key: _Key, evidence: Evidence) -> PreparedPage:
+        async with self._turn:
+            page = await asyncio.to_thread(prepare_page, evidence, self._separator, use_screenshot=False)
+        self._texts.put(key, page, page.size)
+        return page
 
-        return await self._under_way.run(key, work)
-
-    def _keep(self, key: _Key, page: PreparedPage) -> None:
-        self._kept[key] = page
-        self._bytes += page.size
-        while self._bytes > self._max_bytes:
-            _, dropped = self._kept.popitem(last=False)
-            self._bytes -= dropped.size
+    async def _add_pictures(self, key: _Key, evidence: Evidence) -> PreparedPage:
+        page = await self.prepare(evidence, use_screenshot=False)
+        page = replace(page, images=await asyncio.to_thread(_images, evidence))
+        self._with_pictures.put(key, page, page.size)
+        return page
 
 
 def prepare_page(evidence: Evidence, separator: Separator, *, use_screenshot: bool = True) -> PreparedPage:
@@ -117,7 +121,6 @@ def prepare_page(evidence: Evidence, separator: Separator, *, use_screenshot: bo
     shown = evidence.text[: shown_chars(evidence.text)]
     folded = fold(shown)
     blocks = page_blocks(url, evidence.text, separator)
-    images = tuple(DataURI.of_jpeg(jpeg) for jpeg in evidence.screenshots) if use_screenshot else ()
     return PreparedPage(
         page_id=evidence.page_id,
         url=url,
@@ -125,7 +128,7 @@ def prepare_page(evidence: Evidence, separator: Separator, *, use_screenshot: bo
         blocks=blocks,
         nonces=nonces.groups() if (nonces := _NONCES.fullmatch(blocks)) else (),
         links=link_lines(evidence.links),
-        images=images,
+        images=_images(evidence) if use_screenshot else (),
         digests=evidence.digests,
         folded=folded,
         stems=stems_of(f"{shown}\n{capture.title}\n{' '.join(_HOST_WORD.findall(urlsplit(url).netloc))}"),
@@ -135,6 +138,10 @@ def prepare_page(evidence: Evidence, separator: Separator, *, use_screenshot: bo
         marks=source_marks(capture),
         echoes=echoes([url, capture.final_url or url]),
     )
+
+
+def _images(evidence: Evidence) -> tuple[DataURI, ...]:
+    return tuple(DataURI.of_jpeg(jpeg) for jpeg in evidence.screenshots)
 
 
 def page_blocks(url: str, text: str, separator: Separator, *, beside: Sequence[str] = ()) -> str:

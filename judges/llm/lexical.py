@@ -11,6 +11,7 @@ import calendar
 import re
 import unicodedata
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from functools import lru_cache
 from itertools import count, islice, pairwise
 from typing import Any, NamedTuple, TypeAlias, get_args, get_origin
@@ -24,11 +25,10 @@ from judges.verdict_reply import BinaryEvalResult
 from rubrics.verdict import Usage
 
 MODEL = "lexical"
-SPARE = 1 / 3
-"""Share of a claim's plain words that a passage may lack; of its names and figures it may lack none."""
-MAX_CHARS, MAX_LINE_CHARS, MAX_CLAIM_CHARS, MAX_QUOTE_CHARS, MAX_FACTS = 200_000, 5_000, 2_000, 500, 5_000
+SPARE = 1 / 3  # share of a claim's plain words that a passage may lack; of its names and figures it may lack none
+MAX_CHARS, MAX_LINE_CHARS, MAX_CLAIM_CHARS, MAX_QUOTE_CHARS, MAX_FACTS, MAX_DEPTH = 250_000, 5_000, 2_000, 500, 2_000, 4
 """What is read at all, so that a hostile text costs a second or two and not minutes."""
-INLINE = 99
+INLINE = 1_000_000
 MONTHS = [name.casefold() for name in calendar.month_name[1:]]
 CALENDAR = {*MONTHS, *map(str.casefold, calendar.day_name)}
 _SAME = {"weight": "weigh", "depth": "deep", "height": "high", "length": "long", "width": "wide", "costs": "price"}
@@ -39,9 +39,9 @@ _SENTENCE_END = re.compile(r"(?<=[.!?;])(?<!\b[A-Z]\.)(?<!\b(?:Dr|Mr|Ms|St)\.)(?
 _PAIR = re.compile(r"""^[^'"]*['"](.*?)['"] ((?:and|is|are|equal|match|refer)[^'"]*)['"](.*)['"]([^'"]*)$""")
 _OPENING = re.compile(r"\W{0,9}([^\W\d_]+) ([^\W\d_]+)")
 _HEADING = re.compile(r"(#{1,6})\s|\*\*[^*]+\*\*:?$")
-_MARK = re.compile(r"\s*(?:[-+*•]\s+|#+\s+)?(?:\d{1,3}[.)]\s+)?")
+_MARK = re.compile(r"\s*(?:[-+*•]\s+|#+\s+(?:\w+ \d+:\s+)?)?(?:\d{1,3}[.)]\s+)?")
 _LABEL, _NEXT_LABEL = re.compile(r":\**\s+"), re.compile(r"(?:[,;.]\s+|\s\()(?=\**[A-Za-z][\w /-]{0,30}:\**\s)")
-_BREAK = r"\s[\u2013\u2014-]\s|[(;]|[:,.]\s"
+_NAME_END = re.compile(r"\s[\u2013\u2014-]\s|[(;]|[:,.]\s")
 _LINK = re.compile(r"\[([^\[\]]*)\]\([^)]*\)|<?https?://|\[\^?\w+\]")
 
 
@@ -91,7 +91,7 @@ def passages(text: str) -> list[Passage]:
     """A text in passages; kept, since every claim and vote on a page asks for them again."""
     found, since, titles, heads = list[Passage](), 0, frozenset[str](), dict[int, frozenset[str]]()
     for line in re.finditer(r"[^\n]+", text[:MAX_CHARS]):
-        level, row = len(line[0]) - len(line[0].lstrip("#")), " | " in line[0]
+        level, row = len(line[0]) - len(line[0].lstrip("#")), "|" in line[0]
         titles = (titles or keys(line[0])) if row else frozenset()
         if level:  # nothing before a heading is read with what comes after it
             heads, since = {n: head for n, head in heads.items() if n < level} | {level: keys(line[0])}, len(found)
@@ -103,8 +103,7 @@ def passages(text: str) -> list[Passage]:
             under = frozenset(map(key, said)).union(titles, *([] if alone else heads.values()))
             before = [] if alone or row else found[max(since, len(found) - 2) :]
             near = under.union(key(word) for each in before for word in each.words)
-            if said:
-                found.append(Passage(line.start() + start, line.start() + end, said, under, near))
+            found += [Passage(line.start() + start, line.start() + end, said, under, near)] if said else []
     return found
 
 
@@ -143,16 +142,15 @@ def decide(claim: str, parts: Mapping[str, str]) -> BinaryEvalResult:
 
     ranked = ((-len(missing(each)), len(about.intersection(map(key, each.words))), each) for each in passages(text))
     best = max(ranked, key=lambda each: each[:2], default=(0, 0, None))[2]
-    if best is None or not about:
-        return BinaryEvalResult(result=False, reasoning="There is nothing to compare.")
-    if lacking := missing(best):
+    lacking = missing(best) if best and about else {"anything to compare"}
+    if best is None or lacking:
         return BinaryEvalResult(result=False, reasoning=f"The closest passage lacks {', '.join(sorted(lacking))}.")
     # What is too short to be recognised takes the line before it along.
     start = text.rfind("\n", 0, max(best.start - 1, 0)) + 1 if len(best.words) < 3 else best.start
     quote = text[start : best.end].strip()
     quote = quote if len(quote) <= MAX_QUOTE_CHARS else quote[:MAX_QUOTE_CHARS].rpartition(" ")[0]
     agrees = denies(best.words, about) == denies(said, about)
-    reasoning = f"The closest passage {'agrees' if agrees else 'differs by a negation'}."
+    reasoning = "A passage says so." if agrees else "The closest passage differs by a negation."
     return BinaryEvalResult(result=agrees, reasoning=reasoning, quotes=[quote])
 
 
@@ -174,7 +172,7 @@ def clean(raw: str) -> str:
     if link := _LINK.search(raw):
         before = re.sub(r"[,;(\u2013\u2014][a-z\s:]*$", "", raw[: link.start()])  # ", see the" goes with its link
         raw = before if re.search(r"\w", before) else link[1] or ""
-    return re.sub(r"[*`]", "", raw).strip(" \t\r_:;,.(\u2013\u2014-|[\"'")
+    return re.sub(r"[*`]", "", raw).strip(" \t\r_:;,.(\u2013\u2014-|[]\"'")
 
 
 def facts(text: str) -> Iterator[Fact]:
@@ -185,26 +183,29 @@ def facts(text: str) -> Iterator[Fact]:
         if set(bare) <= set("|-: "):  # nothing, or the rule below column titles
             fresh, titles = True, titles if bare else []
             continue
-        cells = [cell.strip() for cell in bare.strip("|").split("|")] if " | " in bare or bare[0] == "|" else []
+        cells = [cell.strip() for cell in bare.strip("|").split("|")] if "|" in bare else []
         titles = (titles or cells) if cells else []
-        parts = [_LABEL.split(part) for part in ([] if cells else _NEXT_LABEL.split(bare))]
-        heading, opening = None if cells else _HEADING.match(bare), _MARK.sub("", bare, count=1)
-        goes_on = opening != bare or not (fresh or cells or bare[:2] == "**")
-        level = len(heading[1] or "7777777") if heading else 8 + min(len(raw) - len(raw.lstrip()), 8) + goes_on
-        leads = cells or (len(parts[0]) != 2 and (heading or opening != bare or bare[-1] == ":"))  # else it has no name
-        name = re.split(_BREAK, next((cell for cell in cells if not cell.isdigit()), opening))[0] if leads else ""
-        path, fresh = (*(up for up in path if up.level < level), Label(level, next(serial), clean(name))), bool(heading)
+        opening, heading = _MARK.sub("", bare, count=1), None if cells else _HEADING.match(bare)
+        marked, bold = opening != bare, bare[:2] == "**"
+        goes_on = marked or not (fresh or cells or bold)
+        level = len(heading[1] or "7777777") if heading else 8 + len(raw) - len(raw.lstrip()) + goes_on
+        parts = [_LABEL.split(part) for part in ([] if cells else _NEXT_LABEL.split(opening))]
+        single = not cells and len(parts[0]) == 2 and not _NAME_END.search(parts[0][0])  # one label with its value
+        leads = not single and (cells or heading or marked or bold or bare[-1] == ":")
+        name = _NAME_END.split(next((cell for cell in cells if not cell.isdigit()), opening))[0] if leads else ""
+        over, fresh = [up for up in path if up.level < level], bool(heading)
+        path = (*over[:MAX_DEPTH], Label(level, next(serial), clean(name)))
         for *labels, value in zip(titles, cells, strict=False) if cells != titles else parts:
             yield (*path, *(Label(INLINE, next(serial), label) for label in labels[-1:])), value
 
 
 @lru_cache(maxsize=4096)
-def affinity(field: str, description: str, label: str) -> int:
+def affinity(schema: type[BaseModel], field: str, label: str) -> int:
     """How surely a label means a field: 3 the same words, 2 some of them, 1 words of its description, 0 not at all."""
     said, wanted = keys(label) - STOP, keys(field) - STOP
     if not said or said == wanted:
         return 3 * bool(said)
-    return 2 if said < wanted or wanted < said else int(said <= keys(description))
+    return 2 if said < wanted or wanted < said else int(said <= keys(schema.model_fields[field].description or ""))
 
 
 def model_in(annotation: Any) -> tuple[type[BaseModel] | None, bool]:
@@ -218,28 +219,25 @@ def model_in(annotation: Any) -> tuple[type[BaseModel] | None, bool]:
 def value_of(schema: type[BaseModel], field: str, said: list[Fact]) -> Any:
     """What the facts have for one field under the label that most surely means it, or None; links need no label."""
     annotation: Any = schema.model_fields[field].annotation
-    description = schema.model_fields[field].description or ""
-    labels = {label: affinity(field, description, label.words) for path, _ in said for label in path}
+    linkish = bool(keys(field) & _LINKISH) or "Url" in str(annotation)
+    labels = {label: affinity(schema, field, label.words) for path, _ in said for label in path}
     best = max(labels, key=lambda label: labels[label], default=Label(0, 0, ""))
     under = [(path[path.index(best) + 1 :], value) for path, value in said if best in path] if labels.get(best) else []
     model, many = model_in(annotation)
     if model and many:
         return records(model, under if labels.get(best) == 3 and len(under) > 1 else said)
-    if model or not (under or keys(field) & _LINKISH):
+    if model or not (under or linkish):
         return build(model, under)[0] if model and under else None
-    linkish = bool(keys(field) & _LINKISH) or "Url" in str(annotation)
-    links = [unique_urls("\n".join(value for _, value in facts)) for facts in (under, said if linkish else [])]
+    links = [unique_urls("\n".join(value for _, value in near)) for near in (under, said if linkish else [])]
     candidates: list[Any] = [each for urls in links if urls for each in (urls[0], urls)]
     texts = [text for _, value in under if (text := clean(value)) and text != best.words]
     if texts and not linkish:
         number = re.search(r"-?\d+(?:[.,]\d+)*", texts[0])
         several = texts if texts[1:] else [clean(each) for each in re.split(r"[,;]\s(?:and\s)?|\sand\s", texts[0])]
         candidates = [texts[0], number and number[0].replace(",", ""), several, *candidates]
-    for candidate in candidates:
-        try:
+    for candidate in filter(None, candidates):
+        with suppress(ValidationError):
             return TypeAdapter[Any](annotation).validate_python(candidate)
-        except ValidationError:
-            continue
     return None
 
 
@@ -248,19 +246,17 @@ def build(schema: type[BaseModel], said: list[Fact], name: str = "") -> tuple[Ba
     values = {field: value_of(schema, field, said) for field in schema.model_fields}
     values |= {field: name for field, value in values.items() if value is None and keys(field) & _TITLISH}
     values = {field: value for field, value in values.items() if value not in (None, "", [])}
-    try:
+    with suppress(ValidationError):
         return schema.model_validate(values, by_name=True), len(values)
-    except ValidationError:
-        return None, 0
+    return None, 0
 
 
 def records(schema: type[BaseModel], said: list[Fact]) -> list[BaseModel]:
     """Those headings, items or rows side by side that have the most fields of ``schema`` each."""
     runs: dict[tuple[Label, ...], dict[Label, list[Fact]]] = {}
     for path, value in said:
-        for depth, label in enumerate(path):
-            if label.level < INLINE:
-                runs.setdefault(path[:depth], {}).setdefault(label, []).append((path[depth + 1 :], value))
+        for depth, label in enumerate(up for up in path if up.level < INLINE):
+            runs.setdefault(path[:depth], {}).setdefault(label, []).append((path[depth + 1 :], value))
     best: tuple[float, list[BaseModel]] = (0.0, [])
     for run in runs.values():
         made = [build(schema, under, label.words) for label, under in run.items()]

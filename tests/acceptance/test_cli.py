@@ -20,6 +20,7 @@ import psutil
 import pytest
 
 from mind2web2.utils.cache_filesys import CacheFileSys
+from tests.fakes.sandbox import sandbox_variables
 
 HEAVY = ("fastapi", "httpx", "openai", "patchright", "psycopg", "pydantic", "pymupdf", "sqlalchemy", "uvicorn")
 HELP_AND_MODULES = """
@@ -77,6 +78,7 @@ def environment(home: Path, **more: str) -> dict[str, str]:
         "ASSAY_DATA_DIR": str(home / "data"),
         "ASSAY_JUDGES": str(home / "judges.d"),
         "ASSAY_MODEL": "lexical",
+        **sandbox_variables(),
         **more,
     }
 
@@ -135,6 +137,7 @@ def test_evaluate_judges_a_folder_and_prints_one_json_document(home: Path) -> No
     assert "answer_1.md  judged  1.00" in ended.stderr
 
 
+@pytest.mark.browser
 def test_evaluate_ends_with_3_when_something_could_not_be_judged(home: Path) -> None:
     (home / "judges.d" / "bridge.py").write_text(JUDGE + "\n    raise KeyError('my own bug')\n")
 
@@ -263,7 +266,7 @@ def check_lists(home: Path, url: str, told: dict[str, Any]) -> None:
 @pytest.mark.postgres
 @pytest.mark.browser
 def test_doctor_tries_browser_and_database_and_leaves_nothing(home: Path) -> None:
-    ended = assay(home, "doctor", "--json", ASSAY_BROWSER_UNSANDBOXED="true")
+    ended = assay(home, "doctor", "--json")
 
     assert ended.returncode == 0, ended.stdout
     checks = {check["name"]: check for check in json.loads(ended.stdout)["checks"]}

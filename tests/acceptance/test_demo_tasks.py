@@ -18,6 +18,7 @@ from app.demo import EXPECTED, DemoSite, examples_dir
 from app.demo.site import HOST, PORT
 from app.pipeline import evaluate
 from app.runtime import open_runtime
+from tests.fakes.sandbox import unsandboxed_here
 from tests.fakes.settings import settings_for_tests
 
 pytestmark = [pytest.mark.browser, pytest.mark.timeout(180)]
@@ -36,7 +37,7 @@ async def judge_all(data_dir: Path) -> Results:
     results: Results = {}
     async with DemoSite(port=0) as site:
         settings = settings_for_tests(
-            data_dir=data_dir, egress_allow=frozenset({site.egress_allow}), browser_unsandboxed=True
+            data_dir=data_dir, egress_allow=frozenset({site.egress_allow}), browser_unsandboxed=unsandboxed_here()
         )
         async with open_runtime(settings) as runtime, asyncio.TaskGroup() as group:
 

@@ -24,6 +24,8 @@ import httpx
 import psutil
 import pytest
 
+from tests.fakes.sandbox import sandbox_variables
+
 pytestmark = [pytest.mark.browser, pytest.mark.postgres, pytest.mark.timeout(180)]
 
 JUDGE = """
@@ -128,6 +130,7 @@ def assay(home: Path, site: str) -> Iterator[tuple[subprocess.Popen[str], httpx.
         "ASSAY_JUDGES": str(home / "judges"),
         "ASSAY_MODEL": "lexical",
         "ASSAY_EGRESS_ALLOW": site.removeprefix("http://"),
+        **sandbox_variables(),
     }
     command = [sys.executable, "-m", "app.cli", "serve", "--port", "0", "--workers", "1"]
     log = home / "log"

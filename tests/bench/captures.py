@@ -21,12 +21,12 @@ import psutil
 from cache.backends.patchright import BrowserCapturer
 from cache.backends.router import RoutedCapturer
 from cache.blobs import BlobStore
-from cache.browser_search import find_browser
 from cache.egress import EgressGuard
 from cache.pages import PageCache
 from cache.store import FolderIndex
 from tests.bench.model import ROOT
 from tests.bench.pages import prose
+from tests.fakes.sandbox import installed_browser, unsandboxed_here
 from tests.standin.web import Reply, StandInWeb
 
 PAGES = 60
@@ -47,12 +47,6 @@ class Captures:
     @property
     def per_minute(self) -> float:
         return 60 * self.good / self.wall_s
-
-
-def browser() -> Path | None:
-    """The browser to capture with; None where there is none."""
-    found = find_browser(downloads=(Path.home() / ".cache" / "ms-playwright",))
-    return found.shell or found.full
 
 
 def measure() -> Captures:
@@ -94,11 +88,13 @@ def _own_bytes(process: psutil.Process) -> int:
         return 0
 
 
-async def _capture_all(executable: Path, work: Path) -> Captures:
+async def _capture_all(executable: Path, work: Path, *, unsandboxed: bool) -> Captures:
     logging.disable(logging.INFO)
     site = {f"/page-{number}": Reply.html(_page(number % DIFFERENT)) for number in range(PAGES)}
     async with StandInWeb(site) as web, EgressGuard(frozenset({web.place})) as guard:
-        capturer = BrowserCapturer(executable, guard, semaphore=asyncio.Semaphore(AT_ONCE), allow_unsandboxed=True)
+        capturer = BrowserCapturer(
+            executable, guard, semaphore=asyncio.Semaphore(AT_ONCE), allow_unsandboxed=unsandboxed
+        )
         index = await FolderIndex.open(work / "captures")
         routed = RoutedCapturer(capturer, pages_per_host=AT_ONCE)
         cache = PageCache(routed, BlobStore.open((work / "blobs").as_uri()), index)
@@ -121,7 +117,7 @@ def _page(number: int) -> str:
 
 
 if __name__ == "__main__":
-    program = browser()
+    program = installed_browser()
     assert program is not None
     with tempfile.TemporaryDirectory(prefix="assay-bench-") as place:
-        print(json.dumps(asdict(asyncio.run(_capture_all(program, Path(place))))))
+        print(json.dumps(asdict(asyncio.run(_capture_all(program, Path(place), unsandboxed=unsandboxed_here())))))

@@ -15,6 +15,7 @@ from typing import TypeAlias
 from app.settings import Settings
 from tests.bench import captures, lookups
 from tests.bench.judging import NO_LIMIT, Run, measure
+from tests.fakes.sandbox import installed_browser
 
 MIB = 1024 * 1024
 FULL = Run()
@@ -168,7 +169,7 @@ def lookup() -> Iterator[Row]:
 
 
 def capture() -> Iterator[Row]:
-    if captures.browser() is None:
+    if installed_browser() is None:
         yield Row(what="capture", toolkit="76.6 pages/min", target=">= 200", ours="no browser here", met=None)
         return
     seen = captures.measure()

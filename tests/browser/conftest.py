@@ -11,9 +11,9 @@ import pytest
 import pytest_asyncio
 
 from cache.backends.patchright import BrowserCapturer
-from cache.browser_search import find_browser
 from cache.capture import Observation
 from cache.egress import EgressGuard
+from tests.fakes.sandbox import installed_browser, unsandboxed_here
 from tests.standin.web import Answer, StandInWeb
 
 
@@ -32,9 +32,7 @@ class Rig:
 
 @pytest.fixture(scope="session")
 def browser_program() -> Path:
-    downloads = Path.home() / ".cache" / "ms-playwright"
-    found = find_browser(downloads=(downloads,))
-    program = found.shell or found.full
+    program = installed_browser()
     if program is None:
         pytest.fail("no Chromium on this machine; `make setup` installs one")
     return program
@@ -43,9 +41,8 @@ def browser_program() -> Path:
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
 async def rig(browser_program: Path) -> AsyncIterator[Rig]:
     async with StandInWeb() as site, EgressGuard(frozenset({site.place})) as guard:
-        # The pages are our own: where the machine has no sandbox to offer, these tests do without.
         capturer = BrowserCapturer(
-            browser_program, guard, semaphore=asyncio.Semaphore(4), deadline_s=30, allow_unsandboxed=True
+            browser_program, guard, semaphore=asyncio.Semaphore(4), deadline_s=30, allow_unsandboxed=unsandboxed_here()
         )
         try:
             yield Rig(site=site, guard=guard, capturer=capturer)

@@ -12,6 +12,7 @@ from PIL import Image
 from cache.backends.patchright import BrowserCapturer
 from cache.capture import CaptureOutcome, PageKind
 from tests.browser.conftest import Rig
+from tests.fakes.sandbox import unsandboxed_here
 from tests.standin.documents import image_bytes, pdf_with_pages
 from tests.standin.web import Answer, Reply
 
@@ -285,7 +286,7 @@ async def test_a_document_that_never_ends_is_partial_within_the_deadline(rig: Ri
         rig.guard,
         semaphore=asyncio.Semaphore(2),
         deadline_s=6,
-        allow_unsandboxed=True,
+        allow_unsandboxed=unsandboxed_here(),
     )
     try:
         stuck, silent = await asyncio.gather(

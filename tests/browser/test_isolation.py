@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import sys
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Iterator
 from pathlib import Path
 
 import psutil
@@ -14,8 +14,9 @@ import pytest
 from cache.backends.patchright import BrowserCapturer
 from cache.capture import CaptureOutcome
 from cache.egress import EgressGuard
-from cache.errors import BrowserUnavailable
+from cache.errors import BrowserUnavailable, SandboxUnavailable
 from tests.browser.conftest import Rig
+from tests.fakes.sandbox import browser_without_sandbox, sandbox_problem, unsandboxed_here
 from tests.standin.tls import untrusted_server_context
 from tests.standin.web import Reply, StandInWeb, Visit
 
@@ -139,9 +140,10 @@ async def test_pages_share_nothing(rig: Rig) -> None:
 
 
 async def test_the_renderer_is_sandboxed_and_nobody_in_particular(rig: Rig) -> None:
+    if problem := sandbox_problem():
+        pytest.skip(problem)
     await rig.capturer.start()
-    if not rig.capturer.sandboxed:
-        pytest.skip("this machine offers browsers no sandbox")
+    assert rig.capturer.sandboxed
     states: list[str] = []
 
     def look(visit: Visit) -> Reply:
@@ -206,6 +208,30 @@ async def test_a_browser_that_is_not_there_is_named() -> None:
             await broken.start()
 
 
+@pytest.fixture
+def without_sandbox(browser_program: Path) -> Iterator[Path]:
+    with browser_without_sandbox(browser_program) as program:
+        yield program
+
+
+async def test_without_a_sandbox_no_page_is_opened_unless_that_is_allowed(rig: Rig, without_sandbox: Path) -> None:
+    rig.site.pages["/page"] = Reply.html(PROSE)
+    asked = rig.site.hits["/page"]
+    slots = asyncio.Semaphore(1)
+    refuses = BrowserCapturer(without_sandbox, rig.guard, semaphore=slots)
+    with pytest.raises(SandboxUnavailable, match="user namespaces"):
+        await refuses.capture(rig.site.url("/page"))
+    await refuses.aclose()
+    assert rig.site.hits["/page"] == asked
+
+    goes_on = BrowserCapturer(without_sandbox, rig.guard, semaphore=slots, allow_unsandboxed=True)
+    try:
+        assert (await goes_on.capture(rig.site.url("/page"))).outcome is CaptureOutcome.OK
+        assert goes_on.sandboxed is False
+    finally:
+        await goes_on.aclose()
+
+
 OWNER = """
 import asyncio, sys
 from pathlib import Path
@@ -214,7 +240,8 @@ from cache.egress import EgressGuard
 
 async def main():
     async with EgressGuard() as guard:
-        capturer = BrowserCapturer(Path(sys.argv[1]), guard, semaphore=asyncio.Semaphore(1), allow_unsandboxed=True)
+        slots, unsandboxed = asyncio.Semaphore(1), sys.argv[2] == "True"
+        capturer = BrowserCapturer(Path(sys.argv[1]), guard, semaphore=slots, allow_unsandboxed=unsandboxed)
         await capturer.start()
         print("ready", flush=True)
         await asyncio.Event().wait()
@@ -225,7 +252,7 @@ asyncio.run(main())
 
 async def test_a_browser_does_not_outlive_an_owner_that_is_killed(browser_program: Path) -> None:
     owner = await asyncio.create_subprocess_exec(
-        sys.executable, "-c", OWNER, str(browser_program), stdout=asyncio.subprocess.PIPE
+        *(sys.executable, "-c", OWNER, str(browser_program), str(unsandboxed_here())), stdout=asyncio.subprocess.PIPE
     )
     assert owner.stdout is not None
     while b"ready" not in (said := await owner.stdout.readline()):
@@ -244,7 +271,7 @@ def _another(rig: Rig, guard: EgressGuard, *, pages_per_browser: int = 50) -> Br
         semaphore=asyncio.Semaphore(2),
         deadline_s=20,
         pages_per_browser=pages_per_browser,
-        allow_unsandboxed=True,
+        allow_unsandboxed=unsandboxed_here(),
     )
 
 

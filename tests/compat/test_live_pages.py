@@ -19,6 +19,7 @@ from mind2web2.utils.page_info_retrieval import BatchBrowserManager
 from tests.compat.scripted import LOGGER, ScriptedClient, nodes, outcomes, set_up, text_of
 from tests.compat.test_tools import make_pdf
 from tests.compat.web import Reply, Web, serving
+from tests.fakes.sandbox import browser_without_sandbox, installed_browser, sandbox_variables
 
 pytestmark = pytest.mark.browser
 
@@ -37,6 +38,8 @@ def site(monkeypatch: pytest.MonkeyPatch) -> Iterator[Web]:
     }
     with serving(pages) as web:
         monkeypatch.setenv("ASSAY_EGRESS_ALLOW", web.place)
+        for name, value in sandbox_variables().items():
+            monkeypatch.setenv(name, value)
         yield web
 
 
@@ -87,6 +90,25 @@ async def test_a_batch_browser_manager_captures_pages_and_pdfs(site: Web):
     assert browsers() == []
 
 
+async def test_without_a_sandbox_pages_are_captured_only_where_that_is_allowed(
+    site: Web, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+):
+    browser = installed_browser()
+    assert browser is not None
+    with browser_without_sandbox(browser) as program:
+        monkeypatch.setenv("ASSAY_BROWSER", str(program))
+        texts = []
+        for allowed in ("false", "true"):
+            monkeypatch.setenv("ASSAY_BROWSER_UNSANDBOXED", allowed)
+            async with BatchBrowserManager() as manager:
+                texts.append((await manager.capture_page(f"{site.origin}/lamps", LOGGER))[1])
+    refused, seen = texts
+    assert refused is None
+    assert "no usable sandbox" in caplog.text
+    assert seen is not None
+    assert "The green lamp costs 40 crowns" in seen
+
+
 async def test_without_a_browser_that_is_said(monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture):
     monkeypatch.setenv("ASSAY_BROWSER", "/no/such/browser")
     manager = BatchBrowserManager()
@@ -95,7 +117,8 @@ async def test_without_a_browser_that_is_said(monkeypatch: pytest.MonkeyPatch, c
     await manager.stop()
 
 
-async def test_a_wrong_allow_list_is_said(monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture):
-    monkeypatch.setenv("ASSAY_EGRESS_ALLOW", "nonsense")
+@pytest.mark.parametrize("name", ["ASSAY_EGRESS_ALLOW", "ASSAY_BROWSER_UNSANDBOXED"])
+async def test_a_wrong_setting_is_said(name: str, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture):
+    monkeypatch.setenv(name, "nonsense")
     assert await BatchBrowserManager().capture_page("https://a.com", LOGGER) == (None, None)
     assert "nonsense" in caplog.text

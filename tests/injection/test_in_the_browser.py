@@ -11,6 +11,7 @@ from cache.backends.patchright import BrowserCapturer
 from cache.capture import Capturer
 from cache.egress import EgressGuard
 from tests.browser.conftest import browser_program  # noqa: F401 - a fixture
+from tests.fakes.sandbox import unsandboxed_here
 from tests.injection.trial import attacked, changed, materials, wrong_with
 from tests.injection.world import open_world
 
@@ -22,8 +23,8 @@ MAX_CHANGED_TWINS = 0.02
 
 async def test_what_is_hidden_reaches_no_judge_and_what_is_shown_still_counts(browser_program: Path):  # noqa: F811
     def by_browser(guard: EgressGuard) -> Capturer:
-        # The pages are our own: where the machine has no sandbox to offer, this test does without.
-        return BrowserCapturer(browser_program, guard, semaphore=asyncio.Semaphore(TABS), allow_unsandboxed=True)
+        slots = asyncio.Semaphore(TABS)
+        return BrowserCapturer(browser_program, guard, semaphore=slots, allow_unsandboxed=unsandboxed_here())
 
     async with open_world(by_browser) as world:
         attacks = materials(world.site, "FJ", benign=False, in_browser=True)

@@ -6,7 +6,7 @@ import importlib
 import io
 from typing import Any
 
-from PIL import Image
+from PIL import Image, ImageDraw
 
 
 def pdf_with_pages(count: int, *, width: float = 595, height: float = 842, password: str = "") -> bytes:
@@ -25,6 +25,22 @@ def pdf_with_pages(count: int, *, width: float = 595, height: float = 842, passw
     if password:
         encryption = pymupdf.PDF_ENCRYPT_AES_256
         return bytes(document.tobytes(encryption=encryption, user_pw=password, owner_pw=password))
+    return bytes(document.tobytes())
+
+
+def pdf_of_a_scan(layer: str, *, covered: str = "") -> bytes:
+    """A PDF of one picture that says something, with an invisible text layer, and words that the picture covers."""
+    pymupdf: Any = importlib.import_module("pymupdf")
+    scan = Image.new("RGB", (1240, 1754), "white")
+    ImageDraw.Draw(scan).text((130, 1240), "What the paper says, drawn as a picture.", fill="black", font_size=30)
+    buffer = io.BytesIO()
+    scan.save(buffer, "PNG")
+    document = pymupdf.open()
+    page = document.new_page(width=595, height=842)
+    if covered:
+        page.insert_text((62, 606), covered, fontsize=14)
+    page.insert_image(page.rect, stream=buffer.getvalue())
+    page.insert_text((62, 606), layer, fontsize=14, render_mode=3)
     return bytes(document.tobytes())
 
 

@@ -11,6 +11,8 @@ import os
 from pathlib import Path
 
 DEFAULT_MODEL = "o4-mini"
+_YES = frozenset({"1", "true", "t", "yes", "y", "on"})  # the words that the service's own settings take
+_NO = frozenset({"0", "false", "f", "no", "n", "off"})
 
 
 def value_of(name: str) -> str | None:
@@ -43,6 +45,18 @@ def browser_path() -> Path | None:
     """The browser to capture pages with; None: look for one."""
     configured = value_of("ASSAY_BROWSER")
     return None if configured is None else Path(configured)
+
+
+def browser_unsandboxed() -> bool:
+    """Whether captures may go without the browser's sandbox where there is none to be had.
+
+    Raises:
+        ValueError: the variable says neither yes nor no.
+    """
+    configured = (value_of("ASSAY_BROWSER_UNSANDBOXED") or "false").lower()
+    if configured not in _YES | _NO:
+        raise ValueError(f"ASSAY_BROWSER_UNSANDBOXED={configured} is neither true nor false")
+    return configured in _YES
 
 
 def egress_allow() -> frozenset[str]:

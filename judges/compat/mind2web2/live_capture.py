@@ -17,7 +17,7 @@ from cache.browser_search import find_browser
 from cache.capture import Capturer, Observation
 from cache.egress import EgressGuard
 from cache.errors import BrowserUnavailable
-from mind2web2.environment import browser_path, egress_allow
+from mind2web2.environment import browser_path, browser_unsandboxed, egress_allow
 from mind2web2.loop_end import at_end_of_loop
 
 
@@ -126,7 +126,10 @@ async def _open_capturer(stack: AsyncExitStack, max_pages: int) -> Capturer:
         raise BrowserUnavailable(found.problem or f"there is no Chromium in {looked_in}; ASSAY_BROWSER can name one")
     guard = await stack.enter_async_context(EgressGuard(egress_allow()))
     slots = asyncio.Semaphore(max_pages)
-    first, *others = (BrowserCapturer(program, guard, semaphore=slots) for program in programs)
+    unsandboxed = browser_unsandboxed()
+    first, *others = (
+        BrowserCapturer(program, guard, semaphore=slots, allow_unsandboxed=unsandboxed) for program in programs
+    )
     capturer = RoutedCapturer(first, next(iter(others), None))
     stack.push_async_callback(capturer.aclose)
     return capturer

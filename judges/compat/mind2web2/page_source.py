@@ -20,6 +20,7 @@ from cache.backends.documents import read_document
 from cache.capture import Blob, Capture, CaptureOutcome, Observation, PageKind
 from cache.errors import BlobCorrupt, CacheError, DocumentRejected, NoEvidence
 from cache.evidence import Evidence
+from cache.recent import Recent
 from cache.single_flight import SingleFlight
 from cache.urls import canonical_key, host_and_port
 from mind2web2.foreign_client import foreign_object
@@ -28,7 +29,7 @@ from mind2web2.page_keys import file_stems, layout_key
 from mind2web2.screenshots import shown_jpeg
 from mind2web2.utils.misc import normalize_url_markdown
 
-KEPT_BYTES = 32 * 1024 * 1024
+KEPT_BYTES = 16 * 1024 * 1024
 PDF_DEADLINE_S = 60.0
 _SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:")
 _HTTP = re.compile(r"https?:", re.IGNORECASE)
@@ -80,7 +81,8 @@ class StoredPages(ABC):
         self._max_width = max_width
         self._max_height = max_height
         self._loads: SingleFlight[str, Evidence] = SingleFlight()
-        self._kept: dict[str, Evidence] = {}
+        # The newest page stays however large it is: a long PDF would be drawn again for every claim on it.
+        self._kept: Recent[str, Evidence] = Recent(KEPT_BYTES, keeps_newest=True)
         self._absent: dict[str, CacheError] = {}
         self._used: dict[str, Capture] = {}
 
@@ -92,8 +94,9 @@ class StoredPages(ABC):
             CacheError: we cannot find out.
         """
         cleaned = normalize_url_markdown(url)
-        if cleaned in self._kept:
-            return self._kept[cleaned]
+        kept = self._kept.get(cleaned)
+        if kept is not None:
+            return kept
         if cleaned in self._absent:
             raise self._absent[cleaned]
         return await self._loads.run(cleaned, lambda: self._load(cleaned))
@@ -110,9 +113,7 @@ class StoredPages(ABC):
                 self._used[url] = error.capture
             raise
         self._used[url] = evidence.capture
-        self._kept[url] = evidence
-        while len(self._kept) > 1 and sum(map(_size, self._kept.values())) > KEPT_BYTES:
-            del self._kept[next(iter(self._kept))]
+        self._kept.put(url, evidence, evidence.size)
         return evidence
 
     async def _find(self, url: str) -> Evidence:
@@ -284,7 +285,3 @@ def _damage(stored: _Stored) -> BlobCorrupt | None:
         if suffix in known and known[suffix] != hashlib.sha256(data or b"").hexdigest():
             return BlobCorrupt(known[suffix], f"the stored {suffix} has changed")
     return None
-
-
-def _size(evidence: Evidence) -> int:
-    return 4 * len(evidence.text) + sum(map(len, evidence.screenshots))

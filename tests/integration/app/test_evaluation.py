@@ -192,6 +192,7 @@ async def test_public_scripts_and_native_judges_go_the_same_way(folder: Folder) 
     folder.judge("script", SCRIPT)
     folder.answer("script", 1)
     folder.page("https://towns.example/vellmar", "The old bridge of Vellmar was built in 1764.", task="script")
+    folder.page("https://towns.example/arches", "This page is about the town hall and its clock.", task="script")
 
     ended = {one.outcome.task_id: one.outcome for one in await folder.evaluate()}
 

@@ -119,3 +119,12 @@ def test_ordinary_letters_stay(text: str):
     if "<" not in text and "[" not in text:
         assert len(neutralise(text).text) <= len(text)
         assert neutralise(text).invisible == 0
+
+
+def test_a_nonce_that_stands_in_a_text_beside_is_drawn_again():
+    separator = Separator(b"0123456789abcdef")
+    first = separator.block("answer", "text")
+    again = separator.block("answer", "text", beside=[f"I have seen {first}"])
+    assert again != first
+    assert again == separator.block("answer", "text", beside=[f"I have seen {first}"])
+    assert separator.block("answer", "text", beside=["something else"]) == first

@@ -17,6 +17,7 @@ from judges.folding import fold
         ("e\u0301", "\u00e9"),
         ("\ufb01ne", "fine"),
         ("a \u200b b", "a b"),
+        ("a\ufe0f\U000e0141b", "ab"),
         ("Stra\u00dfe", "STRASSE"),
         ("\u22125", "-5"),
     ],

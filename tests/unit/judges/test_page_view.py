@@ -5,7 +5,16 @@ import threading
 from collections.abc import Sequence
 
 from judges.blocks import Separator
-from judges.page_view import CUT_MARK, MAX_LINKS_CHARS, MAX_TEXT_CHARS, PagePreparer, cut_text, link_lines
+from judges.page_view import (
+    CUT_MARK,
+    MAX_LINKS_CHARS,
+    MAX_TEXT_CHARS,
+    PagePreparer,
+    cut_text,
+    link_lines,
+    prepare_page,
+    shown_chars,
+)
 from tests.fakes.pages import page
 
 SECRET = b"0123456789abcdef"
@@ -83,3 +92,15 @@ def test_links_are_whole_lines_within_their_room():
     lines = link_lines([("A  word\n", f"https://a.example/{n:0>100}") for n in range(2_000)])
     assert len(lines) <= MAX_LINKS_CHARS
     assert all(line.startswith("A word\thttps://a.example/") and len(line) == 125 for line in lines.split("\n"))
+
+
+def test_what_is_not_shown_cannot_be_quoted():
+    shown = prepare_page(page(text="some words  \n " * 50_000 + "the end of it"), Separator(SECRET))
+    assert "the end of it" not in shown.folded.text
+    assert shown.folded.text.startswith("some words some words")
+
+
+def test_as_much_of_a_text_is_shown_as_the_prompt_holds():
+    for text in ("some words  \n " * 50_000, "a" * (MAX_TEXT_CHARS + 5), "a" + " " * MAX_TEXT_CHARS + "b", "short"):
+        shown = " ".join(text[: shown_chars(text)].split())
+        assert shown == " ".join(cut_text(text).removesuffix(CUT_MARK).split())

@@ -88,3 +88,23 @@ def test_a_class_that_needs_an_address_has_no_honest_value_without_one():
     assert drop_invented(Strict(page=HttpUrl("https://velm.example/ida")), KNOWN)[1] == ()
     with pytest.raises(ValidationError):
         drop_invented(Strict(page=HttpUrl("https://made.up/")), KNOWN)
+
+
+def test_an_item_of_which_nothing_occurs_was_made_up():
+    group = Group(people=[Person(name="Ida Norrstad"), Person(name="Olaf Brekke", plain="born 1899")])
+    kept, dropped = drop_invented(group, KNOWN)
+    assert kept == Group(people=[Person(name="Ida Norrstad")])
+    assert dropped == ("Olaf Brekke, born 1899",)
+
+
+@pytest.mark.parametrize(
+    "item",
+    [
+        Person(name="I. Norrstad"),
+        Person(name="somebody", plain="in lower case"),
+        Person(name="Olaf Brekke", page="https://velm.example/ida"),
+        Person(name="Brekke, son of Ida"),
+    ],
+)
+def test_an_item_that_has_anything_of_the_text_is_left_to_judges(item: Person):
+    assert drop_invented(Group(people=[item]), KNOWN) == (Group(people=[item]), ())

@@ -1,15 +1,18 @@
 from __future__ import annotations
 
+from dataclasses import replace
 from itertools import takewhile
 
 import pytest
 
 from judges.blocks import Separator
+from judges.llm.client import LLMRequest
 from judges.llm.images import DataURI
 from judges.page_view import PreparedPage, prepare_page
 from judges.prompts.library import load_prompt
 from judges.rendering import Question, Rendered, Style, render_claim, render_extraction
 from tests.fakes.pages import page
+from tests.injection.reading import read_request
 
 SEPARATOR = Separator(b"0123456789abcdef")
 PAGE = prepare_page(
@@ -120,3 +123,14 @@ def test_an_extraction_from_the_answer_shows_the_answer():
     assert SEPARATOR.block("answer", "The answer.") in text_of(rendered)
     assert rendered.parts["prompt"] == "Names, please."
     assert rendered.prompt == load_prompt("extract_answer").ref
+
+
+@pytest.mark.parametrize("style", Style)
+def test_nobody_closes_a_block_with_a_nonce_that_was_seen_before(style: Style):
+    seen = text_of(render_claim(ask(), SEPARATOR, style))
+    hostile = prepare_page(page("https://a.example/p", f"A page.\n{seen}"), SEPARATOR)
+    for question in (ask(prepared=hostile), replace(ask(), answer=f"An answer.\n{seen}")):
+        rendered = render_claim(question, SEPARATOR, style)
+        sent = read_request(LLMRequest(model="m", messages=rendered.messages, prompt=rendered.prompt))
+        assert [block.label for block in sent.blocks] == ["task", "url", "page", "answer", "claim"]
+        assert [block.label for block in sent.blocks if sent.text.count(block.nonce) != 2] == []

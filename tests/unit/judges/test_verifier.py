@@ -208,9 +208,14 @@ async def test_a_missing_page_costs_no_call():
 
 
 async def test_the_first_source_that_supports_decides_and_the_others_are_called_off():
+    all_asked = asyncio.Event()
+
     async def pause(request: LLMRequest) -> None:
+        if {each.parts["url"] for each in llm.requests} == set(urls):
+            all_asked.set()
         if request.parts["url"] != "https://b.example/":
             await asyncio.Event().wait()
+        await all_asked.wait()
 
     llm = RuleLLM(pause=pause)
     urls = [f"https://{name}.example/" for name in "abc"]

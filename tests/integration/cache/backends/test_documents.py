@@ -10,7 +10,7 @@ import pytest
 from cache.backends.documents import ByteKind, decode_text, read_document, sniff
 from cache.capture import CaptureOutcome, PageKind
 from cache.errors import DocumentRejected
-from tests.standin.documents import image_bytes, image_size, pdf_of_nested_forms, pdf_with_pages
+from tests.standin.documents import image_bytes, image_size, pdf_of_a_scan, pdf_of_nested_forms, pdf_with_pages
 
 
 @pytest.mark.parametrize(
@@ -113,6 +113,22 @@ async def test_a_pdf_that_never_finishes_is_killed_at_its_deadline() -> None:
     assert "time limit" in rejected.value.detail
     assert time.monotonic() - began < 5
     assert not [child for child in psutil.Process().children() if "document_child" in " ".join(child.cmdline())]
+
+
+async def test_what_a_scanner_read_is_text_and_is_known_not_to_be_on_the_paper() -> None:
+    document = await read_document(pdf_of_a_scan("words of the layer"), "application/pdf", deadline_s=20)
+    assert document.text == document.hidden_text == "words of the layer"
+
+
+async def test_words_under_a_picture_are_known_not_to_be_on_the_paper() -> None:
+    data = pdf_of_a_scan("layer", covered="covered words")
+    document = await read_document(data, "application/pdf", deadline_s=20)
+    assert "covered words" in document.hidden_text
+
+
+async def test_words_over_a_picture_are_on_the_paper() -> None:
+    document = await read_document(pdf_with_pages(1), "application/pdf", deadline_s=20)
+    assert "Page number 1 is visible" not in document.hidden_text
 
 
 async def test_a_picture_is_a_page_of_its_own() -> None:

