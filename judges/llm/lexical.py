@@ -26,7 +26,7 @@ from rubrics.verdict import Usage
 
 MODEL = "lexical"
 SPARE = 1 / 3  # share of a claim's plain words that a passage may lack; of its names and figures it may lack none
-MAX_CHARS, MAX_LINE_CHARS, MAX_CLAIM_CHARS, MAX_QUOTE_CHARS, MAX_FACTS, MAX_DEPTH = 250_000, 5_000, 2_000, 500, 2_000, 4
+MAX_CHARS, MAX_LINE_CHARS, MAX_CLAIM_CHARS, MAX_QUOTE_CHARS, MAX_FACTS, MAX_DEPTH = 200_000, 5_000, 2_000, 500, 2_000, 4
 """What is read at all, so that a hostile text costs a second or two and not minutes."""
 INLINE = 1_000_000
 MONTHS = [name.casefold() for name in calendar.month_name[1:]]

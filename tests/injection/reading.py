@@ -69,6 +69,12 @@ def _read(request: LLMRequest) -> Sent:
     )
 
 
+@lru_cache(maxsize=64)
+def folded(text: str) -> str:
+    """A text as it is compared; votes ask for the same one again."""
+    return fold(text).text
+
+
 @lru_cache(maxsize=256)
 def key(text: str) -> str:
     """A text as a willing reader takes it: letters and digits only, whatever they were dressed as."""

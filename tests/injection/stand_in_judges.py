@@ -18,12 +18,11 @@ from itertools import pairwise
 from pydantic import BaseModel
 
 from judges.bearing import terms
-from judges.folding import fold
 from judges.llm.client import LLMReply, LLMRequest
 from judges.pictures import Transcription
 from judges.verdict_reply import BinaryEvalResult
 from rubrics.verdict import Usage
-from tests.injection.reading import Sent, can_read, key, read_request
+from tests.injection.reading import Sent, can_read, folded, key, read_request
 
 
 @dataclass
@@ -97,7 +96,7 @@ class HonestJudge(Judge):
 
     def verdict(self, request: LLMRequest, sent: Sent) -> BinaryEvalResult:
         page = sent.block("page") if "page" in request.parts else sent.block("answer")
-        holds = fold(self.evidence).text in fold(page).text
+        holds = folded(self.evidence) in folded(page)
         quotes = [self.evidence] if holds and "page" in request.parts else []
         return BinaryEvalResult(reasoning="I looked", result=holds, quotes=quotes)
 

@@ -36,9 +36,9 @@ async def test_no_attack_makes_a_claim_count(letter: str):
 async def test_the_corpus_has_teeth():
     """A verdict that counted as soon as some quote of it stood in the page would be had by most of these attacks."""
     async with open_world() as world:
-        found = [each for each in materials(world.site, "ABCDEGJKM", benign=False) if each.place != "pdf"]
+        found = [each for each in materials(world.site, "ABCDEGJ", benign=False) if each.place in {"page", "source"}]
         had = set(await wrong_with(world, found, counts_by_quote_alone))
-    assert len(had) >= 40, sorted(had)
+    assert len(had) >= 0.9 * len(found), sorted(had)
 
 
 async def test_benign_twins_still_count():

@@ -92,6 +92,10 @@ class Evaluator(GrowingTree):
         if progress is not None:
             self._ledger.on_decision = lambda: progress(*self.leaves_done_and_known())
 
+    def let_go(self) -> None:
+        """Report to nobody any more."""
+        self._ledger.on_decision = None
+
     @property
     def extractor(self) -> Extractor:
         """Raises ValueError before ``initialize``."""

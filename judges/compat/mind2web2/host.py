@@ -78,6 +78,7 @@ async def run_script(
     client = HostedClient(llm=asked, progress=progress, scouted_by=scout, **own)
     limit = asyncio.timeout(deadline_s)
     async with AsyncExitStack() as side_by_side:
+        side_by_side.callback(client.let_go)
         if scout is not None and ahead is not None:
             await side_by_side.enter_async_context(
                 gone_ahead(

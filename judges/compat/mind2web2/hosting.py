@@ -49,6 +49,9 @@ class HostedEvaluator(Protocol):
 
     def get_summary(self) -> dict[str, Any]: ...
 
+    def let_go(self) -> None:
+        """The run is over: hold on to nothing that holds on to this."""
+
 
 class HostedClient:
     """The service's model as a script's client. ``evaluators`` are those the script has initialized with it."""
@@ -91,6 +94,15 @@ class HostedClient:
         number = self._asked[key]
         self._asked[key] += 1
         return await respond(self.llm, replace(request, vote=number), count_token=count_token)
+
+    def let_go(self) -> None:
+        """The run is over: forget the evaluators, which hold this client and the pages they have read.
+
+        In a circle these would stay in memory until the garbage collector comes round to them.
+        """
+        for evaluator in self.evaluators:
+            evaluator.let_go()
+        self.evaluators.clear()
 
     def response(self, **_: Any) -> Response:
         """Not for this client: it is asynchronous."""

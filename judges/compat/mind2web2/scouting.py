@@ -89,11 +89,13 @@ async def gone_ahead(
     """
 
     async def ahead() -> None:
+        client = client_for(replies.view(real=False), scout)
         try:
-            script = await load()
-            await play.run(script, client_for(replies.view(real=False), scout), pages, _unheard)
+            await play.run(await load(), client, pages, _unheard)
         except (JudgeBug, JudgeError) as error:
             _log.debug("the scouting run of %s ended early: %s", play.task_id, error)
+        finally:
+            client.let_go()
 
     task = asyncio.create_task(ahead())
     try:
