@@ -38,7 +38,7 @@ async def test_the_corpus_has_teeth():
     async with open_world() as world:
         found = [each for each in materials(world.site, "ABCDEGJ", benign=False) if each.place in {"page", "source"}]
         had = set(await wrong_with(world, found, counts_by_quote_alone))
-    assert len(had) >= 0.9 * len(found), sorted(had)
+    assert len(had) >= 0.8 * len(found), sorted(had)
 
 
 async def test_benign_twins_still_count():

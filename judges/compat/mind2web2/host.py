@@ -8,6 +8,7 @@ import logging
 from collections.abc import Iterable
 from contextlib import AsyncExitStack
 from dataclasses import asdict
+from functools import partial
 from typing import Any
 
 from answers.submission import Answer
@@ -61,7 +62,8 @@ async def run_script(
             had made no tree by the deadline; with the traceback.
         JudgeError: the script let an error of the model out.
     """
-    script = await asyncio.to_thread(_load, judge)
+    load = partial(_load_aside, judge)
+    script = await load()
     play = Play(
         task_id=judge.task,
         answer=answer,
@@ -80,16 +82,9 @@ async def run_script(
     async with AsyncExitStack() as side_by_side:
         side_by_side.callback(client.let_go)
         if scout is not None and ahead is not None:
-            await side_by_side.enter_async_context(
-                gone_ahead(
-                    play,
-                    lambda: asyncio.to_thread(_load, judge),
-                    lambda view, starter: HostedClient(llm=view, scout=starter, **own),
-                    replies=replies,
-                    scout=scout,
-                    pages=ahead,
-                )
-            )
+            client_for = partial(_scouting_client, **own)
+            going = gone_ahead(play, load, client_for, replies=replies, scout=scout, pages=ahead)
+            await side_by_side.enter_async_context(going)
         try:
             async with limit:
                 said = await play.run(script, client, pages, logger or _log)
@@ -105,6 +100,10 @@ async def run_script(
             # It stumbled over the empty values it was given, which is no fault of its own.
             said = _cut_short(client, str(error), error)
     return _with_unused(_completed(checked_result(said, judge.task)), replies.unused())
+
+
+def _scouting_client(llm: LLMClient, scout: Scout, **own: Any) -> HostedClient:
+    return HostedClient(llm=llm, scout=scout, **own)
 
 
 def checked_result(said: Any, task_id: str) -> dict[str, Any]:
@@ -131,6 +130,10 @@ def _cut_short(client: HostedClient, why: str, error: Exception) -> dict[str, An
     evaluator = client.evaluators[-1]
     evaluator.cut_short(why)
     return evaluator.get_summary()
+
+
+async def _load_aside(judge: Judge) -> EvaluateAnswer:
+    return await asyncio.to_thread(_load, judge)
 
 
 def _load(judge: Judge) -> EvaluateAnswer:

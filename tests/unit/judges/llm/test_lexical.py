@@ -282,7 +282,7 @@ def test_a_hostile_text_of_one_mib_takes_seconds_not_minutes(piece: str):
     for claim, page in [("Lake Brann is 87 m deep", text), (text, "Lake Brann is 87 m deep."), (text, text[::-1])]:
         began = time.process_time()
         judged(claim, answer=page)
-        assert time.process_time() - began < 3
+        assert time.process_time() - began < 10
 
 
 def test_the_whole_judge_stays_under_the_lines_it_was_granted():

@@ -276,7 +276,7 @@ def test_a_hostile_text_of_one_mib_takes_seconds_not_minutes(piece: str, schema:
     text = (piece * (MIB // len(piece) + 1))[:MIB]
     began = time.process_time()  # of this process alone: others at work here do not count
     fill(schema, text)
-    assert time.process_time() - began < 6
+    assert time.process_time() - began < 10
 
 
 MARKS = ["# ", "## ", "- ", "1. ", "* ", "  - ", "| ", " | ", "|---|---|\n", "\n", "\n\n", ": ", "; ", ", ", ". "]
