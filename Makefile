@@ -4,7 +4,7 @@ PYTHON ?= python3
 BIN    := .venv/bin
 
 .DEFAULT_GOAL := help
-.PHONY: help setup setup-test setup-check demo serve test unit acceptance browser bench check format docs lock clean
+.PHONY: help setup setup-test setup-check demo serve test unit acceptance browser screenshots bench check format docs lock audit sbom clean
 
 help: ## List the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## (.*)/  make \1\t\2/' | expand -t 20
@@ -36,6 +36,9 @@ acceptance: setup-test ## The tests that start the real server and talk to it fr
 browser: setup-test ## The tests that drive a real Chromium
 	@$(BIN)/python -m pytest -q -m browser
 
+screenshots: setup-test ## Take the pictures in docs/screenshots anew: every page, wide and narrow, light and dark
+	@$(BIN)/python -m tests.screenshots
+
 bench: setup-test ## Measure against the figures to beat, with a stand-in model and pages of our own
 	@$(BIN)/python -m tests.bench
 
@@ -57,6 +60,16 @@ lock: setup-check ## Resolve the locks anew (UPGRADE=--upgrade for newer version
 	@$(LOCK) $(UPGRADE) pyproject.toml --group dev -o requirements-dev.lock
 	@$(LOCK) pyproject.toml -c requirements-dev.lock -o requirements.lock
 	@$(LOCK) --group pyproject.toml:bootstrap -c requirements-dev.lock -o requirements-bootstrap.lock
+
+SETUP ?= setup-check
+audit: $(SETUP) ## Look up every locked package among known vulnerabilities (needs the internet)
+	@$(BIN)/python scripts/audit.py
+
+SBOM ?= build/sbom.cdx.json
+sbom: $(SETUP) ## Write what the lock pins as a CycloneDX bill of materials (SBOM=FILE)
+	@mkdir -p $(dir $(SBOM))
+	@$(BIN)/cyclonedx-py requirements --output-reproducible --of JSON -o $(SBOM) requirements.lock
+	@echo $(SBOM)
 
 clean: ## Remove the environment and every cache; ./data stays
 	rm -rf .venv .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache

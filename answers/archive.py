@@ -16,6 +16,7 @@ import tempfile
 import zipfile
 import zlib
 from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
 from typing import IO, BinaryIO
 
 from answers.errors import ArchiveRefused, Problem, ProblemCode
@@ -23,14 +24,13 @@ from answers.submission import MAX_ANSWER_BYTES
 
 MAX_MEMBERS = 5_000
 MAX_TOTAL_BYTES = 32 * 1024 * 1024
-"""Of all members together; they are held in memory."""
+"""Of all members together, where they are answers and held in memory."""
 MAX_RATIO = 100
 RATIO_FROM_BYTES = 64 * 1024
 """Inflated bytes below which the ratio is not looked at: a short text of dashes packs well, too."""
 
 _CHUNK_BYTES = 64 * 1024
 _MAX_HEADER_BYTES = 8 * 1024
-_MAX_TAR_BYTES = MAX_TOTAL_BYTES + MAX_MEMBERS * 3 * tarfile.BLOCKSIZE
 _SPOOL_BYTES = 8 * 1024 * 1024
 _DAMAGED = (
     zipfile.BadZipFile,
@@ -45,7 +45,22 @@ _DAMAGED = (
 )
 
 
-def read_members(file: BinaryIO) -> Iterator[tuple[str, bytes]]:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ArchiveLimits:
+    """What an archive may hold: bytes of one member, and of all together."""
+
+    member_bytes: int = MAX_ANSWER_BYTES
+    total_bytes: int = MAX_TOTAL_BYTES
+
+    @property
+    def tar_bytes(self) -> int:
+        return self.total_bytes + MAX_MEMBERS * 3 * tarfile.BLOCKSIZE
+
+
+ANSWERS = ArchiveLimits()
+
+
+def read_members(file: BinaryIO, limits: ArchiveLimits = ANSWERS) -> Iterator[tuple[str, bytes]]:
     """Name and content of every regular member; ``file`` is seekable and read from its start.
 
     Raises:
@@ -56,13 +71,13 @@ def read_members(file: BinaryIO) -> Iterator[tuple[str, bytes]]:
     file.seek(0)
     try:
         if magic[:2] == b"PK":
-            yield from _zip_members(file)
+            yield from _zip_members(file, limits)
         elif magic[:2] == b"\x1f\x8b":
             with tempfile.SpooledTemporaryFile(max_size=_SPOOL_BYTES) as tar:
-                _inflate(file, tar)
-                yield from _tar_members(tar)
+                _inflate(file, tar, limits)
+                yield from _tar_members(tar, limits)
         else:
-            yield from _tar_members(file)
+            yield from _tar_members(file, limits)
     except _DAMAGED as error:
         raise _refused("", f"is damaged or no zip, tar or tar.gz archive: {error}") from error
 
@@ -74,7 +89,8 @@ def _refused(member: str, message: str, code: ProblemCode = ProblemCode.BAD_ARCH
 class _Meter:
     """What has been taken out of an archive so far."""
 
-    def __init__(self) -> None:
+    def __init__(self, limits: ArchiveLimits) -> None:
+        self._limits = limits
         self._names: set[str] = set()
         self._members = 0
         self._total = 0
@@ -98,10 +114,10 @@ class _Meter:
         for chunk in chunks:
             data += chunk
             self._total += len(chunk)
-            if len(data) > MAX_ANSWER_BYTES:
-                raise _refused(name, f"has more than {MAX_ANSWER_BYTES} bytes", ProblemCode.TOO_LARGE)
-            if self._total > MAX_TOTAL_BYTES:
-                raise _refused("", f"holds more than {MAX_TOTAL_BYTES} bytes", ProblemCode.TOO_LARGE)
+            if len(data) > self._limits.member_bytes:
+                raise _refused(name, f"has more than {self._limits.member_bytes} bytes", ProblemCode.TOO_LARGE)
+            if self._total > self._limits.total_bytes:
+                raise _refused("", f"holds more than {self._limits.total_bytes} bytes", ProblemCode.TOO_LARGE)
             if packed_bytes is not None:
                 _check_ratio(name, len(data), packed_bytes)
         return bytes(data)
@@ -118,9 +134,9 @@ _MAX_DIRECTORY_BYTES = MAX_MEMBERS * 512
 _ENCRYPTED = 0x1
 
 
-def _zip_members(file: BinaryIO) -> Iterator[tuple[str, bytes]]:
+def _zip_members(file: BinaryIO, limits: ArchiveLimits) -> Iterator[tuple[str, bytes]]:
     _check_zip_directory(file)
-    meter = _Meter()
+    meter = _Meter(limits)
     with zipfile.ZipFile(file) as archive:
         for info in archive.infolist():
             name = meter.member(info.orig_filename)
@@ -156,7 +172,7 @@ def _check_zip_directory(file: BinaryIO) -> None:
         at = tail.find(b"PK\x05\x06", at + 1)
 
 
-def _inflate(file: BinaryIO, tar: IO[bytes]) -> None:
+def _inflate(file: BinaryIO, tar: IO[bytes], limits: ArchiveLimits) -> None:
     """Unpack a gzip stream into ``tar`` within the limits."""
     packed_bytes = file.seek(0, 2)
     file.seek(0)
@@ -165,18 +181,18 @@ def _inflate(file: BinaryIO, tar: IO[bytes]) -> None:
     with gzip.GzipFile(fileobj=file, mode="rb") as stream:
         while chunk := stream.read(_CHUNK_BYTES):
             inflated_bytes += len(chunk)
-            if inflated_bytes > _MAX_TAR_BYTES:
-                raise _refused("", f"holds more than {MAX_TOTAL_BYTES} bytes", ProblemCode.TOO_LARGE)
+            if inflated_bytes > limits.tar_bytes:
+                raise _refused("", f"holds more than {limits.total_bytes} bytes", ProblemCode.TOO_LARGE)
             _check_ratio("", inflated_bytes, packed_bytes)
             tar.write(chunk)
     tar.seek(0)
 
 
-def _tar_members(file: IO[bytes]) -> Iterator[tuple[str, bytes]]:
-    if file.seek(0, 2) > _MAX_TAR_BYTES:
-        raise _refused("", f"holds more than {MAX_TOTAL_BYTES} bytes", ProblemCode.TOO_LARGE)
+def _tar_members(file: IO[bytes], limits: ArchiveLimits) -> Iterator[tuple[str, bytes]]:
+    if file.seek(0, 2) > limits.tar_bytes:
+        raise _refused("", f"holds more than {limits.total_bytes} bytes", ProblemCode.TOO_LARGE)
     file.seek(0)
-    meter = _Meter()
+    meter = _Meter(limits)
     with tarfile.TarFile(fileobj=_HeaderReader(file)) as archive:
         while (info := archive.next()) is not None:
             # What tarfile keeps of headers that were read would let a small archive fill the memory.

@@ -15,7 +15,7 @@ MAX_LABEL_CHARS = 300
 _BRACKET = re.compile(r"\\.|[\[\]]|\n[ \t]*+\n", re.DOTALL)
 _LINE_START = r"^[ \t]{0,8}(?:[>*+-][ \t]{1,4}){0,3}"
 _DEFINITION = re.compile(rf"{_LINE_START}\[([^\[\]\n]{{1,200}})\]:[ \t]{{0,8}}<?", re.MULTILINE)
-_FOOTNOTE = re.compile(rf"{_LINE_START}\[\^([^\[\]\n]{{1,200}})\]:[^\n]*+(?:\n(?: {{4}}|\t)[^\n]*+)*+", re.MULTILINE)
+_FOOTNOTE = re.compile(rf"{_LINE_START}\[\^([^\[\]\n]{{1,200}})\]:[^\n]*+(?>(?:\n(?: {{4}}|\t)[^\n]*+)*)", re.MULTILINE)
 _REFERENCE = re.compile(r"(?<!\\)\[([^\[\]\n]{1,300})\](?:\[([^\[\]\n]{0,200})\])?(?![(:\[])")
 
 

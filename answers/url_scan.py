@@ -21,8 +21,9 @@ _NEVER = (
     r"\u3001-\u3003\u3008-\u3011\u3014-\u301b\uff01\uff08\uff09\uff0c\uff1a\uff1b\uff1f"
 )
 _NO_NEXT_URL = r"[,;](?!['\"]?(?:https?://|www\.))"
-_PLAIN = re.compile(rf"(?:[^{_NEVER}()\[\],;]++|{_NO_NEXT_URL})++", re.IGNORECASE)
-_PLAIN_IN_QUOTES = re.compile(rf"(?:[^{_NEVER}()\[\],;']++|{_NO_NEXT_URL})++", re.IGNORECASE)
+# Atomic groups, since Python before 3.11.5 gets possessively repeated ones wrong (gh-106052).
+_PLAIN = re.compile(rf"(?>(?:[^{_NEVER}()\[\],;]++|{_NO_NEXT_URL})+)", re.IGNORECASE)
+_PLAIN_IN_QUOTES = re.compile(rf"(?>(?:[^{_NEVER}()\[\],;']++|{_NO_NEXT_URL})+)", re.IGNORECASE)
 _ESCAPED = re.compile(r"\\[!-/:-@\[-`{-~]")
 _ENTITY_AT_END = re.compile(r"&[A-Za-z][A-Za-z0-9]{1,30}\Z")
 _LOOSE_AT_END = ".,;:!?*_~'\\([\u2026"

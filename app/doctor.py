@@ -9,6 +9,7 @@ import time
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from enum import StrEnum
 from importlib.metadata import version
 from io import StringIO
@@ -17,10 +18,13 @@ from tempfile import TemporaryDirectory
 
 from app.browser_log import sandboxed
 from app.errors import AppError
+from app.keys import known_keys
 from app.limits import Limits
 from app.logs import configure_logging
+from app.model_clients import ModelClients
 from app.redaction import Redactor
-from app.runtime import ModelClients, load_catalogue, open_runtime
+from app.retention import missing_bodies
+from app.runtime import load_catalogue, open_blobs, open_runtime
 from app.settings import Settings
 from app.storage.database import open_database
 from cache.errors import CacheError
@@ -59,11 +63,14 @@ async def examine(settings: Settings) -> AsyncIterator[Check]:
     configure_logging(Redactor(settings.secrets), stream=log)
     yield check_program()
     yield await check_browser(settings, log)
-    yield await check_database(settings)
+    database = await check_database(settings)
+    yield database
+    if database.state is not State.FAILED and _has_database(settings):
+        yield await check_evidence(settings)
     yield check_keys(settings)
     yield await asyncio.to_thread(check_judges, settings)
     yield check_disk(settings.data_dir)
-    yield check_access(settings)
+    yield await check_access(settings)
 
 
 def check_program() -> Check:
@@ -127,7 +134,7 @@ async def check_database(settings: Settings) -> Check:
     """Open the database as the service would; where the private one does not exist yet, try a throw-away one."""
     began = time.monotonic()
     try:
-        if settings.database_url is not None or (settings.data_dir / "postgres").exists():
+        if _has_database(settings):
             await _ping(settings)
             where = "of ASSAY_DATABASE_URL" if settings.database_url is not None else f"in {settings.data_dir}"
         else:
@@ -148,6 +155,28 @@ async def check_database(settings: Settings) -> Check:
 async def _ping(settings: Settings) -> None:
     async with open_database(settings) as database:
         await database.ping()
+
+
+def _has_database(settings: Settings) -> bool:
+    return settings.database_url is not None or (settings.data_dir / "postgres").exists()
+
+
+async def check_evidence(settings: Settings) -> Check:
+    """Whether every stored page that the database knows is there; after a restore one may not be."""
+    try:
+        async with open_database(settings) as database:
+            named, missing = await missing_bodies(database, await asyncio.to_thread(open_blobs, settings))
+    except (AppError, CacheError, ValueError) as error:
+        remedy = "Check ASSAY_BLOBS and the keys it needs."
+        return Check(name="evidence", state=State.FAILED, detail=str(error), remedy=remedy)
+    if missing:
+        return Check(
+            name="evidence",
+            state=State.WARNING,
+            detail=f"{missing} of {named} stored page bodies are missing",
+            remedy="Bring them back from a backup. Until then they are not shown, and what needs them is not judged.",
+        )
+    return Check(name="evidence", state=State.OK, detail=f"{named} stored page bodies")
 
 
 def check_keys(settings: Settings) -> Check:
@@ -192,7 +221,17 @@ def check_disk(data_dir: Path, *, free_bytes: Callable[[Path], int] = _free_byte
     return Check(name="disk", state=State.OK, detail=detail)
 
 
-def check_access(settings: Settings) -> Check:
-    keys = len(settings.api_keys)
-    detail = f"{keys} key(s) may ask" if keys else "no ASSAY_API_KEYS: the service answers to this machine only"
+async def check_access(settings: Settings) -> Check:
+    """Who may ask: nobody's key is shown."""
+    stored = 0
+    try:
+        if _has_database(settings):
+            async with open_database(settings, migrated=False) as database:
+                stored = sum(record.usable(datetime.now(UTC)) for record in await known_keys(database))
+    except AppError as error:
+        return Check(name="access", state=State.WARNING, detail=f"stored keys cannot be counted: {error}")
+    if not stored and not settings.api_keys:
+        detail = "no keys: the service answers to this machine only"
+    else:
+        detail = f"{stored} stored key(s) and {len(settings.api_keys)} of ASSAY_API_KEYS may ask"
     return Check(name="access", state=State.OK, detail=detail)

@@ -5,6 +5,7 @@ AppError
 ├── UnknownTask              no judge for this task
 └── StorageError             (app/storage/errors.py)
     ├── DatabaseUnavailable
+    │   └── StorageFull
     ├── DatabaseTooNew
     └── DataFolderRefused
 
@@ -12,6 +13,8 @@ AppError
 """
 
 from __future__ import annotations
+
+from judges.errors import ScriptStopped
 
 
 class AppError(Exception):
@@ -24,3 +27,8 @@ class WrongSettings(AppError):
 
 class UnknownTask(AppError):
     """No judge file, sound or broken, has this task id."""
+
+
+def code_of(stopped: ScriptStopped) -> str:
+    """What users are told a judge file's process was ended for, as one word."""
+    return "DEADLINE" if stopped.limit == "time" else "SCRIPT_LIMIT"

@@ -14,13 +14,15 @@ from typing import Any, Protocol
 from answers.citations import unique_urls
 from answers.submission import Answer, Submission
 from app import pipeline
+from app.errors import code_of
 from app.layout import Basis, newest_result, why_again, write_result
+from app.pages_now import PagesNow
 from app.progress import Progress
 from app.public_cache import PublicCache
 from app.runtime import Runtime
 from app.summary import AnswerOutcome
 from cache.errors import BrowserUnavailable
-from judges.errors import JudgeBug, LLMRejected, ModelNotConfigured
+from judges.errors import JudgeBug, LLMRejected, ModelNotConfigured, ScriptStopped
 from judges.loader import JudgeCatalogue
 from judges.registry import Judge
 from judges.result_files import AnswerFolder
@@ -35,6 +37,7 @@ class PlannedAnswer:
 
     ``judge`` is None when there is none that works, and ``problem`` then says why (a code and a text).
     ``standing`` is the last result when that still stands; ``why`` says why the answer is judged, or not.
+    ``earlier`` is the last result, whether it stands or not.
     """
 
     folder: AnswerFolder
@@ -44,6 +47,7 @@ class PlannedAnswer:
     why: str
     standing: Mapping[str, Any] | None = None
     problem: tuple[str, str] | None = None
+    earlier: Mapping[str, Any] | None = None
 
     @property
     def to_judge(self) -> bool:
@@ -79,22 +83,35 @@ class Watcher(Protocol):
 
 
 def plan(
-    submissions: Iterable[Submission], catalogue: JudgeCatalogue, *, out: Path, model: str, overwrite: bool
+    submissions: Iterable[Submission],
+    catalogue: JudgeCatalogue,
+    *,
+    out: Path,
+    model: str,
+    overwrite: bool,
+    pages: PagesNow | None = None,
 ) -> list[PlannedAnswer]:
-    """What is to be done, in order; ``model`` is the bare name. Blocks on the disk.
+    """What is to be done, in order; ``model`` is the bare name, ``pages`` what is stored now. Blocks on the disk.
 
     Raises:
         ResultUnreadable: a result file is damaged (not looked at with ``overwrite``).
     """
     return [
-        _planned(submission, answer, catalogue, out=out, model=model, overwrite=overwrite)
+        _planned(submission, answer, catalogue, out=out, model=model, overwrite=overwrite, pages=pages)
         for submission in submissions
         for answer in submission.answers
     ]
 
 
 def _planned(
-    submission: Submission, answer: Answer, catalogue: JudgeCatalogue, *, out: Path, model: str, overwrite: bool
+    submission: Submission,
+    answer: Answer,
+    catalogue: JudgeCatalogue,
+    *,
+    out: Path,
+    model: str,
+    overwrite: bool,
+    pages: PagesNow | None,
 ) -> PlannedAnswer:
     task_id = submission.task_id
     folder = AnswerFolder(out=out, agent=submission.agent, task_id=task_id, answer_name=answer.name)
@@ -106,12 +123,14 @@ def _planned(
         return PlannedAnswer(
             folder=folder, answer=answer, urls=urls, judge=None, why=problem[1].splitlines()[0], problem=problem
         )
-    last = None if overwrite else newest_result(folder)
-    if last is None:
+    last = newest_result(folder, damaged_ok=overwrite)
+    if last is None or overwrite:
         why = "overwrite" if overwrite else "no result yet"
-        return PlannedAnswer(folder=folder, answer=answer, urls=urls, judge=judge, why=why)
+        return PlannedAnswer(folder=folder, answer=answer, urls=urls, judge=judge, why=why, earlier=last)
     basis = Basis(answer_sha256=answer.sha256, script_sha256=judge.sha256, model=model)
     again = why_again(last, basis)
+    if again is None and pages is not None:
+        again = pages.why_again(submission.agent, task_id, last)
     return PlannedAnswer(
         folder=folder,
         answer=answer,
@@ -119,6 +138,7 @@ def _planned(
         judge=judge,
         why=again or "its last result stands",
         standing=last if again is None else None,
+        earlier=last,
     )
 
 
@@ -133,7 +153,7 @@ async def evaluate_all(
         ModelNotConfigured, LLMRejected, BrowserUnavailable: nothing can be judged on this machine, or with this key.
     """
     if any(one.to_judge for one in planned):
-        runtime.models.client(runtime.settings.model)  # a missing key is noticed before any page is captured
+        await runtime.models.opened(runtime.settings.model)  # a missing key is noticed before any page is captured
     done: dict[int, Evaluated] = {}
     by_task: dict[str, list[tuple[int, PlannedAnswer]]] = {}
     for number, one in enumerate(planned):
@@ -150,7 +170,8 @@ async def evaluate_all(
         async with runtime.limits.tasks:
             folder = answers[0][1].folder
             urls = [url for _, one in answers if one.to_judge for url in one.urls]
-            if cache is not None and urls:
+            # Also for answers that cite nothing we can read: their judges may know pages of the folder by other means.
+            if cache is not None and any(one.to_judge for _, one in answers):
                 await cache.bring_in(runtime, folder.agent, folder.task_id, urls)
             async with asyncio.TaskGroup() as group:
                 for number, one in answers:
@@ -159,12 +180,15 @@ async def evaluate_all(
                 cited, looked_at = _cited(one for _, one in answers), _looked_at(done[number] for number, _ in answers)
                 await cache.keep(runtime, folder.agent, folder.task_id, cited, looked_at)
 
+    failed: BaseException | None = None
     try:
         async with asyncio.TaskGroup() as group:
             for answers in by_task.values():
                 group.create_task(task(answers))
     except* (ModelNotConfigured, LLMRejected, BrowserUnavailable) as errors:
-        raise _first(errors) from None
+        failed = _first(errors)
+    if failed is not None:
+        raise failed
     return [done[number] for number in sorted(done)]
 
 
@@ -188,10 +212,12 @@ async def _evaluate(runtime: Runtime, planned: PlannedAnswer, watcher: Watcher) 
             answer=planned.answer,
             result_id=runtime.ids.new("res"),
             progress=lambda progress: watcher.progress(planned, progress),
+            earlier=planned.earlier,
         )
     except JudgeBug as error:
         text = f"{error}\n{error.traceback}".rstrip()
-        return Evaluated(planned=planned, outcome=planned.outcome(None, BROKEN_JUDGE), error=text)
+        code = code_of(error) if isinstance(error, ScriptStopped) else BROKEN_JUDGE
+        return Evaluated(planned=planned, outcome=planned.outcome(None, code), error=text)
     path = await asyncio.to_thread(
         write_result, planned.folder, planned.answer, result, finished_at=runtime.clock.now()
     )

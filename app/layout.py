@@ -28,7 +28,7 @@ class ResultUnreadable(AppError):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Basis:
-    """What a result rests on besides the pages: if none of these moved, it need not be made again."""
+    """What a result rests on besides the pages, which ``app.pages_now`` knows: it stands while none of these move."""
 
     answer_sha256: str
     script_sha256: str | None
@@ -52,8 +52,8 @@ def why_again(result: Result, basis: Basis) -> str | None:
     return None
 
 
-def newest_result(folder: AnswerFolder) -> dict[str, Any] | None:
-    """The newest result of an answer, None when it has none.
+def newest_result(folder: AnswerFolder, *, damaged_ok: bool = False) -> dict[str, Any] | None:
+    """The newest result of an answer, None when it has none; with ``damaged_ok`` a damaged one is none.
 
     Raises:
         ResultUnreadable: it has one that is no JSON object, or the file system refuses it.
@@ -63,11 +63,14 @@ def newest_result(folder: AnswerFolder) -> dict[str, Any] | None:
         return None
     try:
         found = json.loads(path.read_text(encoding="utf-8"))
+        if isinstance(found, dict):
+            return found
+        damage = ResultUnreadable(f"{path} holds no result: it is no JSON object")
     except (OSError, ValueError) as error:
-        raise ResultUnreadable(f"{path} cannot be read as a result: {error}") from error
-    if not isinstance(found, dict):
-        raise ResultUnreadable(f"{path} holds no result: it is no JSON object")
-    return found
+        damage = ResultUnreadable(f"{path} cannot be read as a result: {error}")
+    if damaged_ok:
+        return None
+    raise damage
 
 
 def write_result(folder: AnswerFolder, answer: Answer, result: Result, *, finished_at: datetime) -> Path:

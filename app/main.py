@@ -9,27 +9,79 @@ from importlib.metadata import version
 import uvicorn
 from fastapi import FastAPI
 
-from app.api import health, jobs, pages, results, submissions, tasks
+from app.api import (
+    cited_urls,
+    comparisons,
+    extension,
+    forecasts,
+    health,
+    history,
+    jobs,
+    page_changes,
+    page_repairs,
+    pages,
+    pairing,
+    providers,
+    results,
+    review_export,
+    reviews,
+    sensitivities,
+    submissions,
+    suites,
+    summaries,
+    tasks,
+    usage,
+)
+from app.api.access import holder_of
+from app.api.bounded_http import BoundedHttp
 from app.api.description import describe_truthfully
-from app.api.guards import BodyLimit, OriginGuard, ResponseHeaders
-from app.api.problems import install_problems
+from app.api.extension_origin import EXTENSION_PATHS, ExtensionOrigin
+from app.api.guards import BodyLimit, KeyGuard, OriginGuard, ResponseHeaders
+from app.api.pairing import pairing_of
+from app.api.problems import Problem, as_problem, install_problems
+from app.dashboard.install import install_dashboard
 from app.jobs.execution import Evaluate
 from app.metrics import Metrics
 from app.service import OpenRuntime, open_service
-from app.settings import Settings, check_bind
+from app.settings import Settings
+from app.storage.errors import DatabaseUnavailable
 
-_ROUTERS = (submissions.router, jobs.router, results.router, tasks.router, pages.router, health.router)
+_ROUTERS = (
+    submissions.router,
+    jobs.router,
+    results.router,
+    review_export.router,
+    reviews.router,
+    history.router,
+    tasks.router,
+    cited_urls.router,
+    page_changes.router,
+    pairing.router,
+    extension.router,
+    pages.router,
+    page_repairs.router,
+    suites.router,
+    summaries.router,
+    comparisons.router,
+    sensitivities.router,
+    providers.router,
+    forecasts.router,
+    usage.router,
+    health.router,
+)
 _STREAMS_MAY_LAST_S = 2
 
 
 def create_app(
     settings: Settings,
     *,
+    host: str = "127.0.0.1",
     workers: int | None = None,
     runtime: OpenRuntime | None = None,
     evaluate: Evaluate | None = None,
 ) -> FastAPI:
-    """The application; its lifespan opens and closes the service behind it.
+    """The application; its lifespan opens and closes the service behind it. ``host`` is where it will listen: without
+    a key nothing is opened to other machines.
 
     ``workers`` is the number of embedded workers (each judges ``max_answers`` answers side by side; None: as many
     as ``max_tasks``; 0: none). ``runtime`` and ``evaluate`` replace the backends in tests.
@@ -40,7 +92,7 @@ def create_app(
     @asynccontextmanager
     async def lifespan(app: FastAPI) -> AsyncIterator[None]:
         async with open_service(
-            settings, concurrency=concurrency, metrics=metrics, runtime=runtime, evaluate=evaluate
+            settings, host=host, concurrency=concurrency, metrics=metrics, runtime=runtime, evaluate=evaluate
         ) as service:
             app.state.service = service
             try:
@@ -60,30 +112,50 @@ def create_app(
     describe_truthfully(app)
     # The last one added is met first.
     app.add_middleware(BodyLimit, max_bytes=settings.max_body_bytes)
-    app.add_middleware(OriginGuard, loopback_only=not settings.api_keys)
+    app.add_middleware(KeyGuard, stranger=lambda authorization, path: _stranger(app, authorization, path))
+    app.add_middleware(ExtensionOrigin)
+    app.add_middleware(OriginGuard, loopback_only=lambda: not _has_keys(app))
     app.add_middleware(ResponseHeaders, metrics=metrics)
     for router in _ROUTERS:
         app.include_router(router)
+    install_dashboard(app, keys=lambda: _has_keys(app))
     return app
 
 
-def server(app: FastAPI, settings: Settings, *, host: str, port: int) -> uvicorn.Server:
-    """A server for the application, quiet and bounded; the caller runs it.
+def _has_keys(app: FastAPI) -> bool:
+    """Whether a key is needed; before the service is there, nothing is answered to anybody."""
+    service = getattr(app.state, "service", None)
+    return service is not None and service.keys.needed
 
-    Raises:
-        WrongSettings: ``host`` is public and no keys are set.
-    """
-    check_bind(settings, host)
-    config = uvicorn.Config(
+
+async def _stranger(app: FastAPI, authorization: str, path: str) -> Problem | None:
+    """What is wrong with who asks, if anything is. Before the service is there every call says so itself."""
+    service = getattr(app.state, "service", None)
+    if service is None:
+        return None
+    try:
+        if path.startswith(EXTENSION_PATHS):
+            await pairing_of(service, authorization)
+        else:
+            await holder_of(service, authorization)
+    except (Problem, DatabaseUnavailable) as error:
+        return as_problem(error)
+    return None
+
+
+def server_config(app: FastAPI, *, host: str, port: int) -> uvicorn.Config:
+    """How the web server runs the application: quiet and bounded."""
+    return uvicorn.Config(
         app,
         host=host,
         port=port,
+        http=BoundedHttp,
+        ws="none",
         log_config=None,
         access_log=False,
         server_header=False,
         proxy_headers=False,
-        lifespan="on",
+        lifespan="off",
         # Open event streams would otherwise hold up the end for ever.
         timeout_graceful_shutdown=_STREAMS_MAY_LAST_S,
     )
-    return uvicorn.Server(config)

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
 from typing import Any
 
-from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
+from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest, start_http_server
 from prometheus_client.exposition import CONTENT_TYPE_LATEST
 
 CONTENT_TYPE = CONTENT_TYPE_LATEST
 _REQUEST_BUCKETS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0)
 _JOB_BUCKETS = (1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 120.0, 300.0, 600.0, 1800.0)
+_REPLY_BUCKETS = (0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 20.0, 40.0, 80.0, 160.0, 320.0)
 _LAG_CHECK_S = 0.5
 
 
@@ -25,6 +27,10 @@ class Metrics:
             "assay_http_request_seconds", "Time to answer a request", ["route"], buckets=_REQUEST_BUCKETS, **here
         )
         self.jobs = Gauge("assay_jobs", "Jobs by status", ["status"], **here)
+        self.stages = Gauge("assay_jobs_at_stage", "Jobs that have not ended, by stage", ["stage"], **here)
+        self.stage_seconds = Histogram(
+            "assay_stage_seconds", "Time of a job's stages", ["stage"], buckets=_JOB_BUCKETS, **here
+        )
         self.attempts = Counter("assay_job_attempts_total", "Ended attempts by outcome", ["outcome"], **here)
         self.job_seconds = Histogram("assay_job_seconds", "Time to judge an answer", buckets=_JOB_BUCKETS, **here)
         self.pages = Counter("assay_pages_total", "Pages that answers cited, by outcome", ["outcome"], **here)
@@ -33,11 +39,30 @@ class Metrics:
         self.llm_usd = Counter(
             "assay_llm_usd_total", "Cost of stored results, where the price is known", ["model"], **here
         )
+        self.llm_requests = Counter(
+            "assay_llm_requests_total", "Questions to a model by how they ended", ["model", "outcome"], **here
+        )
+        self.llm_seconds = Histogram(
+            "assay_llm_seconds",
+            "Time to a usable reply, waiting and repeated tries included",
+            ["model"],
+            buckets=_REPLY_BUCKETS,
+            **here,
+        )
+        self.shared_replies = Counter(
+            "assay_shared_replies_total",
+            "Replies of models kept for all workers, by what became of them",
+            ["event"],
+            **here,
+        )
         self.loop_lag = Gauge("assay_event_loop_lag_seconds", "How late the event loop woke up last", **here)
 
     def count_result(self, result: dict[str, Any], seconds: float) -> None:
         """Count what a stored result says about pages and models."""
         self.job_seconds.observe(seconds)
+        for stage, name in (("capturing", "capture_s"), ("judging", "judge_s")):
+            if name in (timing := result.get("timing") or {}):
+                self.stage_seconds.labels(stage).observe(float(timing[name]))
         model, usage = str(result.get("model")), result.get("usage") or {}
         cached = int(usage.get("cached_calls", 0))
         self.llm_calls.labels(model, "yes").inc(cached)
@@ -48,6 +73,9 @@ class Metrics:
         for page in result.get("pages", ()):
             self.pages.labels(str(page.get("outcome"))).inc()
 
+    def count_shared_replies(self, event: str, count: int) -> None:
+        self.shared_replies.labels(event).inc(count)
+
     async def watch_loop(self) -> None:
         """Measure the event loop's lag until cancelled."""
         loop = asyncio.get_running_loop()
@@ -55,6 +83,17 @@ class Metrics:
             before = loop.time()
             await asyncio.sleep(_LAG_CHECK_S)
             self.loop_lag.set(max(0.0, loop.time() - before - _LAG_CHECK_S))
+
+    def serve(self, host: str, port: int) -> Callable[[], None]:
+        """Answer Prometheus on a port of its own, from a thread; returns what ends it. Raises OSError."""
+        server, thread = start_http_server(port, host, self._registry)
+
+        def end() -> None:
+            server.shutdown()
+            server.server_close()
+            thread.join()
+
+        return end
 
     def expose(self) -> bytes:
         """The present figures in Prometheus's text format."""

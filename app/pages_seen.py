@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Sequence
+from datetime import datetime
 
 import structlog
 
@@ -18,8 +19,10 @@ _log = structlog.get_logger(__name__)
 class PagesSeen:
     """The page cache as one answer sees it; keeps the captures it was given, in the order of first use."""
 
-    def __init__(self, pages: PageCache) -> None:
+    def __init__(self, pages: PageCache, *, near: datetime | None = None) -> None:
+        """``near``: when the answer was given; of copies in an archive the closest one counts."""
         self._pages = pages
+        self._near = near
         self._seen: dict[str, Capture] = {}
 
     @property
@@ -41,7 +44,7 @@ class PagesSeen:
         async def one(url: str) -> None:
             nonlocal count
             try:
-                found[url] = await self._pages.get(url)
+                found[url] = await self._pages.get(url, near=self._near)
             except BrowserUnavailable:
                 raise
             except CacheError as error:
@@ -50,12 +53,15 @@ class PagesSeen:
             done(count)
 
         done(0)
+        unavailable: BaseException | None = None
         try:
             async with asyncio.TaskGroup() as captures:
                 for url in urls:
                     captures.create_task(one(url))
         except* BrowserUnavailable as errors:
-            raise errors.exceptions[0] from errors
+            unavailable = errors.exceptions[0]
+        if unavailable is not None:
+            raise unavailable
         for url in urls:
             if url in found:
                 self._keep(found[url])
@@ -63,7 +69,7 @@ class PagesSeen:
     async def evidence_for(self, url: str) -> Evidence:
         """As ``PageCache.evidence_for``."""
         try:
-            evidence = await self._pages.evidence_for(url)
+            evidence = await self._pages.evidence_for(url, near=self._near)
         except NoEvidence as error:
             if error.capture is not None:
                 self._keep(error.capture)

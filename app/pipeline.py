@@ -4,22 +4,32 @@ comes out. The service's workers and ``assay evaluate`` both come this way.
 
 from __future__ import annotations
 
+import asyncio
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
+from datetime import datetime
 from importlib.metadata import version
 from typing import Any
 
 from answers.citations import unique_urls
 from answers.submission import Answer
+from app.basis import Basis
+from app.certificates import certificate_of, certificates_folder
 from app.pages_seen import PagesSeen
 from app.progress import Progress, Report, Stage, ignore
 from app.runtime import Runtime
+from app.settings import Settings
 from judges.errors import JudgeBug
 from judges.extractor import Extractor
+from judges.isolation.native import judge_confined
+from judges.llm.cached import CachedLLM
 from judges.llm.client import LLMClient
+from judges.llm.metered import UsageMeter
+from judges.llm.providers import parse_model
 from judges.llm.refusals import RefusalWatch
 from judges.registry import Judge, JudgeKind
+from judges.rejudging import compared
 from judges.result import build_result, native_summary
 from judges.runner import JudgeTools, run
 from judges.verifier import Verifier
@@ -63,21 +73,31 @@ async def evaluate(
     model: str | None = None,
     result_id: str | None = None,
     progress: Report = ignore,
+    around: Callable[[LLMClient], LLMClient] = lambda client: client,
+    answered_at: datetime | None = None,
+    earlier: Mapping[str, Any] | None = None,
 ) -> dict[str, Any]:
     """Judge one answer; returns the result as JSON values. ``model`` is ``provider/model``, None: the settings' own.
 
+    ``around`` is put around the client of the model: a job's memory and purse. ``answered_at`` is when the answer was
+    given, as far as that is known. ``earlier`` is the last result of it, with which this one is compared.
+
     Raises:
-        JudgeBug: the judge file is at fault.
+        JudgeBug: the judge file is at fault; ScriptStopped among them, when it went beyond its limits.
         ModelNotConfigured, BrowserUnavailable: this machine cannot do it.
         LLMRejected: the model's provider refuses every request; what was paid for is kept in the reply store.
     """
-    client, model_name = runtime.models.client(model or runtime.settings.model)
+    client, model_name = await runtime.models.opened(model or runtime.settings.model)
     runtime.models.check(model)
-    llm = RefusalWatch(client)
     watch = _Stopwatch()
+    if runtime.nursery is not None:
+        runtime.nursery.warm()
 
     urls = unique_urls(answer.text)
-    pages = PagesSeen(runtime.pages)
+    pages = PagesSeen(runtime.pages, near=answered_at)
+    basis = Basis(runtime, pages, result_id)
+    meter = UsageMeter(basis.recording(around(client)))
+    llm = RefusalWatch(meter)
     steps = _Steps(progress, pages=len(urls))
     await pages.capture_all(urls, steps.captured)
     watch.lap("capture_s")
@@ -93,23 +113,50 @@ async def evaluate(
         steps=steps,
         deadline_s=max(1.0, runtime.settings.job_deadline_s * _JUDGING_SHARE - watch.total_s),
     )
-    judged = await _unless_refused(case, llm)
-    watch.lap("judge_s")
+    with basis:
+        judged = await _unless_refused(case, llm)
+        watch.lap("judge_s")
+        steps.storing()
+        calls = await basis.kept(judge)
+    result = _result(case, judged, id=result_id, usage=meter.total, timing=watch.seconds(), calls=calls)
+    result["usage_by"] = meter.rows()
+    result["asked_in"] = client.manner(model_name) if isinstance(client, CachedLLM) else None
+    await _certify(result, runtime.settings, model=str(parse_model(model or runtime.settings.model)))
+    return await asyncio.to_thread(compared, result, earlier)
 
-    steps.storing()
+
+def _result(
+    case: _Case,
+    judged: _Judged,
+    *,
+    id: str | None,
+    usage: Usage,
+    timing: Mapping[str, float],
+    calls: Mapping[str, Any] | None,
+) -> dict[str, Any]:
     return build_result(
         judged.summary,
-        id=result_id,
-        task_id=judge.task,
-        judge=judge,
-        model=model_name,
+        id=id,
+        task_id=case.judge.task,
+        judge=case.judge,
+        model=case.model,
         prompts=judged.prompts,
-        answer_sha256=answer.sha256,
+        answer_sha256=case.answer.sha256,
         tool_version=version("assay"),
-        usage=judged.usage,
-        timing=watch.seconds(),
-        pages=pages.seen,
+        usage=usage,
+        timing=timing,
+        pages=case.pages.seen,
+        calls=calls,
     )
+
+
+async def _certify(result: dict[str, Any], settings: Settings, *, model: str) -> None:
+    """Name in the result what is known of how well its model judges; ``model`` is ``provider/model``."""
+    certificate = await certificate_of(
+        result, certificates_folder(settings.data_dir, settings.certificates), model=model
+    )
+    if certificate is not None:
+        result["certificate"] = certificate
 
 
 async def _unless_refused(case: _Case, watch: RefusalWatch) -> _Judged:
@@ -126,8 +173,24 @@ async def _unless_refused(case: _Case, watch: RefusalWatch) -> _Judged:
 
 
 async def _judge(case: _Case) -> _Judged:
-    """A native judge: declare, then settle."""
+    """A native judge: declare, then settle. One that is no file has no process of its own to be run in."""
     separator, prepared = case.runtime.separator, case.runtime.prepared
+    if case.runtime.nursery is not None and case.judge.source is not None:
+        confined = await judge_confined(
+            case.judge,
+            case.answer,
+            agent=case.agent,
+            llm=case.llm,
+            model=case.model,
+            separator=separator,
+            preparer=prepared,
+            evidence_for=case.pages.evidence_for,
+            bodies=case.runtime.blobs,
+            nursery=case.runtime.nursery,
+            progress=case.steps.judged,
+            deadline_s=case.deadline_s,
+        )
+        return _Judged(summary=confined.summary, prompts=confined.prompts, usage=confined.usage)
     tools = JudgeTools(
         verifier=Verifier(case.llm, case.model, separator=separator, pages=prepared),
         extractor=Extractor(case.llm, case.model, separator=separator, pages=prepared),
@@ -154,6 +217,7 @@ async def _run_script(case: _Case) -> _Judged:
         progress=case.steps.judged,
         deadline_s=case.deadline_s,
         ahead=case.runtime.pages if case.runtime.settings.look_ahead else None,
+        nursery=case.runtime.nursery,
     )
     usage = summary.pop("usage", None)
     return _Judged(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from datetime import datetime
 
 from answers.citations import unique_urls
 from answers.submission import Submission
@@ -48,11 +49,17 @@ def cited_in(submissions: Iterable[Submission]) -> dict[tuple[str, str], dict[st
 
 
 async def capture_pages(
-    runtime: Runtime, urls: Iterable[str], done: Callable[[Page], None], *, refresh: bool
+    runtime: Runtime,
+    urls: Iterable[str],
+    done: Callable[[Page], None],
+    *,
+    refresh: bool,
+    near: datetime | None = None,
 ) -> list[Page]:
     """Capture each page once, as many side by side as the limits let; ``done`` is told of each.
 
     Without ``refresh`` a page that has evidence is left as it is, so that a run can be taken up where it stopped.
+    ``near``: when the pages were cited.
 
     Raises:
         BrowserUnavailable: nothing can be captured on this machine.
@@ -61,22 +68,25 @@ async def capture_pages(
     pages: list[Page] = []
 
     async def one(key: str, url: str) -> None:
-        pages.append(await _page(runtime, key, url, refresh=refresh))
+        pages.append(await _page(runtime, key, url, refresh=refresh, near=near))
         done(pages[-1])
 
+    unavailable: BaseException | None = None
     try:
         async with asyncio.TaskGroup() as group:
             for key, url in reversed(first_spelling.items()):
                 group.create_task(one(key, url))
     except* BrowserUnavailable as errors:
-        raise errors.exceptions[0] from None
+        unavailable = errors.exceptions[0]
+    if unavailable is not None:
+        raise unavailable
     return pages
 
 
-async def _page(runtime: Runtime, key: str, url: str, *, refresh: bool) -> Page:
+async def _page(runtime: Runtime, key: str, url: str, *, refresh: bool, near: datetime | None) -> Page:
     try:
         before = await runtime.index.find(key)
-        capture = await runtime.pages.get(url, refresh=refresh)
+        capture = await runtime.pages.get(url, refresh=refresh, near=near)
     except BrowserUnavailable:
         raise
     except CacheError as error:

@@ -11,7 +11,9 @@ _CREDENTIALS = re.compile(
     r"(?i)(\b(?:authorization|proxy-authorization|cookie|set-cookie|x-api-key|api[_-]?key)\b['\"]?\s*[:=]\s*['\"]?)"
     r"((?:bearer|basic)\s+)?[^\s'\",;]+"
 )
-_KEY_SHAPES = re.compile(r"\bsk-[A-Za-z0-9_-]{16,}|\bAKIA[A-Z0-9]{16}\b|(?<=://)[^/\s:@]+:[^/\s@]+(?=@)")
+_KEY_SHAPES = re.compile(
+    r"\bassay_[0-9a-z]{10}_[A-Za-z0-9_-]{43}|\bsk-[A-Za-z0-9_-]{16,}|\bAKIA[A-Z0-9]{16}\b|(?<=://)[^/\s:@]+:[^/\s@]+(?=@)"
+)
 
 
 class Redactor:
@@ -21,6 +23,15 @@ class Redactor:
         # The longest first, so that a secret inside a longer one does not leave the rest of it readable.
         known = sorted({item for item in secrets if len(item) >= _SHORTEST}, key=len, reverse=True)
         self._known = re.compile("|".join(map(re.escape, known))) if known else None
+        self._as_bytes = re.compile(b"|".join(re.escape(item.encode()) for item in known)) if known else None
+
+    def masked(self, text: str) -> str:
+        """The text without the secrets that are known; what only looks like one stays."""
+        return text if self._known is None else self._known.sub(MASK, text)
+
+    def holds_secret(self, data: bytes) -> bool:
+        """Whether a known secret stands in these bytes."""
+        return self._as_bytes is not None and self._as_bytes.search(data) is not None
 
     def redact(self, text: str) -> str:
         if self._known is not None:

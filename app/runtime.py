@@ -8,113 +8,53 @@ from __future__ import annotations
 import asyncio
 import os
 import secrets
-from collections.abc import AsyncIterator
-from contextlib import AsyncExitStack, asynccontextmanager, suppress
+from collections.abc import AsyncIterator, Callable
+from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from tempfile import NamedTemporaryFile
-
-from pydantic import SecretStr
+from typing import TypeAlias
 
 import judges.tasks
 from app.clock import Clock, Ids, SortableIds, SystemClock
 from app.errors import UnknownTask, WrongSettings
 from app.limits import Limits
+from app.model_clients import ModelClients, reply_store
 from app.redaction import Redactor
-from app.script_check import import_problems
+from app.script_check import described, import_reports
 from app.settings import Settings
 from app.storage.captures import PostgresIndex
 from app.storage.database import Database
+from app.storage.shared_replies import SharedReplies
+from app.storage.sharing import Sharing, open_sharing
+from app.storage.turns import PostgresPace, PostgresTurns
+from cache.backends.http import HttpCapturer
 from cache.backends.patchright import BrowserCapturer
 from cache.backends.router import RoutedCapturer
+from cache.backends.sibling_probe import PROBE_BYTES, PROBE_S, SiblingProbe
 from cache.blobs import BlobStore
 from cache.browser_search import find_browser
 from cache.capture import Capturer, Observation
-from cache.egress import EgressGuard
+from cache.egress import EgressGuard, parse_place
 from cache.errors import BrowserUnavailable
-from cache.pages import PageCache
-from cache.store import CaptureIndex, FolderIndex
+from cache.pages import Archive, PageCache
+from cache.politeness import PoliteCapturer
+from cache.store import CaptureIndex, FolderIndex, JoinedIndex
+from cache.turns import HostPace, ProcessPace
+from cache.wayback import Wayback
 from judges.blocks import Separator
 from judges.errors import JudgeNotLoadable
-from judges.llm.budget import Budget
-from judges.llm.circuit import Circuit, CircuitState, not_sent
-from judges.llm.client import LLMClient
-from judges.llm.providers import Access, make_client, parse_model
-from judges.llm.refusals import refuses_everything
-from judges.llm.response_cache import ReplyStore
-from judges.llm.retry import RetryPolicy
+from judges.isolation.limits import ScriptLimits
+from judges.isolation.nursery import Nursery
+from judges.llm.providers import parse_model
 from judges.loader import JudgeCatalogue, load_judges
 from judges.page_view import PagePreparer
 from judges.registry import Judge, JudgeKind
+from mind2web2.confining import PRELOADED
 
 _SECRET_BYTES = 32
-
-
-class ModelClients:
-    """Model clients by provider: made when first asked for, closed together."""
-
-    def __init__(
-        self, settings: Settings, limits: Limits, replies: ReplyStore | None, *, policy: RetryPolicy | None = None
-    ) -> None:
-        self._settings = settings
-        self._policy = policy
-        self._limits = limits
-        self._replies = replies
-        self._budget = None if settings.budget_usd is None else Budget(settings.budget_usd)
-        self._clients: dict[str, LLMClient] = {}
-        self._circuits: dict[str, Circuit] = {}
-
-    def client(self, model: str) -> tuple[LLMClient, str]:
-        """The client for ``provider/model`` and the model's bare name.
-
-        Raises:
-            ModelNotConfigured: no such provider, or its key is missing.
-        """
-        name = parse_model(model)
-        if name.provider not in self._clients:
-            # A client serves every model of its provider: the request names the model.
-            self._clients[name.provider], _ = make_client(
-                model,
-                semaphore=self._limits.llm,
-                access=_access(self._settings),
-                store=self._replies,
-                policy=self._policy,
-                circuit=self._circuit(name.provider),
-                budget=self._budget,
-            )
-        return self._clients[name.provider], name.model
-
-    def check(self, model: str | None) -> None:
-        """Refuse to begin what ``model`` (None: the settings' own) would not be asked for now.
-
-        Raises:
-            LLMRejected: an earlier request was refused for its key, account or access.
-        """
-        name = parse_model(model or self._settings.model)
-        circuit = self._circuit(name.provider)
-        refusal = circuit.refusal(name.model)
-        if refusal is None or not refuses_everything(refusal):
-            return
-        if circuit.state(name.model) is CircuitState.REFUSED:
-            raise not_sent(refusal) from refusal
-
-    def state(self, model: str | None) -> CircuitState:
-        """What is to be expected of the next request to ``model``; None: the settings' own."""
-        name = parse_model(model or self._settings.model)
-        return self._circuit(name.provider).state(name.model)
-
-    def let_one_through(self, model: str | None) -> None:
-        """Somebody says that the key was mended: one request may find out."""
-        name = parse_model(model or self._settings.model)
-        self._circuit(name.provider).let_one_through(name.model)
-
-    def _circuit(self, provider: str) -> Circuit:
-        return self._circuits.setdefault(provider, Circuit())
-
-    async def aclose(self) -> None:
-        for client in self._clients.values():
-            await client.aclose()
-        self._clients.clear()
+_PROBES_AT_ONCE = 4
+PlacesAtHosts: TypeAlias = Callable[[str], AbstractAsyncContextManager[object]]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -131,6 +71,12 @@ class Runtime:
     separator: Separator
     prepared: PagePreparer
     redactor: Redactor
+    nursery: Nursery | None = None
+    """Where judge files' processes come from; None: they run in this one."""
+    replies: SharedReplies | None = None
+    """The models' replies that all workers keep together; None where each machine keeps its own."""
+    sandboxed: Callable[[], bool | None] = field(default=lambda: None)
+    """Whether this process's browsers run in their sandbox; None while none runs."""
     clock: Clock = field(default_factory=SystemClock)
     ids: Ids = field(default_factory=lambda: SortableIds(SystemClock()))
 
@@ -155,8 +101,12 @@ class Runtime:
 
 
 @asynccontextmanager
-async def open_runtime(settings: Settings, database: Database | None = None) -> AsyncIterator[Runtime]:
+async def open_runtime(
+    settings: Settings, database: Database | None = None, *, and_folder: bool = False
+) -> AsyncIterator[Runtime]:
     """The runtime for as long as the block lasts; with a ``database`` captures are recorded there.
+
+    ``and_folder``: in the data folder too, for commands that work without a server.
 
     Raises:
         WrongSettings: a folder or store of the settings cannot be used.
@@ -165,21 +115,43 @@ async def open_runtime(settings: Settings, database: Database | None = None) -> 
     parse_model(settings.model)
     clock = SystemClock()
     ids = SortableIds(clock)
-    limits = Limits.from_settings(settings)
     async with AsyncExitStack() as stack:
         try:
             secret = await asyncio.to_thread(_installation_secret, settings.data_dir)
-            blobs = await asyncio.to_thread(_open_blobs, settings)
+            blobs = await asyncio.to_thread(open_blobs, settings)
         except (OSError, ValueError) as error:
             raise WrongSettings(f"{settings.data_dir} or ASSAY_BLOBS cannot be used: {error}") from error
-        index = PostgresIndex(database) if database else await FolderIndex.open(settings.data_dir / "captures")
+        sharing = None
+        if database is not None:
+            redact = Redactor(settings.secrets).redact
+            sharing = await stack.enter_async_context(
+                open_sharing(database, secret=secret, redact=redact, reply_bytes=settings.shared_reply_bytes)
+            )
+            secret = sharing.secret
+        limits = _limits(settings, sharing)
+        index = await _index(settings, database, and_folder=and_folder)
         guard = await stack.enter_async_context(EgressGuard(settings.egress_allow))
-        capturer = await asyncio.to_thread(_capturer, settings, limits, guard)
-        pages = PageCache(capturer, blobs, index, clock=clock.now, new_id=lambda: ids.new("page"))
+        pace: HostPace = PostgresPace(database) if database else ProcessPace()
+        hosts = _places_at_hosts(settings, sharing)
+        capturer = await asyncio.to_thread(_capturer, settings, limits, guard, pace, hosts)
+        pages = PageCache(
+            capturer,
+            blobs,
+            index,
+            clock=clock.now,
+            new_id=lambda: ids.new("page"),
+            max_age_s=settings.page_max_age_s,
+            turns=PostgresTurns(database) if database else None,
+            archive=_archive(settings, limits, guard, pace, clock),
+        )
         stack.push_async_callback(pages.aclose)
-        models = ModelClients(settings, limits, reply_store(settings))
+        lines, shared = (None, None) if sharing is None else (sharing.lines, sharing.replies)
+        models = ModelClients(settings, limits, reply_store(settings, shared), lines=lines, secret=secret)
         stack.push_async_callback(models.aclose)
         separator = Separator(secret)
+        nursery = nursery_of(settings)
+        if nursery is not None:
+            stack.push_async_callback(nursery.aclose)
         yield Runtime(
             settings=settings,
             limits=limits,
@@ -189,37 +161,60 @@ async def open_runtime(settings: Settings, database: Database | None = None) -> 
             index=index,
             models=models,
             separator=separator,
-            prepared=PagePreparer(separator),
+            prepared=PagePreparer(separator, hashes_are_checked=True),
             redactor=Redactor(settings.secrets),
+            nursery=nursery,
+            replies=shared,
+            sandboxed=lambda: getattr(capturer, "sandboxed", None),
             clock=clock,
             ids=ids,
         )
 
 
-def reply_store(settings: Settings) -> ReplyStore | None:
-    """Where the models' replies are kept; None where they are not."""
-    if not settings.reply_cache_bytes:
-        return None
-    return ReplyStore(reply_folder(settings.data_dir), max_bytes=settings.reply_cache_bytes)
-
-
-def reply_folder(data_dir: Path) -> Path:
-    """The models' replies in a data folder."""
-    return data_dir / "replies"
-
-
 def load_catalogue(settings: Settings) -> JudgeCatalogue:
     """Every judge file of the settings' folders, then the shipped ones. Blocks.
 
-    Public scripts are imported too, in a child process: one that cannot be is listed as broken.
+    The settings' files are imported in a child process (native ones in this one where nothing is isolated): one that
+    cannot be is listed as broken.
     """
     shipped = Path(judges.tasks.__file__).parent
-    found = load_judges([*settings.judges, shipped])
-    paths = {judge.path: task_id for task_id, judge in found.judges.items() if judge.kind is JudgeKind.MIND2WEB2}
-    problems = import_problems([path for path in paths if path is not None])
-    broken = {paths[path]: f"{path}: {problem}".rstrip() for path, problem in problems.items()}
-    sound = {task_id: judge for task_id, judge in found.judges.items() if task_id not in broken}
-    return JudgeCatalogue(judges=sound, broken=found.broken | broken)
+    found = load_judges(settings.judges, importing=not settings.isolate)
+    ours = load_judges([shipped])
+    unseen = [judge for judge in found.judges.values() if judge.coroutine is None and judge.path is not None]
+    reports = import_reports([judge.path for judge in unseen if judge.path is not None])
+    taken = found.judges.keys() | found.broken.keys()
+    sound = {**{task: judge for task, judge in ours.judges.items() if task not in taken}, **found.judges}
+    broken = {**{task: why for task, why in ours.broken.items() if task not in taken}, **found.broken}
+    for judge in unseen:
+        report = reports.get(judge.path) if judge.path is not None else None
+        if isinstance(report, str):
+            broken[judge.task] = f"{judge.path}: {report}".rstrip()
+            del sound[judge.task]
+        elif judge.kind is JudgeKind.NATIVE:
+            sound[judge.task] = described(judge, report or {})
+    return JudgeCatalogue(judges=sound, broken=broken)
+
+
+def _limits(settings: Settings, sharing: Sharing | None) -> Limits:
+    """This process's limits and, where workers share a limit, the places at the models of all of them."""
+    total = settings.max_llm_total
+    of_all = None if sharing is None or total is None else sharing.slots.places("llm", total)
+    return Limits.from_settings(settings, llm_of_all=of_all)
+
+
+def nursery_of(settings: Settings) -> Nursery | None:
+    """Where the settings have judge files run; None: in this process."""
+    if not settings.isolate:
+        return None
+    limits = ScriptLimits(
+        memory_bytes=settings.script_memory_bytes,
+        cpu_s=settings.script_cpu_s,
+        file_bytes=settings.script_file_bytes,
+        open_files=settings.script_open_files,
+        processes=settings.script_processes,
+        output_bytes=settings.script_output_bytes,
+    )
+    return Nursery(PRELOADED, limits=limits)
 
 
 class NoBrowser:
@@ -235,21 +230,74 @@ class NoBrowser:
         """Nothing was opened."""
 
 
-def _capturer(settings: Settings, limits: Limits, guard: EgressGuard) -> Capturer:
+async def _index(settings: Settings, database: Database | None, *, and_folder: bool) -> CaptureIndex:
+    if database is not None and not and_folder:
+        return PostgresIndex(database)
+    folder = await FolderIndex.open(settings.data_dir / "captures")
+    return folder if database is None else JoinedIndex(PostgresIndex(database), folder)
+
+
+def _archive(settings: Settings, limits: Limits, guard: EgressGuard, pace: HostPace, clock: Clock) -> Archive | None:
+    """The web archive, where the settings allow to ask it."""
+    if not settings.wayback:
+        return None
+    fetch = HttpCapturer(guard, semaphore=limits.pages, contact=settings.contact)
+    if settings.wayback == "on":
+        return Wayback(fetch, pace, now=clock.now)
+    return Wayback(fetch, pace, now=clock.now, availability=settings.wayback, archive=settings.wayback)
+
+
+def _places_at_hosts(settings: Settings, sharing: Sharing | None) -> PlacesAtHosts | None:
+    """Where a database is shared, a host is not visited by more workers at once than one alone would send."""
+    if sharing is None or settings.database_url is None:
+        return None
+    slots, total = sharing.slots, settings.max_pages_per_host_total or settings.max_pages_per_host
+    return lambda host: slots.places(f"host {host}", total, linger_s=0.0)
+
+
+def _capturer(
+    settings: Settings, limits: Limits, guard: EgressGuard, pace: HostPace, hosts: PlacesAtHosts | None
+) -> Capturer:
     """The small headless browser first, where there is one, and the whole browser for a second look."""
     found = find_browser(settings.browser, downloads=(Path.home() / ".cache" / "ms-playwright",))
     programs = [program for program in (found.shell, found.full) if program is not None]
     if not programs:
         looked = ", ".join(map(str, found.looked_in))
         return NoBrowser(found.problem or f"no Chromium in {looked}: install one, or set ASSAY_BROWSER")
+    own_places = frozenset(parse_place(entry) for entry in settings.egress_allow)
     browsers = [
-        BrowserCapturer(program, guard, semaphore=limits.pages, allow_unsandboxed=settings.browser_unsandboxed)
+        PoliteCapturer(
+            BrowserCapturer(
+                program,
+                guard,
+                semaphore=limits.pages,
+                allow_unsandboxed=settings.browser_unsandboxed,
+                contact=settings.contact,
+            ),
+            pace,
+            gap_s=settings.host_gap_s,
+            is_own=own_places.__contains__,
+        )
         for program in programs
     ]
-    return RoutedCapturer(*browsers, pages_per_host=limits.max_pages_per_host)
+    # Probes wait for no place among the pages: each belongs to a page that has just given up its own.
+    few = asyncio.Semaphore(_PROBES_AT_ONCE)
+    probe = HttpCapturer(guard, semaphore=few, deadline_s=PROBE_S, max_bytes=PROBE_BYTES, contact=settings.contact)
+    polite = PoliteCapturer(probe, pace, gap_s=settings.host_gap_s, is_own=own_places.__contains__)
+    return RoutedCapturer(
+        *browsers,
+        siblings=SiblingProbe(polite),
+        pages_per_host=limits.max_pages_per_host,
+        places_of_all=hosts,
+    )
 
 
-def _open_blobs(settings: Settings) -> BlobStore:
+def open_blobs(settings: Settings) -> BlobStore:
+    """Where the bodies of pages are kept. Blocks.
+
+    Raises:
+        ValueError: that place cannot be used.
+    """
     if not settings.blobs:
         return BlobStore.open((settings.data_dir.absolute() / "blobs").as_uri())
     keys = {
@@ -273,20 +321,3 @@ def _installation_secret(data_dir: Path) -> bytes:
         os.fsync(fresh.fileno())
         place.hardlink_to(fresh.name)
     return place.read_bytes()
-
-
-def _access(settings: Settings) -> Access:
-    def plain(secret: SecretStr | None) -> str | None:
-        return None if secret is None else secret.get_secret_value()
-
-    optional = {"azure_api_version": settings.azure_api_version, "aws_region": settings.aws_region}
-    return Access(
-        openai_api_key=plain(settings.openai_api_key),
-        openai_base_url=settings.openai_base_url,
-        azure_api_key=plain(settings.azure_api_key),
-        azure_endpoint=settings.azure_endpoint,
-        aws_access_key=plain(settings.aws_access_key or settings.aws_access_key_id),
-        aws_secret_key=plain(settings.aws_secret_key or settings.aws_secret_access_key),
-        aws_session_token=plain(settings.aws_session_token),
-        **{name: value for name, value in optional.items() if value is not None},
-    )

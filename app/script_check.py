@@ -1,4 +1,5 @@
-"""Whether public judge scripts can be imported, found out in a child process before anybody hands in an answer.
+"""Whether judge files can be imported, and what they declare: found out in a child process, which has no key, before
+anybody hands in an answer.
 
 The child imports them one after the other. One that takes too long or takes the process down is named, and a new
 child goes on behind it.
@@ -12,12 +13,18 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
 from threading import Timer
+from typing import Any, TypeAlias
 
 import structlog
+
+from judges.isolation.nursery import clean_environment
+from judges.registry import Judge
+from rubrics.node import Strategy
 
 _PROGRAM = "mind2web2.script_check"
 START_S = 60.0
@@ -26,14 +33,31 @@ TOTAL_S = 180.0
 _log = structlog.get_logger(__name__)
 
 
-def import_problems(
+Report: TypeAlias = "str | dict[str, Any] | None"
+"""What is wrong with a file; or what a native one declares; None for a public script that can be used."""
+
+
+def described(judge: Judge, report: Mapping[str, Any]) -> Judge:
+    """A native judge with what the child says its file declares."""
+    if not report:
+        return judge
+    return replace(
+        judge,
+        description=str(report["description"]),
+        version=str(report["version"]),
+        strategy=Strategy(report["strategy"]),
+        function=str(report["function"]),
+    )
+
+
+def import_reports(
     scripts: Sequence[Path], *, script_s: float = SCRIPT_S, total_s: float = TOTAL_S
-) -> dict[Path, str]:
-    """What is wrong with each of ``scripts`` that cannot be used. Blocks.
+) -> dict[Path, Report]:
+    """What a child says of each judge file once it has imported it. Blocks.
 
     ``script_s`` bounds one import; what could not be looked at within ``total_s`` is taken to be sound.
     """
-    problems: dict[Path, str] = {}
+    found: dict[Path, Report] = {}
     left, give_up_at = list(scripts), time.monotonic() + total_s
     while left:
         report = _in_child(left, script_s, give_up_at) if time.monotonic() < give_up_at else None
@@ -41,16 +65,14 @@ def import_problems(
             _log.warning("judge scripts not checked", scripts=[path.stem for path in left])
             break
         reports, ending = report
-        problems |= {path: report for path, report in zip(left, reports, strict=False) if report is not None}
+        found |= dict(zip(left, reports, strict=False))
         left = left[len(reports) :]
         if ending is not None and left:
-            problems[left.pop(0)] = ending
-    return problems
+            found[left.pop(0)] = ending
+    return found
 
 
-def _in_child(
-    scripts: Sequence[Path], script_s: float, give_up_at: float
-) -> tuple[list[str | None], str | None] | None:
+def _in_child(scripts: Sequence[Path], script_s: float, give_up_at: float) -> tuple[list[Report], str | None] | None:
     """The child's reports on the first scripts, and what the next one did to it (None: it reported on all).
 
     None when the child itself did not start, which is no script's fault.
@@ -61,12 +83,13 @@ def _in_child(
         stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE,
         stderr=subprocess.DEVNULL,
+        env=clean_environment(),
         start_new_session=True,
     ) as child:
         try:
             if not _line(child, START_S):
                 return None
-            reports: list[str | None] = []
+            reports: list[Report] = []
             for _ in scripts:
                 allowed_s = max(0.1, min(script_s, give_up_at - time.monotonic()))
                 began = time.monotonic()

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import json
+import time
 from collections.abc import AsyncIterator, Callable, Coroutine, Mapping
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
@@ -12,20 +14,33 @@ import structlog
 
 from answers.submission import Answer
 from app import pipeline
+from app.clock import SystemClock
+from app.jobs.account import JobAccount
 from app.jobs.control import JobControl
+from app.jobs.errors import BudgetReached
 from app.jobs.events import JobEvents
 from app.jobs.execution import Evaluate, JobExecution
 from app.jobs.intake import Intake
+from app.jobs.ledger import Ledger
 from app.jobs.pausing import Pausing
 from app.jobs.queue import JobQueue, WorkerPace
+from app.jobs.room import QueueRoom
 from app.jobs.takeover import Takeover
 from app.jobs.worker import Worker
+from app.keys import KeyRing
+from app.metering import MeteredClient
 from app.metrics import Metrics
 from app.progress import Report
+from app.rates import Guesses, Rates, Streams
 from app.runtime import Runtime, open_runtime
-from app.settings import Settings
+from app.settings import Settings, check_bind
 from app.storage.database import Database, open_database
-from app.storage.records import Job
+from app.storage.records import Job, JobKind
+from app.storage.results import earlier_result
+from app.suites.jobs import run_suite
+from judges.errors import JudgeBug
+from judges.llm.checkpointed import checkpointed
+from judges.llm.client import LLMClient
 
 _log = structlog.get_logger(__name__)
 
@@ -42,15 +57,31 @@ class Service:
     intake: Intake
     control: JobControl
     events: JobEvents
+    keys: KeyRing
+    rates: Rates
+    guesses: Guesses
+    streams: Streams
     metrics: Metrics
     worker: Worker | None
+    forecasts: asyncio.Semaphore
+    """One forecast at a time: each runs judge files here, beside what answers requests."""
+    stopping: asyncio.Event
+    """Set once the service was told to end: it answers, but is no place for new work."""
+
+    async def drain(self) -> None:
+        """Take no more jobs, and return when those that run have ended or are handed back."""
+        self.stopping.set()
+        if self.worker is not None:
+            await self.worker.drain()
 
     def checks(self) -> list[dict[str, Any]]:
         """What stands in the way of work, besides the database."""
         tasks = len(self.runtime.catalogue.judges)
         broken = len(self.runtime.catalogue.broken)
         found = [{"name": "judges", "ok": tasks > 0, "detail": f"{tasks} tasks, {broken} broken judge files"}]
-        if self.worker is not None:
+        if self.stopping.is_set():
+            found.append({"name": "stopping", "ok": False, "detail": "the service was told to end"})
+        elif self.worker is not None:
             detail = "" if self.worker.working else "the embedded worker is not taking jobs"
             found.append({"name": "worker", "ok": self.worker.working, "detail": detail})
         return found
@@ -62,43 +93,39 @@ async def open_service(
     *,
     concurrency: int,
     metrics: Metrics,
+    host: str = "127.0.0.1",
     runtime: OpenRuntime | None = None,
     evaluate: Evaluate | None = None,
 ) -> AsyncIterator[Service]:
     """The service for as long as the block lasts; at its end running jobs are drained or handed back.
 
-    ``concurrency`` is how many jobs this process works on side by side; 0: none.
+    ``concurrency`` is how many jobs this process works on side by side; 0: none. ``host`` is where it listens.
 
     Raises:
         WrongSettings, StorageError: it cannot be started.
     """
     async with AsyncExitStack() as stack:
         database = await stack.enter_async_context(open_database(settings))
+        keys = KeyRing(settings, database, SystemClock())
+        await keys.read()
+        check_bind(host, keys=keys.needed)
         opened = await stack.enter_async_context((runtime or open_runtime)(settings, database))
+        if opened.replies is not None:
+            opened.replies.told = metrics.count_shared_replies
         queue = await stack.enter_async_context(JobQueue(database).opened())
-        takeover = Takeover(database, queue, clock=opened.clock, stalled_s=settings.stalled_s)
         attempts = settings.max_attempts
         worker = None
         if concurrency:
-            pausing = Pausing(database, queue, state=opened.models.state)
-            execution = JobExecution(
-                database,
-                takeover,
-                pausing,
-                evaluate or judged_by(opened),
-                clock=opened.clock,
-                ids=opened.ids,
-                redactor=opened.redactor,
-                metrics=metrics,
-                deadline_s=settings.job_deadline_s,
-            )
-            worker = Worker(database, queue, execution, takeover, pausing, _pace(settings, concurrency))
-        events = JobEvents(database)
+            if evaluate is None:
+                paid = await stack.enter_async_context(Ledger(database, limit_usd=settings.budget_usd).running())
+                evaluate = judged_by(opened, database, paid, metrics)
+            worker = _worker(opened, database, queue, evaluate, metrics, concurrency=concurrency)
+        events, room = JobEvents(database), QueueRoom(settings.max_queued)
         service = Service(
             settings=settings,
             runtime=opened,
             database=database,
-            intake=Intake(database, queue, clock=opened.clock, ids=opened.ids, attempts_allowed=attempts),
+            intake=Intake(database, room, clock=opened.clock, ids=opened.ids, attempts_allowed=attempts),
             control=JobControl(
                 database,
                 queue,
@@ -107,29 +134,88 @@ async def open_service(
                 mended=opened.models.let_one_through,
             ),
             events=events,
+            keys=keys,
+            rates=Rates(settings.rate_per_s, monotonic_s=time.monotonic),
+            guesses=Guesses(monotonic_s=time.monotonic),
+            streams=Streams(settings.max_streams),
             metrics=metrics,
             worker=worker,
+            forecasts=asyncio.Semaphore(1),
+            stopping=asyncio.Event(),
         )
-        work = {"job events": events.run(), "loop watch": metrics.watch_loop()}
+        work = {
+            "job events": events.run(),
+            "loop watch": metrics.watch_loop(),
+            "keys": keys.run(),
+            "queue statistics": room.keep_statistics(database),
+        }
         if worker is not None:
             work["worker"] = worker.run()
         async with _beside(work):
             yield service
 
 
-def judged_by(runtime: Runtime) -> Evaluate:
-    """How a worker judges: the pipeline, with the job's own model if it names one."""
+def _worker(
+    runtime: Runtime, database: Database, queue: JobQueue, evaluate: Evaluate, metrics: Metrics, *, concurrency: int
+) -> Worker:
+    settings = runtime.settings
+    takeover = Takeover(database, queue, clock=runtime.clock, stalled_s=settings.stalled_s)
+    pausing = Pausing(database, queue, state=runtime.models.state, budget_usd=settings.budget_usd)
+    execution = JobExecution(
+        database,
+        takeover,
+        pausing,
+        evaluate,
+        clock=runtime.clock,
+        ids=runtime.ids,
+        redactor=runtime.redactor,
+        metrics=metrics,
+        deadline_s=settings.job_deadline_s,
+        suite_deadline_s=settings.suite_deadline_s,
+    )
+    return Worker(database, queue, execution, takeover, pausing, _pace(settings, concurrency))
+
+
+def judged_by(runtime: Runtime, database: Database, ledger: Ledger, metrics: Metrics) -> Evaluate:
+    """How a worker judges: the pipeline, with the job's own model if it names one, and its memory and money.
+
+    Raises, besides what the pipeline raises:
+        BudgetReached: not every question could be paid for.
+    """
 
     async def evaluate(job: Job, answer: Answer, *, result_id: str, progress: Report) -> dict[str, Any]:
-        return await pipeline.evaluate(
-            runtime,
-            judge=runtime.judge(job.task_id),
-            agent=job.agent,
-            answer=answer,
-            model=job.model,
-            result_id=result_id,
-            progress=progress,
-        )
+        account = await JobAccount.opened(database, ledger, job)
+
+        def around(client: LLMClient) -> LLMClient:
+            return MeteredClient(checkpointed(client, account, account), metrics)
+
+        try:
+            if job.kind is JobKind.SUITE:
+                result = await run_suite(
+                    runtime, database, job, answer.text, result_id=result_id, progress=progress, around=around
+                )
+            else:
+                async with database.begin() as connection:
+                    earlier = await earlier_result(connection, job)
+                result = await pipeline.evaluate(
+                    runtime,
+                    judge=runtime.judge(job.task_id),
+                    agent=job.agent,
+                    answer=answer,
+                    model=job.model,
+                    result_id=result_id,
+                    progress=progress,
+                    around=around,
+                    answered_at=job.created_at,
+                    earlier=None if earlier is None else await asyncio.to_thread(json.loads, earlier),
+                )
+        except JudgeBug as error:
+            if account.empty is not None:  # a judge may not expect to be left without replies
+                raise BudgetReached(account.empty, None) from error
+            raise
+        if account.empty is not None and result["status"] != "complete":
+            raise BudgetReached(account.empty, result)
+        return result
 
     return evaluate
 

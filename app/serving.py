@@ -1,7 +1,7 @@
 """The two programs that stay, from their start to a stop by signal: the service, and a worker without HTTP.
 
 The web server is given no say over signals and start-up: so why the service cannot start reaches the caller as the
-error it is, HTTP ends before the workers drain, and SIGTERM is a normal end.
+error it is, HTTP ends after the workers have drained, and SIGTERM is a normal end.
 """
 
 from __future__ import annotations
@@ -14,7 +14,9 @@ from collections.abc import AsyncIterator, Callable, Iterator
 
 import uvicorn
 
-from app.main import create_app, server
+from app.errors import WrongSettings
+from app.garbage import leave_out_what_is_loaded
+from app.main import create_app, server_config
 from app.metrics import Metrics
 from app.service import open_service
 from app.settings import Settings
@@ -31,15 +33,16 @@ async def serve(
         WrongSettings, StorageError, CacheError, JudgeError: it cannot be started.
     """
     port = int(listener.getsockname()[1])
-    app = create_app(settings, workers=workers)
-    config = server(app, settings, host=host, port=port).config
-    config.lifespan = "off"
-    web = _Server(config, ready)
+    app = create_app(settings, host=host, workers=workers)
+    web = _Server(server_config(app, host=host, port=port), ready)
     async with _stop_signal() as stop, app.router.lifespan_context(app):
+        leave_out_what_is_loaded()
         serving = asyncio.create_task(web.serve(sockets=[listener]), name="http")
         stopped = asyncio.create_task(stop.wait(), name="stop")
         try:
             await asyncio.wait((serving, stopped), return_when=asyncio.FIRST_COMPLETED)
+            # Who asks meanwhile is told that this is no place for new work, and still how the old one goes on.
+            await app.state.service.drain()
         finally:
             stopped.cancel()
             web.should_exit = True
@@ -52,9 +55,34 @@ async def work(settings: Settings, *, jobs: int, ready: Callable[[], None]) -> N
     Raises:
         WrongSettings, StorageError, CacheError, JudgeError: it cannot be started.
     """
-    async with _stop_signal() as stop, open_service(settings, concurrency=jobs, metrics=Metrics()):
-        ready()
-        await stop.wait()
+    metrics = Metrics()
+    with _figures(metrics, settings.metrics_bind):
+        async with _stop_signal() as stop, open_service(settings, concurrency=jobs, metrics=metrics) as service:
+            leave_out_what_is_loaded()
+            ready()
+            await stop.wait()
+            await service.drain()
+
+
+@contextlib.contextmanager
+def _figures(metrics: Metrics, bind: str) -> Iterator[None]:
+    """Answer Prometheus at ``bind`` (host:port; empty: nowhere) during the block.
+
+    Raises:
+        WrongSettings: nothing can listen there.
+    """
+    if not bind:
+        yield
+        return
+    host, _, port = bind.rpartition(":")
+    try:
+        end = metrics.serve(host, int(port))
+    except OSError as error:
+        raise WrongSettings(f"ASSAY_METRICS_BIND={bind}: {error.strerror}") from error
+    try:
+        yield
+    finally:
+        end()
 
 
 @contextlib.asynccontextmanager

@@ -9,7 +9,7 @@ import ipaddress
 import re
 from pathlib import Path
 from typing import Annotated, Any
-from urllib.parse import urlsplit
+from urllib.parse import unquote, urlsplit
 
 from pydantic import Field, SecretStr, ValidationError, field_validator
 from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
@@ -44,25 +44,52 @@ class Settings(BaseSettings):
     judges: Annotated[tuple[Path, ...], NoDecode] = ()
     """Folders of judge scripts, beside those that are shipped."""
 
+    suite_data: Annotated[tuple[Path, ...], NoDecode] = ()
+    """Folders of benchmark data that runs over HTTP may read; none: no such runs."""
+
+    certificates: Path | None = None
+    """Folder of judges' certificates, of which a result carries the one in force; None: one inside ``data_dir``."""
+
     max_tasks: int = Field(2, ge=1, le=1000)
     max_answers: int = Field(3, ge=1, le=1000)
     """Answers of one task that are judged side by side."""
     max_pages: int = Field(5, ge=1, le=1000)
     max_pages_per_host: int = Field(2, ge=1, le=1000)
     max_llm: int = Field(30, ge=1, le=10_000)
+    max_llm_total: int | None = Field(None, ge=1, le=100_000)
+    """Requests to the models at once over all workers on one database; None: as many as the workers have together."""
+    max_pages_per_host_total: int | None = Field(None, ge=1, le=1000)
+    """Captures on one host at once over all workers on one database; None: as many as one worker may."""
+
+    host_gap_s: float = Field(0.5, ge=0, le=60)
+    """Between the beginnings of two visits to one host, by all workers; not for hosts in ``egress_allow``."""
+    page_max_age_s: float | None = Field(None, gt=0)
+    """How old a captured page may be before it is captured again; None: any age."""
+    wayback: str = ""
+    """Whether the web archive is asked for pages that cannot be had: empty, ``on``, or the address of a stand-in."""
 
     browser: Path | None = None
     browser_unsandboxed: bool = False
     """Whether the browser may run without its sandbox on a machine that has none to offer."""
+    contact: str = Field("", max_length=200, pattern=r"^[\x21-\x7e]*$")
+    """An address or URL that the browser names to the sites it opens; empty: it names none."""
     egress_allow: Annotated[frozenset[str], NoDecode] = frozenset()
     """``host:port`` of private addresses that captures may reach."""
     api_keys: Annotated[tuple[SecretStr, ...], NoDecode] = ()
-    """Keys that clients must send; without any the service is bound to loopback."""
+    """Keys that clients may send, beside those of ``assay keys``; without any the service is bound to loopback."""
+    api_key: SecretStr | None = None
+    """The key that this program's own commands send to a server; None: the first of ``api_keys``."""
+    rate_per_s: float = Field(2000.0, ge=0)
+    """Requests a second that the keys of one owner may make of one process; 0: any number."""
+    max_streams: int = Field(1000, ge=1)
+    """Event streams that the keys of one owner may have open at one process."""
+    max_queued: int = Field(200_000, ge=0)
+    """Jobs that may wait, of all owners; 0: any number."""
 
     reply_cache_bytes: int = Field(1024**3, ge=0)
     """How much of the models' replies is kept, least recently used out first; 0: none is kept and none is reused."""
     budget_usd: float | None = Field(None, gt=0)
-    """What the models may cost in this process, until it ends; what would come after that is not judged."""
+    """What the models may cost: in all, over every worker on one database, or in one run of ``assay evaluate``."""
 
     max_attempts: int = Field(3, ge=1, le=100)
     """How often a job may be started before it is given up."""
@@ -73,7 +100,23 @@ class Settings(BaseSettings):
     """How long a stopping worker waits for its running jobs before it hands them back."""
     job_deadline_s: float = Field(1800.0, gt=0)
     """How long judging one answer may take, all in all."""
-    max_body_bytes: int = Field(32 * 1024 * 1024, ge=1024)
+    isolate: bool = True
+    """Whether each run of a judge file gets a process of its own, without keys and within the limits below."""
+    script_memory_bytes: int = Field(1024**3, ge=256 * 1024**2)
+    """Address space of one such process."""
+    script_cpu_s: int = Field(60, ge=1)
+    script_file_bytes: int = Field(64 * 1024**2, ge=0)
+    """The largest file it may write."""
+    script_open_files: int = Field(256, ge=32)
+    script_processes: int = Field(0, ge=0, le=1000)
+    """Processes it may start itself."""
+    script_output_bytes: int = Field(8 * 1024**2, ge=1024)
+    """What it may print."""
+    suite_deadline_s: float = Field(86_400.0, gt=0)
+    """How long one run of a suite may take, all in all."""
+    max_body_bytes: int = Field(16 * 1024 * 1024, ge=1024)
+    metrics_bind: str = Field("", pattern=r"^(|[^\s:]+:[0-9]{1,5})$")
+    """``host:port`` on which a worker without HTTP answers Prometheus; empty: it does not."""
     log_level: str = "info"
 
     openai_api_key: SecretStr | None = Field(None, validation_alias="OPENAI_API_KEY")
@@ -98,7 +141,7 @@ class Settings(BaseSettings):
             return cls.model_fields[info.field_name].get_default(call_default_factory=True, validated_data={})
         return value
 
-    @field_validator("judges", mode="before")
+    @field_validator("judges", "suite_data", mode="before")
     @classmethod
     def _split_folders(cls, value: object) -> object:
         if isinstance(value, str):
@@ -116,12 +159,34 @@ class Settings(BaseSettings):
                 raise ValueError(f"{host!r} is not host:port")
         return hosts
 
+    @field_validator("wayback")
+    @classmethod
+    def _is_archive(cls, value: str) -> str:
+        if value in ("", "off"):
+            return ""
+        if value == "on" or (urlsplit(value).scheme in ("http", "https") and urlsplit(value).hostname):
+            return value.rstrip("/")
+        raise ValueError("use off, on, or the http(s) address of an archive")
+
     @field_validator("api_keys", mode="before")
     @classmethod
     def _split_keys(cls, value: object) -> object:
         if not isinstance(value, str):
             return value
         return tuple(part.strip() for part in value.split(",") if part.strip())
+
+    @property
+    def shared_reply_bytes(self) -> int:
+        """How much of the models' replies is kept in the database for all workers; 0 where they stay on one machine.
+
+        Workers on several machines are told by what they must have: a database of their own, and one place for bodies
+        that is not in the data folder of one of them.
+        """
+        place = urlsplit(self.blobs)
+        at_hand = not self.blobs or place.scheme == "memory"
+        if place.scheme == "file":
+            at_hand = Path(unquote(place.path)).is_relative_to(self.data_dir.absolute())
+        return 0 if at_hand or self.database_url is None else self.reply_cache_bytes
 
     @property
     def secrets(self) -> tuple[str, ...]:
@@ -156,15 +221,18 @@ def _variable(location: tuple[int | str, ...]) -> str:
     return name if name.isupper() else f"ASSAY_{name.upper()}"
 
 
-def check_bind(settings: Settings, host: str) -> None:
-    """Refuse to open a service without keys to anyone but this machine.
+def check_bind(host: str, *, keys: bool) -> None:
+    """Refuse to open a service without ``keys`` to anyone but this machine.
 
     Raises:
-        WrongSettings: ``host`` is not a loopback address and no ASSAY_API_KEYS are set.
+        WrongSettings: ``host`` is not a loopback address and nobody has a key.
     """
-    if settings.api_keys or is_loopback(host):
+    if keys or is_loopback(host):
         return
-    raise WrongSettings(f"{host} can be reached from outside: set ASSAY_API_KEYS, or bind to 127.0.0.1")
+    raise WrongSettings(
+        f"{host} can be reached from outside: make a key with `assay keys create`, set ASSAY_API_KEYS, "
+        "or bind to 127.0.0.1"
+    )
 
 
 def is_loopback(host: str) -> bool:

@@ -63,13 +63,33 @@ def why_denied(address: str) -> str | None:
     return _why_denied_v4(parsed) if isinstance(parsed, IPv4Address) else _why_denied_v6(parsed)
 
 
+def plain_address(address: str) -> str:
+    """One spelling for each place: an IPv4 address also where an IPv6 one only carries it.
+
+    >>> plain_address("::ffff:8.8.8.8"), plain_address("64:ff9b::808:808"), plain_address("2606:4700::00:1%eth0")
+    ('8.8.8.8', '8.8.8.8', '2606:4700::1')
+
+    Raises:
+        ValueError: it is not an IP address.
+    """
+    parsed = ip_address(address.partition("%")[0])
+    return str(_carried(parsed) or parsed) if isinstance(parsed, IPv6Address) else str(parsed)
+
+
+def _carried(address: IPv6Address) -> IPv4Address | None:
+    """The IPv4 address that an IPv6 one leads to."""
+    within = address in _MAPPED_V4 or address in _NAT64
+    return IPv4Address(int(address) & 0xFFFFFFFF) if within else None
+
+
 def _why_denied_v4(address: IPv4Address) -> str | None:
     return next((why for network, why in _DENIED_V4 if address in network), None)
 
 
 def _why_denied_v6(address: IPv6Address) -> str | None:
-    if address in _MAPPED_V4 or address in _NAT64:
-        return _why_denied_v4(IPv4Address(int(address) & 0xFFFFFFFF))
+    carried = _carried(address)
+    if carried is not None:
+        return _why_denied_v4(carried)
     if address not in _GLOBAL_V6:
         return "not global unicast"
     return next((why for network, why in _DENIED_V6 if address in network), None)

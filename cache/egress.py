@@ -8,13 +8,14 @@ own (a port), so that bytes are counted and refusals known per page. It reads no
 from __future__ import annotations
 
 import asyncio
+import socket
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from types import TracebackType
 
 import psutil
 
-from cache.addresses import why_denied
+from cache.addresses import plain_address, why_denied
 from cache.egress_lane import ConnectionRefused, EgressLimits, Lane, Refusal, RefusalReason, Stream
 from cache.errors import HostUnknown, LookupFailed
 from cache.proxy_wire import MAX_HEAD_BYTES
@@ -90,7 +91,8 @@ class EgressGuard:
         return await self._connect(addresses, port)
 
     def _judge(self, address: str) -> None:
-        denied = why_denied(address) or ("an address of this machine" if address in self._own_addresses else None)
+        is_own = plain_address(address) in self._own_addresses
+        denied = why_denied(address) or ("an address of this machine" if is_own else None)
         if denied is not None:
             raise ConnectionRefused(RefusalReason.ADDRESS, f"{address}: {denied}")
 
@@ -143,4 +145,6 @@ def parse_place(entry: str) -> tuple[str, int]:
 
 
 def _own_addresses() -> frozenset[str]:
-    return frozenset(entry.address.partition("%")[0] for net in psutil.net_if_addrs().values() for entry in net)
+    known = (socket.AF_INET, socket.AF_INET6)
+    nets = psutil.net_if_addrs().values()
+    return frozenset(plain_address(entry.address) for net in nets for entry in net if entry.family in known)

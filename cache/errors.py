@@ -5,6 +5,7 @@ CacheError
 │   ├── BlobMissing      nothing is stored under that hash
 │   ├── BlobCorrupt      what is stored no longer has that hash
 │   └── BlobStoreFailed  the store itself refused or broke
+│       └── BlobStoreFull  there is no room
 ├── IndexFailed          the record of a capture cannot be written or read
 ├── NoEvidence           the page was looked for and there is nothing to judge by
 ├── DocumentRejected     bytes that cannot be turned into a page (carries the outcome)
@@ -42,6 +43,10 @@ class BlobCorrupt(BlobError):
 
 class BlobStoreFailed(BlobError):
     """The store refused or broke; trying again later may help."""
+
+
+class BlobStoreFull(BlobStoreFailed):
+    """There is no room; once there is, trying again helps."""
 
 
 class IndexFailed(CacheError):

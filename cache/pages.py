@@ -7,24 +7,26 @@ same objects are handed to every claim and vote.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from datetime import UTC, datetime, timedelta
+from typing import Protocol
 from uuid import uuid4
 
 import structlog
 
 from cache.blobs import BlobStore
-from cache.capture import Blob, Capture, CaptureOutcome, Capturer, Observation, PageKind
+from cache.capture import Capture, CaptureOutcome, Capturer, Observation, PageKind
 from cache.errors import BlobCorrupt, BlobMissing, NoEvidence
 from cache.evidence import Evidence
+from cache.filing import Filing
 from cache.recent import Recent
 from cache.single_flight import SingleFlight
 from cache.store import CaptureIndex
+from cache.turns import CaptureTurns, OnlyProcess
 from cache.urls import canonical_key, why_unfetchable
 
 _log = structlog.get_logger(__name__)
 
-SCREENSHOT_ROLE = "screenshot-"
 FAILURE_TTL_S = 60.0
 PREPARED_BYTES = 32 * 1024 * 1024
 
@@ -35,6 +37,13 @@ def utc_now() -> datetime:
 
 def new_page_id() -> str:
     return uuid4().hex
+
+
+class Archive(Protocol):
+    """Where a page may be found that its own server does not show (any more)."""
+
+    async def copy_of(self, url: str, live: Observation, near: datetime | None) -> Observation:
+        """The copy closest to ``near``; where there is none, ``live`` with what is known besides."""
 
 
 class PageCache:
@@ -51,14 +60,20 @@ class PageCache:
         failure_ttl_s: float = FAILURE_TTL_S,
         max_age_s: float | None = None,
         prepared_bytes: int = PREPARED_BYTES,
+        turns: CaptureTurns | None = None,
+        archive: Archive | None = None,
     ) -> None:
         """``failure_ttl_s``: how long a failed attempt answers for its page. ``max_age_s``: how old evidence may be
-        (None: any age). ``prepared_bytes``: how much evidence is kept ready in memory."""
+        (None: any age). ``prepared_bytes``: how much evidence is kept ready in memory. ``turns``: whose turn it is
+        among the processes that share the index. ``archive`` is asked where a page that never was captured cannot be.
+        """
         self._capturer = capturer
         self._blobs = blobs
         self._index = index
         self._clock = clock
-        self._new_id = new_id
+        self._filing = Filing(blobs, index, new_id)
+        self._turns = turns or OnlyProcess()
+        self._archive = archive
         self._failure_ttl = timedelta(seconds=failure_ttl_s)
         self._max_age = None if max_age_s is None else timedelta(seconds=max_age_s)
         self._lookups: SingleFlight[tuple[str, bool], Capture] = SingleFlight()
@@ -66,15 +81,33 @@ class PageCache:
         self._loads: SingleFlight[str, Evidence] = SingleFlight()
         self._prepared: Recent[str, Evidence] = Recent(prepared_bytes)
 
-    async def get(self, url: str, *, refresh: bool = False) -> Capture:
+    async def get(self, url: str, *, refresh: bool = False, near: datetime | None = None) -> Capture:
         """The capture of a page: a stored one, or a new one made now. ``refresh`` always makes a new one.
+
+        ``near`` is when the page was cited: of several copies in an archive the closest one counts.
 
         Raises:
             BlobStoreFailed, IndexFailed: the capture cannot be kept.
             BrowserUnavailable: nothing can be captured on this machine.
         """
         key = canonical_key(url)
-        return await self._lookups.run((key, refresh), lambda: self._find_or_capture(url, key, refresh=refresh))
+        return await self._lookups.run((key, refresh), lambda: self._find_or_capture(url, key, near, refresh=refresh))
+
+    async def add(self, url: str, seen: Observation) -> Capture:
+        """Keep what was seen of a page by other means than ours; the newest evidence answers from now on.
+
+        Raises:
+            BlobStoreFailed, IndexFailed: it cannot be kept.
+        """
+        return await self._filing.file(url, canonical_key(url), seen)
+
+    async def stand_in(self, url: str, of: Capture, provenance: Mapping[str, str]) -> Capture:
+        """Let the capture of another URL stand for this one, because somebody said so; ``provenance`` tells who.
+
+        Raises:
+            BlobStoreFailed, IndexFailed: it cannot be kept.
+        """
+        return await self._filing.alias(url, canonical_key(url), of, provenance=provenance)
 
     async def evidence(self, capture: Capture) -> Evidence:
         """What a judge is shown of a capture.
@@ -88,36 +121,64 @@ class PageCache:
         ready = self._prepared.get(capture.id)
         return ready if ready is not None else await self._loads.run(capture.id, lambda: self._load(capture))
 
-    async def evidence_for(self, url: str) -> Evidence:
+    async def evidence_for(self, url: str, *, near: datetime | None = None) -> Evidence:
         """The evidence of a page, captured again when what was stored has gone bad.
 
         Raises:
             NoEvidence: there is none, with the outcome and whether the page is known to be gone.
             BlobStoreFailed, IndexFailed, BrowserUnavailable: we cannot find out.
         """
+        stored = await self.get(url, near=near)
         try:
-            return await self.evidence(await self.get(url))
+            return await self.evidence(stored)
         except (BlobMissing, BlobCorrupt) as damage:
-            _log.warning("evidence_recaptured", url=url, sha256=damage.sha256)
-        capture = await self.get(url, refresh=True)
+            _log.warning("evidence_damaged", url=url, sha256=damage.sha256, page_id=stored.id)
+        again = await self._after_damage(url, near)
         try:
-            return await self.evidence(capture)
-        except (BlobMissing, BlobCorrupt) as damage:
-            raise NoEvidence(
-                url, CaptureOutcome.DAMAGED, "the stored evidence is damaged", gone=False, capture=capture
-            ) from damage
+            return await self.evidence(again)
+        except (BlobMissing, BlobCorrupt, NoEvidence) as failed:
+            # We had this page and lost it: that it is gone or closed today says nothing about the answer.
+            detail = f"what was stored of it went bad, and looking again ended in {again.outcome.value}"
+            raise NoEvidence(url, CaptureOutcome.CORRUPT, detail, gone=False, capture=stored) from failed
+
+    async def _after_damage(self, url: str, near: datetime | None) -> Capture:
+        """A new look, unless one has failed just now: every claim on the page would wait for the next failure."""
+        newest = await self._index.newest(canonical_key(url))
+        if newest is not None and not newest.is_evidence and self._still_answers(newest):
+            return newest
+        return await self.get(url, refresh=True, near=near)
 
     async def aclose(self) -> None:
         for flight in (self._lookups, self._captures, self._loads):
             await flight.aclose()
         await self._capturer.aclose()
 
-    async def _find_or_capture(self, url: str, key: str, *, refresh: bool) -> Capture:
-        if not refresh:
-            known = await self._index.find(key)
-            if known is not None and self._still_answers(known):
-                return known
-        return await self._captures.run(key, lambda: self._capture(url, key))
+    async def _find_or_capture(self, url: str, key: str, near: datetime | None, *, refresh: bool) -> Capture:
+        before = await self._index.newest(key) if refresh else None
+        if not refresh and (known := await self._known(url, key)) is not None:
+            return known
+
+        async def in_turn() -> Capture:
+            async with self._turns.turn(key):
+                # Another process may have looked while we waited for our turn.
+                known = await (self._newer_than(before, key) if refresh else self._known(url, key))
+                return known if known is not None else await self._capture(url, key, near)
+
+        return await self._captures.run(key, in_turn)
+
+    async def _known(self, url: str, key: str) -> Capture | None:
+        """The stored capture that answers for a page without asking the web; None where the web must be asked."""
+        found = await self._index.find(key)
+        if found is None:
+            return None
+        if self._still_answers(found):
+            return found if found.key == key else await self._filing.alias(url, key, found)
+        newest = await self._index.newest(key)
+        return newest if newest is not None and not newest.is_evidence and self._still_answers(newest) else None
+
+    async def _newer_than(self, before: Capture | None, key: str) -> Capture | None:
+        newest = await self._index.newest(key)
+        return newest if newest is not None and (before is None or newest.id != before.id) else None
 
     def _still_answers(self, known: Capture) -> bool:
         age = self._clock() - known.captured_at
@@ -125,62 +186,34 @@ class PageCache:
             return self._max_age is None or age <= self._max_age
         return age <= self._failure_ttl
 
-    async def _capture(self, url: str, key: str) -> Capture:
+    async def _capture(self, url: str, key: str, near: datetime | None) -> Capture:
+        seen = await self._look(url)
+        capture = await self._filing.file(url, key, seen)
+        if self._archive is None or capture.is_evidence:
+            return capture
+        stored = await self._index.find(key)
+        if stored is not None and stored.is_evidence:
+            return capture  # an archive's copy is never put before what we saw ourselves
+        copy = await self._archive.copy_of(url.strip(), seen, near)
+        return capture if copy is seen else await self._filing.file(url, key, copy)
+
+    async def _look(self, url: str) -> Observation:
         refusal = why_unfetchable(url)
         if refusal is None:
-            seen = await self._capturer.capture(url.strip())
-        else:
-            seen = Observation(
-                url=url,
-                outcome=CaptureOutcome.UNSUPPORTED,
-                captured_at=self._clock(),
-                duration_s=0.0,
-                backend="none",
-                detail=refusal,
-            )
-        capture = await self._store(url, key, seen)
-        await self._index.record(capture)
-        _log.info(
-            "page_captured",
+            return await self._capturer.capture(url.strip())
+        return Observation(
             url=url,
-            outcome=capture.outcome.value,
-            http_status=capture.http_status,
-            seconds=round(capture.duration_s, 3),
-            page_id=capture.id,
-        )
-        return capture
-
-    async def _store(self, url: str, key: str, seen: Observation) -> Capture:
-        blobs: dict[str, Blob] = {}
-        for role, (data, media_type) in _bodies(seen).items():
-            blobs[role] = await self._blobs.put(data, media_type)
-        return Capture(
-            id=self._new_id(),
-            url=url,
-            key=key,
-            outcome=seen.outcome,
-            captured_at=seen.captured_at,
-            duration_s=seen.duration_s,
-            backend=seen.backend,
-            detail=seen.detail,
-            final_url=seen.final_url,
-            http_status=seen.http_status,
-            kind=seen.kind,
-            title=seen.title,
-            chain=seen.chain,
-            headers=seen.headers,
-            versions=seen.versions,
-            blobs=blobs,
-            gone=seen.gone,
+            outcome=CaptureOutcome.UNSUPPORTED,
+            captured_at=self._clock(),
+            duration_s=0.0,
+            backend="none",
+            detail=refusal,
         )
 
     async def _load(self, capture: Capture) -> Evidence:
         text = await self._body(capture, "text")
         links = await self._body(capture, "links")
-        shots = sorted(
-            (role for role in capture.blobs if role.startswith(SCREENSHOT_ROLE)),
-            key=lambda role: int(role.removeprefix(SCREENSHOT_ROLE)),
-        )
+        shots = capture.screenshot_roles
         roles = [role for role in ("text", "links", *shots) if role in capture.blobs]
         # Web pages repeat in hidden parts what they show; only a PDF's hidden text tells a judge anything.
         hidden = await self._body(capture, "hidden_text") if capture.kind is PageKind.PDF else b""
@@ -198,27 +231,3 @@ class PageCache:
     async def _body(self, capture: Capture, role: str) -> bytes:
         blob = capture.blobs.get(role)
         return b"" if blob is None else await self._blobs.get(blob.sha256)
-
-
-def _bodies(seen: Observation) -> dict[str, tuple[bytes, str]]:
-    """What of an observation is kept, by role."""
-    bodies: dict[str, tuple[bytes, str]] = {}
-    if seen.text or seen.is_evidence:
-        bodies["text"] = (_utf8(seen.text), "text/plain; charset=utf-8")
-    if seen.hidden_text:
-        bodies["hidden_text"] = (_utf8(seen.hidden_text), "text/plain; charset=utf-8")
-    if seen.links:
-        links = json.dumps([list(link) for link in seen.links], ensure_ascii=False)
-        bodies["links"] = (_utf8(links), "application/json")
-    if seen.html is not None:
-        bodies["html"] = (seen.html, "text/html")
-    if seen.pdf is not None:
-        bodies["pdf"] = (seen.pdf, "application/pdf")
-    for number, shot in enumerate(seen.screenshots):
-        bodies[f"{SCREENSHOT_ROLE}{number}"] = (shot, "image/jpeg")
-    return bodies
-
-
-def _utf8(text: str) -> bytes:
-    """Pages may hold lone surrogates, which have no UTF-8."""
-    return text.encode("utf-8", errors="replace")

@@ -8,22 +8,40 @@ about captchas is an article.
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from urllib.parse import urlsplit
 
-from cache.capture import CaptureOutcome
-from cache.challenges import CAPTCHA_WIDGET, CHALLENGE_TITLE, CHALLENGES
-from cache.soft_404 import is_missing_headline, is_sent_home
+from cache.capture import CaptureOutcome, Suspicion
+from cache.challenges import CAPTCHA_WIDGET, CHALLENGE_ADDRESS, CHALLENGE_TITLE, CHALLENGES
+from cache.placeholders import (
+    error_in_title,
+    has_crashed,
+    is_browser_error,
+    is_default_page,
+    is_parked,
+    wants_other_browser,
+)
+from cache.soft_404 import is_missing_headline, is_only_a_code, is_sent_home, is_sent_up, says_it_is_gone
 
 GONE_STATUSES = frozenset({404, 410})
 _BLOCK_STATUSES = frozenset({401, 403, 429, 503})
+_SEARCHED_CHARS = 2_000_000
 _LITTLE_TEXT = 1500
 _LOGIN_TEXT = 2500
 _LOGIN_BESIDE = 600
 _CONSENT_BESIDE = 200
 _SOFT_404_TEXT = 2000
+_CODE_404_TEXT = 350
 _EMPTY_TEXT = 50
 _SHELL_TEXT = 500
+_SHORT_SHELL_TEXT = 200
+_CRASH_TEXT = 300
+_ERROR_TEXT = 200
+_PROSE_LINE = 100
+_PROSE_BESIDE = 300
+_WHOLE_PAGE = 1500
+_FEW_SIGNS = 10
+_GARBLED_SHARE = 0.05
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -51,15 +69,19 @@ class PageFacts:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Finding:
-    """What the page is; ``detail`` names the marker and the co-signal."""
+    """What the page is; ``detail`` names the marker and the co-signal, ``suspicion`` says how sure it is of a page that
+    may stand for one that is missing."""
 
     outcome: CaptureOutcome
     detail: str = ""
     gone: bool = False
+    suspicion: Suspicion | None = None
 
 
+# A segment of the path that says little else: "login", "member-login", "login.php"; not a headline with that word.
 _LOGIN_PATH = re.compile(
-    r"(?:^|[/._-])(?:log-?in|sign-?in|sso|oauth2?|authwall|authenticate|session/new|checkpoint)(?:[/._?-]|$)",
+    r"(?:^|/)(?:[a-z]+[_.-]){0,1}"
+    r"(?:log-?in|sign-?in|sso|oauth2?|authwall|authenticate|session/new|checkpoint)(?:[_.-][a-z]+)?(?:/|$)",
     re.IGNORECASE,
 )
 _LOGIN_HOST = re.compile(r"^(?:login|signin|sso|accounts?|auth|idp|passport)\.", re.IGNORECASE)
@@ -69,20 +91,53 @@ _NEEDS_SCRIPT = re.compile(
     r"|\bjava\s?script\b[^.]{0,40}\b(?:disabled|enabled?|required|turned off)\b",
     re.IGNORECASE,
 )
+_PAYWALL = re.compile(r"[\"']isAccessibleForFree[\"']\s*:\s*[\"']?false", re.IGNORECASE)
+_NO_WRITING = re.compile(r"[\x00-\x08\x0e-\x1a\x1c-\x1f\x7f\x80-\x84\x86-\x9f\ufffd]")
+_WIDE = re.compile(r"[\u1100-\u11ff\u2e80-\u9fff\uac00-\ud7af\uf900-\ufaff]")
 
 
 def classify(facts: PageFacts) -> Finding:
-    """What the page is. ``ok`` unless something says otherwise."""
+    """What the page is. ``ok`` unless something says otherwise; its detail then says what a reader should know."""
     chars = len(" ".join(facts.text.split()))
-    checks = (_challenge, _bad_status, _captcha_form, _login_wall, _consent_wall, _soft_404, _empty)
+    facts = replace(facts, html=facts.html[:_SEARCHED_CHARS])
+    checks = (
+        _browser_error,
+        _challenge,
+        _bad_status,
+        _garbled,
+        _captcha_form,
+        _login_wall,
+        _consent_wall,
+        _placeholder,
+        _soft_404,
+        _empty,
+    )
     for check in checks:
         finding = check(facts, chars)
         if finding is not None:
             return finding
-    return Finding(outcome=CaptureOutcome.OK)
+    notes = [f"its status is {facts.status}"] if facts.status in _BLOCK_STATUSES else []
+    notes += ["a paywall: it says that not all of it is free"] if _PAYWALL.search(facts.html) else []
+    sent_up = is_sent_up(facts.url, facts.final_url, (facts.title, *facts.headlines))
+    notes += ["redirected to an address above it"] if sent_up else []
+    return Finding(outcome=CaptureOutcome.OK, detail="; ".join(notes), suspicion=Suspicion.SLIGHT if sent_up else None)
+
+
+def _prose(text: str) -> int:
+    """How much of a text stands in long lines: a page that says something has them, a form and its links do not."""
+    sizes = (len(line) + len(_WIDE.findall(line)) for line in text.splitlines())
+    return sum(size for size in sizes if size >= _PROSE_LINE)
+
+
+def _browser_error(facts: PageFacts, chars: int) -> Finding | None:
+    if chars < _LITTLE_TEXT and is_browser_error(facts.html):
+        return Finding(outcome=CaptureOutcome.CONNECT_ERROR, detail="the error page of a browser")
+    return None
 
 
 def _challenge(facts: PageFacts, chars: int) -> Finding | None:
+    if facts.status is not None and facts.status >= 500 and facts.status not in _BLOCK_STATUSES:
+        return None  # the server's own trouble, whoever passes it on
     if facts.status in _BLOCK_STATUSES:
         with_signal = f"with status {facts.status}"
     elif CHALLENGE_TITLE.match(facts.title.strip()):
@@ -94,18 +149,37 @@ def _challenge(facts: PageFacts, chars: int) -> Finding | None:
     for challenge in CHALLENGES:
         if challenge.marker.search(facts.html):
             return Finding(outcome=challenge.outcome, detail=f"{challenge.vendor} {with_signal}")
+    if _is_challenge_address(facts.final_url) and not _is_challenge_address(facts.url):
+        return Finding(
+            outcome=CaptureOutcome.CAPTCHA, detail=f"sent to where one has to prove something, {with_signal}"
+        )
     return None
+
+
+def _is_challenge_address(url: str) -> bool:
+    parts = urlsplit(url)
+    return CHALLENGE_ADDRESS.search(f"{parts.hostname or ''}{parts.path}") is not None
 
 
 def _bad_status(facts: PageFacts, chars: int) -> Finding | None:
     status = facts.status
     if status is None or status < 400:
         return None
+    if status == 403 and _prose(facts.text) >= _WHOLE_PAGE:
+        return None  # refused by its number only: the page is there, and no marker says otherwise
     if status in (403, 429):
         return Finding(outcome=CaptureOutcome.BLOCKED, detail=f"HTTP status {status}")
     if status == 401:
         return Finding(outcome=CaptureOutcome.LOGIN_WALL, detail="HTTP status 401")
     return Finding(outcome=CaptureOutcome.HTTP_ERROR, detail=f"HTTP status {status}", gone=status in GONE_STATUSES)
+
+
+def _garbled(facts: PageFacts, chars: int) -> Finding | None:
+    """Bytes that were taken for text: packed, in another charset, or a picture that is called a page."""
+    unreadable = len(_NO_WRITING.findall(facts.text))
+    if unreadable >= _FEW_SIGNS and unreadable >= _GARBLED_SHARE * chars:
+        return Finding(outcome=CaptureOutcome.DAMAGED, detail=f"{unreadable} of {chars} characters are no writing")
+    return None
 
 
 def _captcha_form(facts: PageFacts, chars: int) -> Finding | None:
@@ -121,7 +195,8 @@ def _login_wall(facts: PageFacts, chars: int) -> Finding | None:
     beside = chars - facts.login_form_chars
     at_login = _is_login_address(facts.final_url)
     sent_there = at_login and not _is_login_address(facts.url)
-    if facts.has_password_field and beside < _LOGIN_BESIDE:
+    says_something = _prose(facts.text) - facts.login_form_chars >= _PROSE_BESIDE
+    if facts.has_password_field and beside < _LOGIN_BESIDE and (at_login or not says_something):
         return Finding(outcome=CaptureOutcome.LOGIN_WALL, detail="a password field and little beside its form")
     if facts.has_password_field and at_login and chars < _LOGIN_TEXT:
         return Finding(outcome=CaptureOutcome.LOGIN_WALL, detail="a password field at a login address")
@@ -140,21 +215,51 @@ def _consent_wall(facts: PageFacts, chars: int) -> Finding | None:
     return None
 
 
-def _soft_404(facts: PageFacts, chars: int) -> Finding | None:
-    if chars < _SOFT_404_TEXT:
-        for headline in (facts.title, *facts.headlines[:2]):
-            if is_missing_headline(headline):
-                return Finding(outcome=CaptureOutcome.SOFT_404, detail=f"headline {headline.strip()[:60]!r}")
-    if is_sent_home(facts.url, facts.final_url):
-        return Finding(outcome=CaptureOutcome.SOFT_404, detail="redirected to the home page")
+def _placeholder(facts: PageFacts, chars: int) -> Finding | None:
+    """Nobody's page: a parked name, a server's first page or its error under another status."""
+    if chars >= _LITTLE_TEXT:
+        return None
+    if is_parked(urlsplit(facts.final_url).hostname or "", facts.html):
+        return Finding(outcome=CaptureOutcome.SOFT_404, detail="a parked name")
+    if is_default_page(facts.title) and any(map(is_default_page, facts.headlines or ("",))):
+        return Finding(outcome=CaptureOutcome.SOFT_404, detail=f"a server's own page: {facts.title.strip()[:60]!r}")
+    status = error_in_title(facts.title)
+    if status is not None and chars < _ERROR_TEXT:
+        return Finding(outcome=CaptureOutcome.HTTP_ERROR, detail=f"a server's error page: {facts.title.strip()[:60]!r}")
     return None
+
+
+def _soft_404(facts: PageFacts, chars: int) -> Finding | None:
+    missing = [
+        headline
+        for headline in (facts.title, *facts.headlines[:2])
+        if chars < _SOFT_404_TEXT
+        and is_missing_headline(headline)
+        and not (is_only_a_code(headline) and chars >= _CODE_404_TEXT)
+    ]
+    if missing:
+        detail = f"headline {missing[0].strip()[:60]!r}"
+        said = says_it_is_gone(missing, facts.text)
+    elif is_sent_home(facts.url, facts.final_url):
+        detail, said = "redirected to the home page", False
+    else:
+        return None
+    # What would be nothing even if it were the page stays what it is called here.
+    said = said or _empty(facts, chars) is not None
+    suspicion = Suspicion.SAID if said else Suspicion.LIKELY
+    return Finding(outcome=CaptureOutcome.SOFT_404, detail=detail, suspicion=suspicion)
 
 
 def _empty(facts: PageFacts, chars: int) -> Finding | None:
     if chars < _EMPTY_TEXT and not facts.large_images:
         return Finding(outcome=CaptureOutcome.EMPTY, detail=f"{chars} characters of visible text")
-    if chars < _SHELL_TEXT and _NEEDS_SCRIPT.search(facts.text):
+    little = chars < _SHORT_SHELL_TEXT or (chars < _SHELL_TEXT and not facts.headlines)
+    if little and _NEEDS_SCRIPT.search(facts.text):
         return Finding(outcome=CaptureOutcome.EMPTY, detail="the page asks for JavaScript")
+    if chars < _CRASH_TEXT and has_crashed(facts.text):
+        return Finding(outcome=CaptureOutcome.EMPTY, detail="the page's scripts broke")
+    if chars < _CRASH_TEXT and wants_other_browser(facts.text):
+        return Finding(outcome=CaptureOutcome.EMPTY, detail="the page asks for another browser")
     return None
 
 

@@ -27,12 +27,21 @@ _STUCK_REAL_S = 2.0
 _MORE_MS = 1500
 _ROUNDS = 3
 _WAIT_REAL_S = 5.0
+_QUIET_S = 1.0
 _POLL_S = 0.25
+_FRAMES_REAL_S = 0.08
 _MAX_RESTARTS = 5
 _EMPTY_CHARS = 50
 _LITTLE_CHARS = 300
 _GROWTH = 1.1
 
+_WITH_A_CLOCK = ("worker", "shared_worker")
+_WORKERS_TOO = {
+    "autoAttach": True,
+    "waitForDebuggerOnStart": False,
+    "flatten": True,
+    "filter": [{"type": kind} for kind in _WITH_A_CLOCK],
+}
 _PARSED = """() => document.readyState !== "loading" ||
   new Promise((resolve) => document.addEventListener("DOMContentLoaded", () => resolve(true), { once: true }))"""
 _LOADED = """() => document.readyState === "complete" ||
@@ -58,10 +67,15 @@ class Settling:
         self._deadline = deadline
         self._viewport_px = HEIGHT_PX
         self._expired = asyncio.Event()
+        self._speaks_since = float("-inf")
+        """When the page last began to listen to what has a clock of its own: a socket or a worker."""
         devtools.on("Emulation.virtualTimeBudgetExpired", lambda event: self._expired.set())
+        devtools.on("Network.webSocketCreated", self._on_speaker)
+        devtools.on("Target.attachedToTarget", self._on_target)
 
     async def run(self) -> Readiness:
         """Settle the page; nothing late or lazy is awaited of an error. Raises PageLost when it goes away."""
+        await self._devtools.send("Target.setAutoAttach", _WORKERS_TOO)
         parsed = await self._arrive()
         self._navigation.hold()
         if self._navigation.failed or self._navigation.taken.is_set():
@@ -88,7 +102,7 @@ class Settling:
             await self._reached(_LOADED)
             if not self._navigation.restarted.is_set() and (await self._measure())["chars"] < _LITTLE_CHARS:
                 await self._run_ahead(LATE_MS, real_s=_AHEAD_REAL_S)
-            if not self._navigation.restarted.is_set():
+            if not self._navigation.restarted.is_set() or self._navigation.ending is not None:
                 break
             await self._next_document()
             if self._navigation.taken.is_set():
@@ -97,12 +111,15 @@ class Settling:
 
     async def _reached(self, state: str) -> bool:
         """Wait for a state of the document as long as it makes sense; whether it was reached."""
+        asked = asyncio.ensure_future(self._devtools.run(state))
+        stopped = asyncio.ensure_future(self._navigation.stopped.wait())
         try:
-            async with asyncio.timeout(min(LOAD_S, self._left_s())):
-                await self._devtools.run(state)
-        except TimeoutError:
-            return False
-        return True
+            limit_s = max(0.0, min(LOAD_S, self._left_s()))
+            await asyncio.wait({asked, stopped}, timeout=limit_s, return_when=asyncio.FIRST_COMPLETED)
+            return asked.done() and bool(asked.result())
+        finally:
+            stopped.cancel()
+            asked.cancel()
 
     async def _next_document(self) -> None:
         """Wait for the document that the page sends on to."""
@@ -150,18 +167,35 @@ class Settling:
         return int((await self._measure())["height"])
 
     async def _wait_for_promises(self) -> None:
-        """Where the page still says it is loading, or shows next to nothing, real time is given to it."""
-        last = -1
-        until = time.monotonic() + min(_WAIT_REAL_S, self._left_s())
-        while time.monotonic() < until:
+        """Real time for what no clock brings forward: a page that says it is loading, shows next to nothing, listens to
+        a socket or a worker, or writes its text frame by frame."""
+        first, last = -1, -1
+        came = until = time.monotonic()
+        until += min(_WAIT_REAL_S, self._left_s())
+        while (now := time.monotonic()) < until:
             seen = await self._measure()
-            if not seen["waiting"] and seen["chars"] >= _EMPTY_CHARS and seen["chars"] == last:
+            chars = int(seen["chars"])
+            first, came = (chars if first < 0 else first), (now if chars != last else came)
+            spoken = (chars != first and now - came >= _QUIET_S) or now - self._speaks_since >= _WAIT_REAL_S
+            enough = not seen["waiting"] and chars >= _EMPTY_CHARS and spoken
+            if enough and last in (-1, chars) and not await self._changes():
                 return
-            if last < 0 and not seen["waiting"] and seen["chars"] >= _EMPTY_CHARS:
-                return
-            last = int(seen["chars"])
+            last = chars
             await self._run_ahead(int(_POLL_S * 1000), real_s=_POLL_S)
             await asyncio.sleep(_POLL_S)  # a socket or a worker may bring it, and those have no event to wait for
+
+    def _on_speaker(self, event: dict[str, Any]) -> None:
+        self._speaks_since = time.monotonic()
+
+    def _on_target(self, event: dict[str, Any]) -> None:
+        if event["targetInfo"]["type"] in _WITH_A_CLOCK:
+            self._on_speaker(event)
+
+    async def _changes(self) -> int:
+        """How often text changes while a few frames are drawn. Not waited for by a frame: there may come none."""
+        await self._devtools.run(script("changes"))
+        await asyncio.sleep(_FRAMES_REAL_S)
+        return int(await self._devtools.run(script("changes")))
 
     async def _run_ahead(self, budget_ms: int, *, real_s: float) -> None:
         """Run the page's clock ahead; if an open request stops it for ``real_s``, go on without that request."""

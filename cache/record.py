@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from typing import Any
 
@@ -19,6 +20,26 @@ def capture_to_json(capture: Capture) -> dict[str, Any]:
     """The record as JSON values, its version beside the fields; ``captured_at`` in ISO 8601 with its offset."""
     fields: dict[str, Any] = _CAPTURES.dump_python(capture, mode="json")
     return {"record_version": RECORD_VERSION, **fields}
+
+
+def capture_to_bytes(capture: Capture) -> bytes:
+    """The record as it is stored in a file."""
+    return json.dumps(capture_to_json(capture), ensure_ascii=False, indent=1).encode("utf-8", "replace")
+
+
+def capture_from_bytes(data: bytes) -> Capture:
+    """The Capture that ``capture_to_bytes`` wrote.
+
+    Raises:
+        IndexFailed: the record is damaged, or has another version or shape.
+    """
+    try:
+        record = json.loads(data)
+    except ValueError as damage:
+        raise IndexFailed(f"damaged capture record: {damage}") from damage
+    if not isinstance(record, dict):
+        raise IndexFailed("damaged capture record: it is no JSON object")
+    return capture_from_json(record)
 
 
 def capture_from_json(record: Mapping[str, Any]) -> Capture:

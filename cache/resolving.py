@@ -4,13 +4,21 @@ from __future__ import annotations
 
 import asyncio
 import socket
-from collections.abc import Sequence
+import time
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from typing import Protocol
+from typing import Any, Protocol
 
 from cache.errors import HostUnknown, LookupFailed
 
+WORLD = "example.com"
+"""A name that every name server knows that knows any of the public network's."""
 _THREADS = 16
+_BELIEVED_S = 600.0
+_DOUBTED_S = 15.0
+_UNKNOWN = (socket.EAI_NONAME, socket.EAI_NODATA)
+
+LookUp = Callable[[str, int], Sequence[tuple[Any, ...]]]
 
 
 class Resolver(Protocol):
@@ -22,29 +30,51 @@ class Resolver(Protocol):
 
 
 class SystemResolver:
-    """The resolver of the operating system."""
+    """The resolver of the operating system.
 
-    def __init__(self) -> None:
+    That a host does not exist is a verdict on whoever cites it. A name server that knows none but its own network's
+    says the same of every host there is: it is believed only where it knows at least one name of the public network.
+    """
+
+    def __init__(self, look_up: LookUp | None = None, *, now: Callable[[], float] = time.monotonic) -> None:
+        """``look_up`` is called in a thread and raises ``socket.gaierror``, as ``socket.getaddrinfo`` does."""
+        self._look_up = look_up or _look_up
+        self._now = now
         self._threads = ThreadPoolExecutor(_THREADS, thread_name_prefix="resolve")
+        self._knows_the_world = False
+        self._asked_again_at = float("-inf")
 
     async def resolve(self, host: str, port: int) -> Sequence[str]:
         # RFC 6761: this top-level domain never exists; asking would only leak the name or fail for want of a network.
         if host == "invalid" or host.endswith(".invalid"):
             raise HostUnknown(host)
-        loop = asyncio.get_running_loop()
         try:
-            found = await loop.run_in_executor(self._threads, _look_up, host, port)
+            return await self._found(host, port)
         except socket.gaierror as failed:
-            if failed.errno in (socket.EAI_NONAME, socket.EAI_NODATA):
-                raise HostUnknown(host) from failed
-            raise LookupFailed(host, failed.strerror or str(failed)) from failed
+            if failed.errno not in _UNKNOWN:
+                raise LookupFailed(host, failed.strerror or str(failed)) from failed
+            if not await self._is_believed():
+                raise LookupFailed(host, f"the name server knows not even {WORLD}") from failed
+            raise HostUnknown(host) from failed
         except (UnicodeError, OSError) as failed:
             raise LookupFailed(host, str(failed)) from failed
-        return list(dict.fromkeys(str(entry[4][0]) for entry in found))
 
     def close(self) -> None:
         self._threads.shutdown(wait=False, cancel_futures=True)
 
+    async def _found(self, host: str, port: int) -> list[str]:
+        found = await asyncio.get_running_loop().run_in_executor(self._threads, self._look_up, host, port)
+        return list(dict.fromkeys(str(entry[4][0]) for entry in found))
 
-def _look_up(host: str, port: int) -> list[tuple[int, int, int, str, tuple[str | int, ...] | tuple[int, bytes]]]:
-    return list(socket.getaddrinfo(host, port, type=socket.SOCK_STREAM))
+    async def _is_believed(self) -> bool:
+        if self._now() >= self._asked_again_at:
+            try:
+                self._knows_the_world = bool(await self._found(WORLD, 80))
+            except OSError:
+                self._knows_the_world = False
+            self._asked_again_at = self._now() + (_BELIEVED_S if self._knows_the_world else _DOUBTED_S)
+        return self._knows_the_world
+
+
+def _look_up(host: str, port: int) -> Sequence[tuple[Any, ...]]:
+    return socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)

@@ -1,15 +1,21 @@
-"""Pages that say "not found" with status 200: by a headline that says nothing else, or by being sent home."""
+"""Pages that say "not found" with status 200: by a headline that says nothing else, or by being sent home.
+
+How far that goes is said too: a page that is called "404" may be about the number, and one that sent on to a section
+above it may have moved there.
+"""
 
 from __future__ import annotations
 
 import re
-from urllib.parse import urlsplit
+from collections.abc import Sequence
+from urllib.parse import unquote, urlsplit
 
 from cache.urls import canonical_key
 
 _THING = (
     r"(?:the |this |that |your )?(?:requested )?"
-    r"(?:page|content|article|document|file|url|link|product|item|post|listing)"
+    r"(?:page|content|article|document|file|url|link|product|item|post|listing|job|vacancy|video|profile|account|user"
+    r"|recipe|event|ad|property|topic|thread|group|channel)"
     r"(?: you(?:'re| are|'ve| have)? (?:looking for|requested|followed))?"
 )
 _ABSENT = (
@@ -20,11 +26,11 @@ _PHRASES = (
     rf"{_THING} {_ABSENT}(?: here| anymore| any more)?",
     r"(?:sorry,? )?(?:we )?(?:can't|cannot|couldn't|could not) (?:seem to )?find (?:that|the|this|your) page.*",
     r"(?:oops|uh[- ]?oh|whoops)[!,. ]*",
-    rf"(?:oops|uh[- ]?oh|whoops|sorry)[!,. ]*{_THING} {_ABSENT}.*",
+    rf"(?:oops|uh[- ]?oh|whoops|sorry|hmm+)[!,.\u2026 ]*{_THING} {_ABSENT}.*",
     r"nothing (?:was )?found(?: here)?|not found|does not exist|nothing here",
     r"(?:http |error |status |code )*(?:404|410)(?: error| not found| gone| page not found| file not found)*",
     # German
-    r"(?:die )?(?:angeforderte )?seite (?:wurde )?(?:leider )?nicht gefunden",
+    r"(?:die )?(?:angeforderte |gewünschte |gesuchte )?seite (?:wurde |konnte )?(?:leider )?nicht gefunden(?: werden)?",
     r"(?:diese |die )?seite existiert nicht(?: mehr)?",
     # French
     r"(?:la )?page (?:demandée )?(?:est )?(?:introuvable|non trouvée|inexistante)|cette page n'existe (?:pas|plus)",
@@ -38,17 +44,36 @@ _PHRASES = (
     r"(?:de )?pagina (?:is )?niet gevonden|(?:deze )?pagina bestaat niet(?: meer)?",
     r"nie znaleziono strony|strona nie (?:została znaleziona|istnieje)",
     r"sidan (?:kunde inte hittas|hittades inte|finns inte)",
-    # Russian, Japanese, Chinese
+    # Danish and Norwegian, Czech, Finnish, Hungarian, Romanian, Turkish, Greek, Arabic, Vietnamese
+    r"siden (?:blev |ble )?(?:ikke (?:fundet|funnet)|findes ikke|finnes ikke)",
+    r"stránka (?:nebyla )?(?:nalezena|nenalezena|neexistuje)",
+    r"sivua ei (?:löytynyt|löydy)|(?:az )?oldal nem található|pagina nu (?:a fost găsită|există)",
+    r"(?:aradığınız )?sayfa (?:bulunamadı|mevcut değil)|(?:η )?σελίδα δεν βρέθηκε",  # noqa: RUF001
+    r"الصفحة (?:المطلوبة )?غير موجودة",
+    r"(?:không tìm thấy trang|trang không tồn tại)",
+    # Russian, Japanese, Chinese, Korean
     r"страница не (?:найдена|существует)",
     r"(?:お探しの)?ページ(?:が|は)?(?:見つかりません(?:でした)?|存在しません)",
     r"(?:您(?:访问|请求)的)?(?:页面|网页|頁面)(?:不存在|未找到|找不到|无法找到)|找不到(?:页面|网页|頁面)",
+    r"(?:요청하신 |찾으시는 )?페이지(?:를|가) (?:찾을 수 없습니다|존재하지 않습니다|없습니다)",
 )
 _MISSING = re.compile(rf"(?:404\W+)?(?:{'|'.join(_PHRASES)})\W*(?:404\W*)?", re.IGNORECASE)
+_ONLY_CODE = re.compile(r"(?:http |error |status |code )*(?:404|410)\W*", re.IGNORECASE)
+_BARE = re.compile(
+    r"(?:(?:http |error |status |code )*(?:404|410)\W*)?"
+    r"(?:(?:oops|uh[- ]?oh|whoops)\W*|not found|nothing (?:was )?found(?: here)?|does not exist|nothing here)?\W*",
+    re.IGNORECASE,
+)
+_APOLOGY = re.compile(r"^\W*(?:(?:we(?:'re| are) )?sorry\b[, ]*(?:but )?)?", re.IGNORECASE)
+_SENTENCE_END = re.compile(r"[.!?\u3002\n]+")
 _SEPARATOR = re.compile(r"\s+[|\u2013\u2014\u00b7\u2022:\u00bb-]\s+|\s*[|\u00bb]\s*")
 _HOME_NAMES = re.compile(
     r"/(?:index|home|default|main|start)(?:\.\w+)?/?$|^/?[a-z]{2}(?:[-_][a-z]{2})?/?$", re.IGNORECASE
 )
 _MIN_DEPTH = 2
+_OTHER_VIEW = re.compile(r"(?:index|default)(?:\.\w+)?|amp|print|page|\d{1,3}", re.IGNORECASE)
+_ITEM = re.compile(r"(?!(?:19|20)\d\d$).*\d{3}|(?:[^-]+-){2}")
+_WORD = re.compile(r"[^\W\d_]{4,}")
 
 
 def is_missing_headline(headline: str) -> bool:
@@ -59,8 +84,35 @@ def is_missing_headline(headline: str) -> bool:
     >>> is_missing_headline("How to design a 404 page"), is_missing_headline("Lost city not found after all")
     (False, False)
     """
-    pieces = [piece.strip().replace("\u2019", "'") for piece in _SEPARATOR.split(headline.strip()) if piece.strip()]
-    return any(_MISSING.fullmatch(piece) for piece in pieces[:3])
+    return any(_MISSING.fullmatch(piece) for piece in _pieces(headline))
+
+
+def is_only_a_code(headline: str) -> bool:
+    """Whether nothing but the number says that the page is missing: an article may be called that.
+
+    >>> is_only_a_code("HTTP 404 - Encyclopedia"), is_only_a_code("404 Not Found")
+    (True, False)
+    """
+    missing = [piece for piece in _pieces(headline) if _MISSING.fullmatch(piece)]
+    return bool(missing) and all(_ONLY_CODE.fullmatch(piece) for piece in missing)
+
+
+def says_it_is_gone(headlines: Sequence[str], text: str) -> bool:
+    """Whether a headline, or a sentence that says nothing else, speaks of the page and not only of something missing.
+
+    >>> says_it_is_gone(["404"], "404 is the number of a reply."), says_it_is_gone(["404: page not found"], "")
+    (False, True)
+    >>> says_it_is_gone(["Not Found"], "Sorry, the page you requested could not be found. Go home?")
+    True
+    """
+    said = [piece for headline in headlines for piece in _pieces(headline)]
+    said += [_APOLOGY.sub("", sentence).strip() for sentence in _SENTENCE_END.split(text.replace("\u2019", "'"))]
+    return any(_MISSING.fullmatch(piece) and not _BARE.fullmatch(piece) for piece in said)
+
+
+def _pieces(headline: str) -> list[str]:
+    pieces = (piece.strip().replace("\u2019", "'") for piece in _SEPARATOR.split(headline.strip()))
+    return [piece for piece in pieces if piece][:3]
 
 
 def is_sent_home(cited: str, final: str) -> bool:
@@ -76,4 +128,38 @@ def is_sent_home(cited: str, final: str) -> bool:
         return False
     if final_parts.query or final_parts.fragment or cited_parts.fragment or _HOME_NAMES.search(cited_parts.path):
         return False
-    return len([segment for segment in cited_parts.path.split("/") if segment]) >= _MIN_DEPTH
+    return len(_segments(cited_parts.path)) >= _MIN_DEPTH
+
+
+def is_sent_up(cited: str, final: str, headlines: Sequence[str]) -> bool:
+    """Whether an address ended at a section above it, or one of a single segment at the front page, and what stands
+    there (``headlines``) is not called after it. Too little to tell: pages move.
+
+    >>> is_sent_up("https://a.com/news/2020/story", "https://a.com/news", ["News"]), is_sent_up(
+    ...     "https://a.com/news/blue-lamps", "https://a.com/news", ["Blue lamps"])
+    (True, False)
+    >>> is_sent_up("https://a.com/item/12345/lamp", "https://a.com/item/12345", ["A lamp"])
+    False
+    """
+    cited_parts, final_parts = urlsplit(canonical_key(cited)), urlsplit(canonical_key(final))
+    if cited_parts.hostname != final_parts.hostname or final_parts.query or final_parts.fragment:
+        return False
+    asked, shown = _segments(cited_parts.path), _segments(final_parts.path)
+    dropped = asked[len(shown) :]
+    if cited_parts.fragment or not dropped or asked[: len(shown)] != shown:
+        return False
+    if all(map(_OTHER_VIEW.fullmatch, dropped)) or (_ITEM.match(shown[-1]) if shown else False):
+        return False
+    if not shown and _HOME_NAMES.search(cited_parts.path):
+        return False
+    name = unquote(asked[-1])
+    words = _words(name.rpartition(".")[0] or name) - _words(unquote(final_parts.path))
+    return not words or 2 * len(words & _words(" ".join(headlines))) < len(words)
+
+
+def _words(text: str) -> set[str]:
+    return set(_WORD.findall(text.casefold()))
+
+
+def _segments(path: str) -> list[str]:
+    return [segment for segment in path.split("/") if segment]

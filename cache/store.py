@@ -1,22 +1,24 @@
 """Where the records of captures are kept: the seam, and the two implementations that need no database.
 
 A record is never overwritten: each attempt is one row. The look-up by key answers with the newest
-capture that is evidence, or else with the newest attempt.
+capture that is evidence; else with the newest evidence of another URL that ended at this one, which makes the
+two aliases; else with the newest attempt.
 """
 
 from __future__ import annotations
 
 import asyncio
-import json
-import os
+from collections.abc import AsyncIterator, Callable
+from datetime import datetime
 from pathlib import Path
-from typing import Protocol
+from typing import Any, Protocol
 
 import structlog
 
 from cache.capture import Capture
 from cache.errors import IndexFailed
-from cache.record import capture_from_json, capture_to_json
+from cache.record import capture_from_bytes, capture_to_bytes
+from cache.syncing import write_synced
 
 _log = structlog.get_logger(__name__)
 
@@ -25,7 +27,10 @@ class CaptureIndex(Protocol):
     """Finds the record of a capture. Raises IndexFailed when it cannot say."""
 
     async def find(self, key: str) -> Capture | None:
-        """The newest capture of this canonical key that is evidence, else the newest attempt, else None."""
+        """The newest evidence of this canonical key, else an alias (its ``key`` differs), else the newest attempt."""
+
+    async def newest(self, key: str) -> Capture | None:
+        """The newest attempt at this key, however it ended."""
 
     async def get(self, capture_id: str) -> Capture | None: ...
 
@@ -39,18 +44,38 @@ class MemoryIndex:
     def __init__(self) -> None:
         self._by_id: dict[str, Capture] = {}
         self._best: dict[str, Capture] = {}
+        self._newest: dict[str, Capture] = {}
+        self._ended_at: dict[str, Capture] = {}
 
     async def find(self, key: str) -> Capture | None:
-        return self._best.get(key)
+        return self.peek(key)
+
+    def peek(self, key: str) -> Capture | None:
+        """The same as ``find``, at once."""
+        own = self._best.get(key)
+        return own if own is not None and own.is_evidence else self._ended_at.get(key, own)
+
+    async def all(self) -> AsyncIterator[Capture]:
+        """Every capture there is a record of."""
+        for capture in list(self._by_id.values()):
+            yield capture
+
+    async def newest(self, key: str) -> Capture | None:
+        return self._newest.get(key)
 
     async def get(self, capture_id: str) -> Capture | None:
         return self._by_id.get(capture_id)
 
     async def record(self, capture: Capture) -> None:
+        self.keep(capture)
+
+    def keep(self, capture: Capture) -> None:
+        """The same as ``record``, at once."""
         self._by_id[capture.id] = capture
-        known = self._best.get(capture.key)
-        if known is None or _rank(capture) >= _rank(known):
-            self._best[capture.key] = capture
+        _keep_greatest(self._best, capture.key, capture, _rank)
+        _keep_greatest(self._newest, capture.key, capture, _time)
+        if capture.final_key is not None:
+            _keep_greatest(self._ended_at, capture.final_key, capture, _time)
 
 
 class FolderIndex:
@@ -79,20 +104,72 @@ class FolderIndex:
     async def find(self, key: str) -> Capture | None:
         return await self._known.find(key)
 
+    def peek(self, key: str) -> Capture | None:
+        """The same as ``find``, at once."""
+        return self._known.peek(key)
+
+    def all(self) -> AsyncIterator[Capture]:
+        """Every capture there is a record of."""
+        return self._known.all()
+
+    async def restore(self, capture: Capture) -> bool:
+        """Make the record of a capture what it should be; whether it was not."""
+        if await self._known.get(capture.id) == capture:
+            return False
+        await self.record(capture)
+        return True
+
+    async def newest(self, key: str) -> Capture | None:
+        return await self._known.newest(key)
+
     async def get(self, capture_id: str) -> Capture | None:
         return await self._known.get(capture_id)
 
     async def record(self, capture: Capture) -> None:
-        text = json.dumps(capture_to_json(capture), ensure_ascii=False, indent=1)
         try:
-            await asyncio.to_thread(_write_whole, self._folder / f"{capture.id}.json", text)
+            await asyncio.to_thread(write_synced, self._folder / f"{capture.id}.json", capture_to_bytes(capture))
         except OSError as fault:
             raise IndexFailed(f"record of {capture.url}: {fault}") from fault
         await self._known.record(capture)
 
 
-def _rank(capture: Capture) -> tuple[bool, float]:
-    return capture.is_evidence, capture.captured_at.timestamp()
+class JoinedIndex:
+    """Two indices as one: what either knows is found, the first one first, and both are told of what is new."""
+
+    def __init__(self, first: CaptureIndex, second: CaptureIndex) -> None:
+        self._both = first, second
+
+    async def find(self, key: str) -> Capture | None:
+        found = [await index.find(key) for index in self._both]
+        return next((known for known in found if known is not None and known.is_evidence), _later(*found))
+
+    async def newest(self, key: str) -> Capture | None:
+        return _later(*[await index.newest(key) for index in self._both])
+
+    async def get(self, capture_id: str) -> Capture | None:
+        first, second = self._both
+        return await first.get(capture_id) or await second.get(capture_id)
+
+    async def record(self, capture: Capture) -> None:
+        for index in self._both:
+            await index.record(capture)
+
+
+def _later(one: Capture | None, other: Capture | None) -> Capture | None:
+    return max((found for found in (one, other) if found is not None), key=_time, default=None)
+
+
+def _keep_greatest(known: dict[str, Capture], key: str, capture: Capture, rank: Callable[[Capture], Any]) -> None:
+    if key not in known or rank(capture) >= rank(known[key]):
+        known[key] = capture
+
+
+def _rank(capture: Capture) -> tuple[bool, datetime]:
+    return capture.is_evidence, capture.captured_at
+
+
+def _time(capture: Capture) -> datetime:
+    return capture.captured_at
 
 
 def _read_records(folder: Path) -> list[Capture]:
@@ -104,22 +181,7 @@ def _read_records(folder: Path) -> list[Capture]:
     found = []
     for file in files:
         try:
-            found.append(capture_from_json(json.loads(file.read_text(encoding="utf-8"))))
-        except (IndexFailed, OSError, ValueError) as damage:
+            found.append(capture_from_bytes(file.read_bytes()))
+        except (IndexFailed, OSError) as damage:
             _log.warning("capture_record_unreadable", file=file.name, error=str(damage))
     return found
-
-
-def _write_whole(target: Path, text: str) -> None:
-    """Write-temp, sync, rename, sync the folder: the file is there whole or not at all."""
-    draft = target.with_suffix(".tmp")
-    with draft.open("w", encoding="utf-8") as handle:
-        handle.write(text)
-        handle.flush()
-        os.fsync(handle.fileno())
-    draft.replace(target)
-    folder = os.open(target.parent, os.O_RDONLY)
-    try:
-        os.fsync(folder)
-    finally:
-        os.close(folder)

@@ -8,6 +8,7 @@ another resource (reserved escapes such as %2F and %26, letter case in paths, ``
 from __future__ import annotations
 
 import re
+import unicodedata
 from urllib.parse import SplitResult, urlsplit
 
 from w3lib.url import safe_url_string
@@ -22,6 +23,16 @@ _TRACKERS = frozenset(
 _ESCAPE = re.compile(r"%([0-9A-Fa-f]{2})")
 _STRAY_PERCENT = re.compile(r"%(?![0-9A-Fa-f]{2})")
 _UNRESERVED = frozenset("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-._~")
+_FORGIVEN = _UNRESERVED | frozenset("!'()*,:@")
+"""What names the same whether escaped or not: besides what never needs it, what no server tells apart."""
+_AUTHORITY = re.compile(r"(https?:/+)([^/?#\\]*)", re.IGNORECASE)
+_OWN_LETTERS = re.compile("[\u00df\u1e9e\u03c2]")
+"""Letters that made no difference in host names once (IDNA 2003) and do now: sharp s, final sigma."""
+_PLAIN = re.compile(
+    r"https?://((?:[a-z0-9-]{1,63}\.){0,8}[a-z0-9-]{1,63})(?::([0-9]{1,4}))?"
+    r"(/[A-Za-z0-9._~%+,;:@/-]*+)?(?:\?([A-Za-z0-9._~%+,;:@/&=-]*+))?(?:#([A-Za-z0-9._~/-]*+))?"
+)
+"""Host, port, path, query and fragment of URLs in which there is nothing to be escaped: of most of them."""
 _CONTROL = re.compile(r"[\x00-\x20\x7f]")
 _HOST = re.compile(r"[a-z0-9_.-]+|\[[0-9a-f:.]+\]")
 
@@ -47,17 +58,23 @@ def canonical_key(url: str) -> str:
     'a.com/b'
     """
     trimmed = url.strip()
-    parts = _split(trimmed)
-    if parts is None:
-        return trimmed
-    path = _normal_path(parts.path)
-    query = _normal_query(parts.query)
-    fragment = _normal_fragment(parts.fragment)
+    plain = _PLAIN.fullmatch(trimmed)
+    if plain is not None:
+        host, number, path, query, fragment = plain.groups("")
+        port = int(number) if number else None
+    else:
+        parts = _split(trimmed)
+        if parts is None:
+            return trimmed
+        host, port, path, query, fragment = _host(parts), parts.port, parts.path, parts.query, parts.fragment
+    path = _normal_path(path)
+    query = _normal_query(query)
+    fragment = _normal_fragment(fragment)
     if not query and not fragment:
         path = path.rstrip("/")
     elif not path:
         path = "/"
-    return f"https://{_normal_host(parts)}{path}{f'?{query}' if query else ''}{f'#{fragment}' if fragment else ''}"
+    return f"https://{_normal_host(host, port)}{path}{f'?{query}' if query else ''}{f'#{fragment}' if fragment else ''}"
 
 
 def same_page(one: str, other: str) -> bool:
@@ -122,11 +139,26 @@ def _split(url: str) -> SplitResult | None:
     if not re.match(r"https?://", url, re.IGNORECASE):
         return None
     try:
-        parts = urlsplit(safe_url_string(url))
+        parts = urlsplit(safe_url_string(_with_own_letters(url)))
         _ = parts.port  # property that raises for a port that is no number
     except (ValueError, UnicodeError):
         return None
     return parts if _HOST.fullmatch(_host(parts)) else None
+
+
+def _with_own_letters(url: str) -> str:
+    """The URL with those labels of its host as punycode that an older rule would turn into another host's."""
+    authority = _AUTHORITY.match(url)
+    if authority is None or not _OWN_LETTERS.search(authority[2]):
+        return url
+    user, at, place = authority[2].rpartition("@")
+    labels = [_punycode(label) if _OWN_LETTERS.search(label) else label for label in place.split(".")]
+    return f"{authority[1]}{user}{at}{'.'.join(labels)}{url[authority.end() :]}"
+
+
+def _punycode(label: str) -> str:
+    name, colon, port = unicodedata.normalize("NFC", label.lower()).partition(":")
+    return f"xn--{name.encode('punycode').decode('ascii')}{colon}{port}"
 
 
 def _host(parts: SplitResult) -> str:
@@ -134,19 +166,20 @@ def _host(parts: SplitResult) -> str:
     return f"[{host}]" if ":" in host else host
 
 
-def _normal_host(parts: SplitResult) -> str:
-    host = _host(parts)
+def _normal_host(host: str, port: int | None) -> str:
     while host.startswith("www.") and "." in host[4:]:
         host = host[4:]
-    return host if parts.port is None or parts.port in DEFAULT_PORTS else f"{host}:{parts.port}"
+    return host if port is None or port in DEFAULT_PORTS else f"{host}:{port}"
 
 
 def _normal_escapes(text: str) -> str:
-    """Escapes of unreserved characters undone, all others upper-cased, a stray % escaped."""
+    """Escapes of characters that need none undone, all others upper-cased, a stray % escaped."""
+    if "%" not in text:
+        return text
 
     def one(match: re.Match[str]) -> str:
         char = chr(int(match[1], 16))
-        return char if char in _UNRESERVED else match[0].upper()
+        return char if char in _FORGIVEN else match[0].upper()
 
     return _ESCAPE.sub(one, _STRAY_PERCENT.sub("%25", text))
 

@@ -3,16 +3,25 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
+from cache.capture import ALTERNATIVES
 from cache.in_page import script
+from cache.places import Line, Piece
 
 MAX_TEXT_CHARS = 24_000_000
 MAX_HIDDEN_CHARS = 200_000
 MAX_FRAMES = 20
+MAX_HOSTS = 500
+MAX_PLACES = 20_000
+"""Lines whose place on the page is noted."""
+MAX_PROBES = 2_500
+"""Looks at where one character stands (some 10 us each), to find where lines break; from then on that is reckoned from
+how wide the lines are."""
 _FRAME_DEPTH = 3
 _FRAME_S = 5.0
 _MARK = "\ue000"  # private use: taken out of page text before it means anything
@@ -25,13 +34,14 @@ class FrameView(Protocol):
     async def run(self, function: str, argument: object) -> Any:
         """The value of a function, called in a world of its own in this document."""
 
-    async def children(self) -> Sequence[tuple[int, FrameView]]:
-        """Inner frames with their place in the parent's ``__assayFrames``; -1 for one that is not shown."""
+    async def children(self) -> Sequence[tuple[str, FrameView]]:
+        """Inner frames with their place in this document, as the script ``place_of`` names it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class VisibleText:
-    """What is read and seen. ``hidden`` is in the document but cannot be seen; ``facts`` are the main document's."""
+    """What is read and seen. ``hidden`` is in the document but cannot be seen, the alternative texts of its pictures
+    in a section of their own at the end; ``facts`` and ``places`` (in pixels of the page) are the main document's."""
 
     title: str
     text: str
@@ -40,42 +50,85 @@ class VisibleText:
     headlines: tuple[str, ...]
     facts: Mapping[str, Any]
     truncated: bool
+    places: tuple[Piece, ...] = ()
 
 
 async def read_visible_text(main: FrameView, *, budget_ms: int = 8000) -> VisibleText:
     """The visible text of a page with its frames, headings as ``#``, lists as ``-``, table rows with ``|``."""
     found = await _run_walker(main, budget_ms)
-    text, hidden = await _with_frames(main, found, depth=1)
+    text, hidden, pieces = await _with_frames(main, found, depth=1)
+    hidden = _with_alternatives(hidden, found["alternatives"])
     return VisibleText(
         title=str(found["title"]),
         text=text[:MAX_TEXT_CHARS].strip(),
         hidden=hidden[:MAX_HIDDEN_CHARS],
         links=tuple(dict.fromkeys((str(label), str(target)) for label, target in found["links"])),
         headlines=tuple(str(headline) for headline in found["headlines"]),
-        facts=found,
+        facts=_facts(found, pieces),
         truncated=bool(found["truncated"]) or len(text) > MAX_TEXT_CHARS,
+        places=tuple(
+            Piece(begins=str(begins), length=int(length), lines=tuple(Line(*line) for line in lines))
+            for begins, length, lines in json.loads(found.get("places") or "[]")
+        ),
     )
 
 
-async def _with_frames(view: FrameView, found: Mapping[str, Any], *, depth: int) -> tuple[str, str]:
-    """The text of a document with the texts of its frames in their places, and everything hidden."""
+def _facts(found: Mapping[str, Any], pieces: Mapping[int, _Frame]) -> Mapping[str, Any]:
+    """The facts of a document, and what of its frames belongs to them: consent or a sign-in may be asked for there."""
+    framed = [frame.facts for frame in pieces.values()]
+    asked = (pieces[number].text for number in found.get("consentFrames", ()) if number in pieces)
+    return {
+        **found,
+        "consentChars": found["consentChars"] + sum(len(" ".join(text.split())) for text in asked),
+        "hasPasswordField": any(each["hasPasswordField"] for each in (found, *framed)),
+        "loginFormChars": max(each["loginFormChars"] for each in (found, *framed)),
+        "inputs": sum(each["inputs"] for each in (found, *framed)),
+    }
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Frame:
+    """What a frame shows and hides."""
+
+    text: str
+    hidden: str
+    facts: Mapping[str, Any]
+
+
+async def _with_frames(
+    view: FrameView, found: Mapping[str, Any], *, depth: int
+) -> tuple[str, str, Mapping[int, _Frame]]:
+    """The text of a document with the texts of its frames in their places, everything hidden, and the frames by their
+    number."""
     text, hidden = str(found["text"]), [str(piece) for piece in found["hidden"]]
-    pieces: dict[int, str] = {}
+    pieces: dict[int, _Frame] = {}
     if _MARK in text and depth <= _FRAME_DEPTH:
-        for place, child in (await view.children())[:MAX_FRAMES]:
-            inner = await _read_frame(child, depth) if place >= 0 else None
+        numbers = {place: number for number, place in enumerate(found["frames"])}
+        shown = [(numbers[place], child) for place, child in await view.children() if place in numbers]
+        for number, child in shown[:MAX_FRAMES]:
+            inner = await _read_frame(child, depth)
             if inner is not None:
-                pieces[place] = inner[0]
-                hidden.append(inner[1])
-    shown = _MARKED.sub(lambda match: pieces.get(int(match[1]), ""), text)
-    return shown, "\n".join(piece for piece in hidden if piece)
+                pieces[number] = inner
+                hidden.append(inner.hidden)
+    whole = _MARKED.sub(lambda match: pieces[int(match[1])].text if int(match[1]) in pieces else "", text)
+    return whole, "\n".join(piece for piece in hidden if piece), pieces
 
 
-async def _read_frame(child: FrameView, depth: int) -> tuple[str, str] | None:
+def _with_alternatives(hidden: str, alternatives: Sequence[object]) -> str:
+    """Hidden text and, in a section that says what it is, what pictures are said to show."""
+    if not alternatives:
+        return hidden
+    section = "\n".join([ALTERNATIVES, *(f"- {text}" for text in alternatives)])
+    return f"{hidden}\n\n{section}" if hidden else section
+
+
+async def _read_frame(child: FrameView, depth: int) -> _Frame | None:
     """A frame's text, or None where it does not answer: one frame must not cost the page."""
     try:
         async with asyncio.timeout(_FRAME_S):
-            return await _with_frames(child, await _run_walker(child, 2000), depth=depth + 1)
+            found = await _run_walker(child, 2000)
+            text, hidden, pieces = await _with_frames(child, found, depth=depth + 1)
+            return _Frame(text=text, hidden=hidden, facts=_facts(found, pieces))
     except (TimeoutError, FrameLost):
         return None
 
@@ -92,7 +145,10 @@ async def _run_walker(view: FrameView, budget_ms: int) -> Mapping[str, Any]:
         "ms": budget_ms,
         "links": 5000,
         "frames": MAX_FRAMES,
+        "hosts": MAX_HOSTS,
         "hitTests": 4000,
+        "places": MAX_PLACES,
+        "probes": MAX_PROBES,
     }
     found: Mapping[str, Any] = await view.run(script("visible_text"), limits)
     return found

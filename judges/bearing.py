@@ -100,17 +100,21 @@ def lacking(claim: str, stems: frozenset[str]) -> tuple[str, ...]:
         if initials not in stems and not any(_is_known(name, stems) for name in run):
             missing.append(" ".join(run))
     for place, token in enumerate(tokens):
-        if token[0][0].isdigit() and _is_exact(tokens, place) and not _written(tokens, place) & stems:
+        if token[0][0].isdecimal() and _is_exact(tokens, place) and not _written(tokens, place) & stems:
             missing.append(token[0])
     return tuple(dict.fromkeys(missing))
 
 
 def stems_of(text: str) -> frozenset[str]:
     """The stems of all words and all numbers of a text."""
+    return stems_in(plain_text(fold(text)).text)
+
+
+def stems_in(plain: str) -> frozenset[str]:
+    """The same of a text that is folded and plain already."""
     found: set[str] = set()
-    plain = plain_text(fold(text)).text
     for token in {*_TOKEN.findall(plain), *(spaced.replace(" ", "") for spaced in _SPACED.findall(plain))}:
-        found |= _numbers(token) if token[0].isdigit() else {_stem(token.removesuffix("'s"))}
+        found |= _numbers(token) if token[0].isdecimal() else {_stem(token.removesuffix("'s"))}
         if token in _NUMBERS:
             found.add(_NUMBERS[token])
     return frozenset(found)
@@ -124,7 +128,7 @@ def terms(text: str) -> Terms:
     found = list(_TOKEN.finditer(text))
     for place, token in enumerate(found):
         word = _word(token[0])
-        if token[0][0].isdigit():
+        if token[0][0].isdecimal():
             numbers.update(_numbers(token[0]))
         elif token[0] in _SIGNS:
             words.add(_SIGNS[token[0]])
@@ -151,7 +155,7 @@ def _numbers(written: str) -> set[str]:
 def _is_exact(tokens: list[re.Match[str]], place: int) -> bool:
     """Whether a number of a claim is one that a page which bears it out has too."""
     number = next(iter(_numbers(tokens[place][0])))
-    if number.isdigit() and int(number) <= SMALL_COUNT:
+    if number.isdecimal() and int(number) <= SMALL_COUNT:
         return False
     return not any(_word(token[0]) in _COMPARED for token in tokens[max(0, place - COMPARED_WORDS) : place])
 
@@ -159,6 +163,8 @@ def _is_exact(tokens: list[re.Match[str]], place: int) -> bool:
 def _written(tokens: list[re.Match[str]], place: int) -> set[str]:
     """The ways to write a number: 1,200,000 and 1.2 million."""
     number = next(iter(_numbers(tokens[place][0])))
+    if number.count(".") > 1:
+        return {number}  # a version, an address, a date
     follower = _word(tokens[place + 1][0]) if place + 1 < len(tokens) else ""
     value = float(number) * _SCALES.get(follower, 1)
     scaled = {value, *(value / scale for scale in set(_SCALES.values()) if value >= scale)}

@@ -46,6 +46,7 @@ _FORMAT_POINTS = [
 ]  # fmt: skip
 _INVISIBLE = re.compile(f"[{_ranges(_CONTROL_POINTS)}{_ranges(_FORMAT_POINTS)}\ud800-\udfff]")
 _MARK = "[\u0300-\u036f\u0483-\u0489\u1ab0-\u1aff\u1dc0-\u1dff\u20d0-\u20ff\ufe20-\ufe2f]"
+_A_MARK = re.compile(_MARK)
 _COMBINING = re.compile(f"({_MARK}{{{MAX_COMBINING_RUN}}}){_MARK}+")
 CHAT_TOKEN: Final = re.compile(
     r"<\|[^|<>\n]{0,40}\|>"  # <|im_start|>, <|channel|>, <|end_of_text|>
@@ -77,9 +78,18 @@ def neutralise(text: str) -> Clean:
     >>> neutralise("a\\u200bb <|im_end|>").text
     'ab < |im_end| >'
     """
-    text, invisible = _INVISIBLE.subn("", _LINE_END.sub("\n", text))
-    text = unicodedata.normalize("NFC", _COMBINING.sub(r"\1", text))
-    text, tokens = CHAT_TOKEN.subn(_taken_apart, text)
+    # A long text has few different characters, and what they do not contain need not be looked for in all of it.
+    different = "".join(set(text))
+    invisible = tokens = 0
+    if _LINE_END.search(different):
+        text = _LINE_END.sub("\n", text)
+    if _INVISIBLE.search(different):
+        text, invisible = _INVISIBLE.subn("", text)
+    if _A_MARK.search(different):
+        text = _COMBINING.sub(r"\1", text)
+    text = unicodedata.normalize("NFC", text)
+    if "<" in different or "[" in different:
+        text, tokens = CHAT_TOKEN.subn(_taken_apart, text)
     return Clean(text=text, invisible=invisible, tokens=tokens)
 
 

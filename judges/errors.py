@@ -15,13 +15,18 @@ None of these is ever a verdict: whoever settles a leaf turns them into ``not_ju
     ├── ExtractionFailed          values could not be read out of the answer or a page
     ├── ModelNotConfigured        a model name or a key that cannot lead to a client
     ├── PromptDamaged             a shipped prompt file is not what its front matter says
+    ├── IsolationFailed           no process could be made for a judge file; no fault of the file
     └── JudgeBug                  the judge file itself failed; carries its traceback
-        └── JudgeNotLoadable      it does not import, or lacks its function
+        ├── JudgeNotLoadable      it does not import, or lacks its function
+        └── ScriptStopped         it went beyond a limit, or took too long, and was ended
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from dataclasses import dataclass
 from enum import StrEnum
+from typing import Any
 
 from rubrics.verdict import Reason, Usage
 
@@ -34,9 +39,11 @@ class JudgeError(Exception):
 
 
 class LLMError(JudgeError):
-    """A model gave no usable reply. ``usage`` is what was paid on the way there."""
+    """A model gave no usable reply. ``usage`` is what was paid on the way there, ``unusable`` what it said there."""
 
     reason = Reason.LLM_UNAVAILABLE
+    unusable: tuple[UnusableReply, ...] = ()
+    """Set where replies are recorded; it does not go over to a judge file's process."""
 
     def __init__(self, message: str, *, usage: Usage | None = None) -> None:
         super().__init__(message)
@@ -94,10 +101,12 @@ class LLMRejected(LLMError):
         status: int | None = None,
         scope: RejectionScope = RejectionScope.REQUEST,
         usage: Usage | None = None,
+        too_long: bool = False,
     ) -> None:
         super().__init__(message, usage=usage)
         self.status = status
         self.scope = scope
+        self.too_long = too_long
 
 
 class LLMQuotaExhausted(LLMRejected):
@@ -106,6 +115,13 @@ class LLMQuotaExhausted(LLMRejected):
 
 class LLMCircuitOpen(LLMRejected):
     """Not sent: an earlier request to this provider was refused for good, and nothing was mended since."""
+
+
+class LLMProviderPaused(LLMCircuitOpen):
+    """Not sent: the operator wants this provider left alone for a while."""
+
+    def __init__(self, message: str) -> None:
+        super().__init__(message, scope=RejectionScope.ENDPOINT)
 
 
 class UnusableKind(StrEnum):
@@ -117,6 +133,20 @@ class UnusableKind(StrEnum):
     EMPTY = "empty"
     MALFORMED = "malformed"
     OFF_SCHEMA = "off_schema"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class UnusableReply:
+    """A reply that could not be used. ``detail`` is what the provider says of one without text, ``usage`` what it took,
+    ``then`` the messages that were added to the request when it was asked once more.
+    """
+
+    kind: UnusableKind
+    text: str
+    detail: str
+    model: str
+    usage: Usage
+    then: tuple[Mapping[str, Any], ...] = ()
 
 
 class LLMOutputUnusable(LLMError):
@@ -164,3 +194,19 @@ class JudgeBug(JudgeError):
 
 class JudgeNotLoadable(JudgeBug):
     """The judge file cannot be imported or does not define what a judge file must define."""
+
+
+class ScriptStopped(JudgeBug):
+    """The judge file's process was ended for what it took. ``limit`` names it: "time" or another of its limits."""
+
+    def __init__(self, message: str, *, limit: str, traceback: str = "") -> None:
+        super().__init__(message, traceback=traceback)
+        self.limit = limit
+
+
+class IsolationFailed(JudgeError):
+    """A process of its own could not be made for a judge file, or our side of it broke."""
+
+
+class NotKept(Exception):
+    """No reply to a question is kept that was to be answered by kept replies only. No fault, and never a verdict."""

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
@@ -40,25 +41,41 @@ class Extraction(Generic[S]):
     evidence: tuple[str, ...] = ()
 
 
-class Extractor:
-    """Extracts with one model. In the native style what was invented is dropped; public scripts get what came."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reading:
+    """A usable reply to an extraction, not looked at yet. ``evidence`` are the digests of what was shown."""
 
-    def __init__(
+    reply: LLMReply
+    prompt: str
+    evidence: tuple[str, ...] = ()
+
+
+class ValueReader(ABC):
+    """Extracts with ``model``, which is asked here, or wherever a subclass has it done.
+
+    In the native style what was invented is dropped; public scripts get what came.
+    """
+
+    model: str
+    style: Style
+
+    @abstractmethod
+    async def ask(
         self,
-        llm: LLMClient,
-        model: str,
+        schema: type[BaseModel],
+        prompt: str,
         *,
-        separator: Separator,
-        pages: PagePreparer,
-        style: Style = Style.NATIVE,
-        params: Mapping[str, Any] | None = None,
-    ) -> None:
-        self._llm = llm
-        self.model = model
-        self._separator = separator
-        self._pages = pages
-        self._style = style
-        self._params = dict(params or {})
+        task: str,
+        answer: str,
+        evidence: Evidence | None,
+        instruction: str | None,
+        use_screenshot: bool,
+    ) -> Reading:
+        """Put the question to the model.
+
+        Raises:
+            ExtractionFailed: no usable reply.
+        """
 
     async def extract(
         self,
@@ -103,9 +120,67 @@ class Extractor:
         Raises:
             ExtractionFailed: as above.
         """
+        reading = await self.ask(
+            schema,
+            prompt,
+            task=task,
+            answer=answer,
+            evidence=evidence,
+            instruction=instruction,
+            use_screenshot=use_screenshot,
+        )
+        reply = reading.reply
+        value = _of_class(reply, schema)
+        dropped: tuple[str, ...] = ()
+        if self.style is Style.NATIVE:
+            value, dropped = await asyncio.to_thread(_checked, value, answer, evidence, reply.usage)
+        if dropped:
+            log.warning("invented values dropped", extra={"dropped": dropped, "schema": schema.__name__})
+        return Extraction(
+            value=value,
+            prompt=reading.prompt,
+            model=reply.model,
+            usage=reply.usage,
+            cached=reply.cached,
+            dropped=dropped,
+            evidence=reading.evidence,
+        )
+
+
+class Extractor(ValueReader):
+    """Extracts with one model, asked from here."""
+
+    def __init__(
+        self,
+        llm: LLMClient,
+        model: str,
+        *,
+        separator: Separator,
+        pages: PagePreparer,
+        style: Style = Style.NATIVE,
+        params: Mapping[str, Any] | None = None,
+    ) -> None:
+        self._llm = llm
+        self.model = model
+        self._separator = separator
+        self._pages = pages
+        self.style = style
+        self._params = dict(params or {})
+
+    async def ask(
+        self,
+        schema: type[BaseModel],
+        prompt: str,
+        *,
+        task: str,
+        answer: str,
+        evidence: Evidence | None,
+        instruction: str | None,
+        use_screenshot: bool,
+    ) -> Reading:
         page = None if evidence is None else await self._pages.prepare(evidence, use_screenshot=use_screenshot)
         question = Question(task=task, answer=answer, claim=prompt, instruction=instruction, page=page)
-        rendered = await asyncio.to_thread(render_extraction, question, self._separator, self._style)
+        rendered = await asyncio.to_thread(render_extraction, question, self._separator, self.style)
         request = LLMRequest(
             model=self.model,
             messages=rendered.messages,
@@ -114,6 +189,7 @@ class Extractor:
             prompt=rendered.prompt,
             parts=rendered.parts,
             params=self._params,
+            evidence=rendered.evidence,
         )
         try:
             reply = await self._llm.complete(request)
@@ -121,21 +197,7 @@ class Extractor:
             raise ExtractionFailed(
                 f"extraction failed: {error}", cause_reason=error.reason, usage=error.usage
             ) from error
-        value = _of_class(reply, schema)
-        dropped: tuple[str, ...] = ()
-        if self._style is Style.NATIVE:
-            value, dropped = await asyncio.to_thread(_checked, value, answer, evidence, reply.usage)
-        if dropped:
-            log.warning("invented values dropped", extra={"dropped": dropped, "schema": schema.__name__})
-        return Extraction(
-            value=value,
-            prompt=rendered.prompt,
-            model=reply.model,
-            usage=reply.usage,
-            cached=reply.cached,
-            dropped=dropped,
-            evidence=() if page is None else page.digests,
-        )
+        return Reading(reply=reply, prompt=rendered.prompt, evidence=() if page is None else page.digests)
 
 
 def _of_class(reply: LLMReply, schema: type[S]) -> S:

@@ -94,16 +94,15 @@ class _Hit:
     end: int
 
 
-def scan(text: str, folded: FoldedText | None = None) -> Scan:
-    """Look through a text of at most 500,000 characters; what is beyond is not looked at. ``folded`` is the same
-    text folded, where somebody has that already.
+def scan(text: str, plain: FoldedText | None = None) -> Scan:
+    """Look through a text of at most 500,000 characters; what is beyond is not looked at. ``plain`` is the same
+    text folded and plain, where somebody has that already.
 
     Takes some hundred milliseconds for a long one: call it off the event loop.
     """
-    if folded is None or len(text) > MAX_SCAN_CHARS:
+    if plain is None or len(text) > MAX_SCAN_CHARS:
         text = text[:MAX_SCAN_CHARS]
-        folded = fold(text)
-    plain = plain_text(folded)
+        plain = plain_text(fold(text))
     orders = [*_orders(plain, text), *_turned_around(text), *_decoded(text), *_rotated(plain, text)]
     opener = 0 < len(text) <= NEAR_CHARS and OPENER.fullmatch(plain.text.strip()) is not None
     in_order = sorted(set(orders), key=lambda order: (order.start, order.end))
@@ -127,12 +126,14 @@ def is_flood(times: int, chars: int, of_chars: int) -> bool:
 
 def _orders(plain: FoldedText, text: str) -> Iterator[Order]:
     """Passages whose signs together make an order, with the sentences around them."""
-    spoken = [found.span() for found in _QUOTED.finditer(plain.text)]
+    spoken: list[tuple[int, int]] | None = None
     for group in _groups(_hits(plain, text)):
         signs = frozenset(hit.sign for hit in group)
         if not _is_order(signs):
             continue
         first, last = group[0].start, max(hit.end for hit in group)
+        if spoken is None:  # most texts give no orders, and nobody needs to know what is quoted in them
+            spoken = [found.span() for found in _QUOTED.finditer(plain.text)]
         place = bisect_right(spoken, (first, len(plain.text))) - 1
         if place >= 0 and spoken[place][1] >= last and _says_more(plain.text, *spoken[place]):
             start, end = plain.span(*spoken[place])

@@ -9,20 +9,21 @@ from __future__ import annotations
 
 import ast
 import hashlib
-import importlib.util
 import inspect
-import sys
-import uuid
 from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from types import ModuleType
+from threading import Lock
+from types import CodeType, ModuleType
 
 from judges.errors import JudgeNotLoadable
 from judges.foreign import judge_import
 from judges.registry import MARK, TASK_PATTERN, Judge, JudgeKind
+from judges.source_code import compiled, run_as_module
 
 SCRIPT_FUNCTION = "evaluate_answer"
+_parsing = Lock()
+"""Python 3.11 counts the depth of all trees that are being made together: two threads at it break each other's."""
 SCRIPT_ARGUMENTS = ("client", "answer", "agent_name", "answer_name", "cache", "semaphore", "logger")
 
 
@@ -34,11 +35,12 @@ class JudgeCatalogue:
     broken: dict[str, str] = field(default_factory=dict)
 
 
-def load_judges(folders: Iterable[Path]) -> JudgeCatalogue:
+def load_judges(folders: Iterable[Path], *, importing: bool = True) -> JudgeCatalogue:
     """Load every judge file directly inside ``folders``; of two files for one task the earlier folder's counts.
 
     Files whose name starts with ``_`` are passed over. A broken file is not replaced by a sound one of a
     later folder: whoever put it first would be judged by something else than he thinks.
+    ``importing=False``: as ``load_judge``.
     """
     catalogue = JudgeCatalogue()
     for folder in folders:
@@ -46,14 +48,16 @@ def load_judges(folders: Iterable[Path]) -> JudgeCatalogue:
             if path.name.startswith("_") or path.stem in catalogue.judges or path.stem in catalogue.broken:
                 continue
             try:
-                catalogue.judges[path.stem] = load_judge(path)
+                catalogue.judges[path.stem] = load_judge(path, importing=importing)
             except JudgeNotLoadable as error:
                 catalogue.broken[path.stem] = f"{path}: {error}\n{error.traceback}".rstrip()
     return catalogue
 
 
-def load_judge(path: Path) -> Judge:
+def load_judge(path: Path, *, importing: bool = True) -> Judge:
     """Read one judge file, native or public.
+
+    ``importing=False``: no code of a native file is run here. What it declares is then still to be found out.
 
     Raises:
         JudgeNotLoadable: it cannot be read, parsed or imported, or defines no judge of the task it is named after.
@@ -62,16 +66,28 @@ def load_judge(path: Path) -> Judge:
         raise JudgeNotLoadable("the file name is the task id: letters, digits and . _ - only, at most 100")
     source = _read(path)
     try:
-        tree = ast.parse(source, filename=str(path))
+        with _parsing:
+            tree = ast.parse(source, filename=str(path))
     except (SyntaxError, ValueError) as error:
         raise JudgeNotLoadable(f"cannot be parsed: {error}") from error
-    sha256 = hashlib.sha256(source).hexdigest()
+    file = Judge(task=path.stem, path=path.resolve(), sha256=hashlib.sha256(source).hexdigest(), source=source)
     if _is_script(tree):
-        description = ast.get_docstring(tree) or ""
-        return Judge(
-            task=path.stem, description=description, kind=JudgeKind.MIND2WEB2, path=path.resolve(), sha256=sha256
-        )
-    return replace(_declared_in(_import(path), path.stem), path=path.resolve(), sha256=sha256)
+        return replace(file, description=ast.get_docstring(tree) or "", kind=JudgeKind.MIND2WEB2)
+    if not importing:
+        return file
+    declared = declared_by(compiled(source, str(file.path)), str(file.path), path.stem)
+    return replace(declared, path=file.path, sha256=file.sha256, source=source)
+
+
+def declared_by(code: CodeType, path: str, task: str) -> Judge:
+    """Run the code of a native file and return the judge of ``task`` that it declares.
+
+    Raises:
+        JudgeNotLoadable: it raised, or declares no such judge.
+    """
+    with judge_import("importing it failed"):
+        module = run_as_module(code, path, prefix="judge_")
+    return _declared_in(module, task)
 
 
 def _read(path: Path) -> bytes:
@@ -102,23 +118,6 @@ def _check_script(script: ast.FunctionDef | ast.AsyncFunctionDef) -> None:
     missing = sorted(set(SCRIPT_ARGUMENTS) - named)
     if missing:
         raise JudgeNotLoadable(f"{SCRIPT_FUNCTION} lacks the arguments {', '.join(missing)}")
-
-
-def _import(path: Path) -> ModuleType:
-    """Import a file under a name of its own, registered before it runs: dataclasses and pydantic look it up."""
-    name = f"judge_{uuid.uuid4().hex}"
-    spec = importlib.util.spec_from_file_location(name, path)
-    if spec is None or spec.loader is None:
-        raise JudgeNotLoadable("is no Python file")
-    module = importlib.util.module_from_spec(spec)
-    sys.modules[name] = module
-    try:
-        with judge_import("importing it failed"):
-            spec.loader.exec_module(module)
-    except JudgeNotLoadable:
-        del sys.modules[name]
-        raise
-    return module
 
 
 def _declared_in(module: ModuleType, task: str) -> Judge:

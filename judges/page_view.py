@@ -8,20 +8,19 @@ from __future__ import annotations
 import asyncio
 import logging
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from itertools import islice
-from typing import Final, TypeAlias
+from typing import Final, TypeAlias, TypeVar
 from urllib.parse import urlsplit
 
 from cache.evidence import Evidence
 from cache.recent import Recent
 from cache.single_flight import SingleFlight
-from judges.bearing import stems_of
 from judges.blocks import Separator, neutralise
-from judges.folding import FoldedText, fold
-from judges.injection import Scan, scan, scan_url
+from judges.injection import Scan, scan_url
 from judges.llm.images import DataURI
+from judges.page_reading import PageReading
 from judges.source_marks import SourceMark, echoes, source_marks
 
 log = logging.getLogger(__name__)
@@ -29,12 +28,13 @@ log = logging.getLogger(__name__)
 MAX_TEXT_CHARS: Final = 400_000
 MAX_LINKS_CHARS: Final = 60_000
 CUT_MARK: Final = "\n[The page goes on; it was cut here.]"
-DEFAULT_MAX_BYTES: Final = 64 * 1024 * 1024
+DEFAULT_MAX_BYTES: Final = 32 * 1024 * 1024
 PICTURES_SHARE: Final = 0.5
 
 _HOST_WORD = re.compile(r"[A-Za-z]+")
 _NONCES = re.compile(r"<url ([0-9a-f]{32})>.*</page ([0-9a-f]{32})>", re.DOTALL)
 
+_Found = TypeVar("_Found")
 _Key: TypeAlias = "tuple[str, tuple[str, ...]]"
 
 
@@ -43,10 +43,9 @@ class PreparedPage:
     """What of a page goes into prompts.
 
     ``blocks`` holds its address and text ready to be sent, ``nonces`` those of their tags, ``text`` the raw text
-    that offsets refer to, ``links`` one ``words<TAB>address`` a line, ``folded`` the text for finding quotes: as
-    much of it as is shown, ``stems`` all its words and numbers with those of its title and host. ``unseen`` is what
-    of a PDF's text no eye sees, folded; ``scan`` and ``url_scan`` say what in text and address speaks to the judge,
-    ``marks`` what the addresses give away, ``echoes`` what they carry, folded.
+    that offsets refer to, ``links`` one ``words<TAB>address`` a line, ``reading`` what code makes of as much of the
+    text as is shown. ``url_scan`` says what in the address speaks to the judge, ``marks`` what the addresses give
+    away, ``echoes`` what they carry, folded.
     """
 
     page_id: str
@@ -57,10 +56,7 @@ class PreparedPage:
     links: str
     images: tuple[DataURI, ...]
     digests: tuple[str, ...]
-    folded: FoldedText
-    stems: frozenset[str]
-    unseen: str
-    scan: Scan
+    reading: PageReading
     url_scan: Scan
     marks: frozenset[SourceMark]
     echoes: tuple[str, ...]
@@ -68,8 +64,7 @@ class PreparedPage:
     @property
     def size(self) -> int:
         """Roughly, in bytes of memory."""
-        words = 80 * len(self.stems)
-        return 2 * len(self.blocks) + len(self.links) + self.folded.size + words + 2 * sum(map(len, self.images))
+        return 2 * len(self.blocks) + len(self.links) + self.reading.size + sum(map(len, self.images))
 
 
 class PagePreparer:
@@ -79,13 +74,18 @@ class PagePreparer:
     time to prepare, so they must not crowd out the texts.
     """
 
-    def __init__(self, separator: Separator, *, max_bytes: int = DEFAULT_MAX_BYTES) -> None:
+    def __init__(
+        self, separator: Separator, *, max_bytes: int = DEFAULT_MAX_BYTES, hashes_are_checked: bool = False
+    ) -> None:
+        """``hashes_are_checked``: the pages come from our own store, so their pictures are what their hashes say."""
         self._separator = separator
+        self._hashes_are_checked = hashes_are_checked
         self._with_pictures: Recent[_Key, PreparedPage] = Recent(int(max_bytes * PICTURES_SHARE))
         self._texts: Recent[_Key, PreparedPage] = Recent(int(max_bytes * (1 - PICTURES_SHARE)))
         self._under_way: SingleFlight[tuple[_Key, bool], PreparedPage] = SingleFlight()
         # More threads would not be faster, they would only take turns with the event loop.
         self._turn = asyncio.Semaphore(1)
+        self._reading_turn = asyncio.Semaphore(1)
 
     @property
     def kept_bytes(self) -> int:
@@ -101,6 +101,11 @@ class PagePreparer:
         make = self._add_pictures if has_pictures else self._prepare_text
         return await self._under_way.run((key, has_pictures), lambda: make(key, evidence))
 
+    async def work_out(self, question: Callable[[], _Found]) -> _Found:
+        """The answer to a question that takes reading pages, worked out off the event loop when its turn comes."""
+        async with self._reading_turn:
+            return await asyncio.to_thread(question)
+
     async def _prepare_text(self, key: _Key, evidence: Evidence) -> PreparedPage:
         async with self._turn:
             page = await asyncio.to_thread(prepare_page, evidence, self._separator, use_screenshot=False)
@@ -109,17 +114,16 @@ class PagePreparer:
 
     async def _add_pictures(self, key: _Key, evidence: Evidence) -> PreparedPage:
         page = await self.prepare(evidence, use_screenshot=False)
-        page = replace(page, images=await asyncio.to_thread(_images, evidence))
+        page = replace(page, images=await asyncio.to_thread(_images, evidence, self._hashes_are_checked))
         self._with_pictures.put(key, page, page.size)
         return page
 
 
 def prepare_page(evidence: Evidence, separator: Separator, *, use_screenshot: bool = True) -> PreparedPage:
-    """Prepare one page; takes tens of milliseconds for a large one."""
+    """Prepare one page; takes milliseconds for a large one."""
     capture = evidence.capture
     url = capture.url
     shown = evidence.text[: shown_chars(evidence.text)]
-    folded = fold(shown)
     blocks = page_blocks(url, evidence.text, separator)
     return PreparedPage(
         page_id=evidence.page_id,
@@ -130,18 +134,23 @@ def prepare_page(evidence: Evidence, separator: Separator, *, use_screenshot: bo
         links=link_lines(evidence.links),
         images=_images(evidence) if use_screenshot else (),
         digests=evidence.digests,
-        folded=folded,
-        stems=stems_of(f"{shown}\n{capture.title}\n{' '.join(_HOST_WORD.findall(urlsplit(url).netloc))}"),
-        unseen=fold(evidence.hidden_text).text,
-        scan=scan(shown, folded),
+        reading=PageReading(
+            shown,
+            besides=f"{capture.title}\n{' '.join(_HOST_WORD.findall(urlsplit(url).netloc))}",
+            hidden=evidence.hidden_text,
+        ),
         url_scan=scan_url(url),
         marks=source_marks(capture),
         echoes=echoes([url, capture.final_url or url]),
     )
 
 
-def _images(evidence: Evidence) -> tuple[DataURI, ...]:
-    return tuple(DataURI.of_jpeg(jpeg) for jpeg in evidence.screenshots)
+def _images(evidence: Evidence, hashes_are_checked: bool = False) -> tuple[DataURI, ...]:
+    blobs, roles = evidence.capture.blobs, evidence.capture.screenshot_roles
+    known = [blobs[role].sha256 for role in roles]
+    if not hashes_are_checked or len(known) != len(evidence.screenshots):
+        known = [""] * len(evidence.screenshots)
+    return tuple(DataURI.of_jpeg(jpeg, sha256=sha256) for jpeg, sha256 in zip(evidence.screenshots, known, strict=True))
 
 
 def page_blocks(url: str, text: str, separator: Separator, *, beside: Sequence[str] = ()) -> str:
@@ -150,15 +159,15 @@ def page_blocks(url: str, text: str, separator: Separator, *, beside: Sequence[s
     return f"{separator.block('url', url, beside=(page, *beside))}\n\n{page}"
 
 
-def cut_text(text: str) -> str:
-    """A text of at most 400,000 characters and a mark: white space is collapsed first, then it is cut at a word."""
-    if len(text) <= MAX_TEXT_CHARS:
+def cut_text(text: str, *, max_chars: int = MAX_TEXT_CHARS) -> str:
+    """A text of at most ``max_chars`` and a mark: white space is collapsed first, then it is cut at a word."""
+    if len(text) <= max_chars:
         return text
     collapsed = " ".join(text.split())
-    if len(collapsed) <= MAX_TEXT_CHARS:
+    if len(collapsed) <= max_chars:
         return collapsed
-    cut = collapsed.rfind(" ", 0, MAX_TEXT_CHARS)
-    return collapsed[: cut if cut > 0 else MAX_TEXT_CHARS] + CUT_MARK
+    cut = collapsed.rfind(" ", 0, max_chars)
+    return collapsed[: cut if cut > 0 else max_chars] + CUT_MARK
 
 
 def shown_chars(text: str) -> int:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, TypeAlias, TypeVar
@@ -41,8 +41,10 @@ class JudgeKind(StrEnum):
 class Judge:
     """A task's judge. ``sha256`` (hex) of its file decides whether an old result is still current.
 
-    ``coroutine`` is None for a public script; ``path`` and ``sha256`` are None for a judge that was
-    declared in a running program and not loaded from a file.
+    ``coroutine`` is None for a public script, and for a native file that was only described, by a process of its own;
+    ``function`` is then its name. ``source`` is what ``sha256`` is of, and what is run: a file that changes afterwards
+    changes nothing until it is loaded again. ``path``, ``sha256`` and ``source`` are None for a judge that was declared
+    in a running program and not loaded from a file.
     """
 
     task: str
@@ -53,11 +55,13 @@ class Judge:
     coroutine: JudgeCoroutine | None = None
     path: Path | None = None
     sha256: str | None = None
+    source: bytes | None = field(default=None, repr=False)
+    function: str = "evaluate_answer"
 
     @property
     def name(self) -> str:
         """The coroutine's name, or ``evaluate_answer`` for a public script."""
-        return "evaluate_answer" if self.coroutine is None else getattr(self.coroutine, "__name__", self.task)
+        return self.function if self.coroutine is None else getattr(self.coroutine, "__name__", self.task)
 
 
 def judge(

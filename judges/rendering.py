@@ -44,11 +44,14 @@ class Question:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rendered:
-    """A question ready to be sent; ``parts`` are its texts for a judge that reads no prose."""
+    """A question ready to be sent; ``parts`` are its texts for a judge that reads no prose, ``evidence`` the digests
+    of the page that is asked about.
+    """
 
     messages: tuple[Message, ...]
     prompt: str
     parts: Mapping[str, str]
+    evidence: tuple[str, ...] = ()
 
 
 def render_claim(question: Question, separator: Separator, style: Style) -> Rendered:
@@ -105,7 +108,8 @@ def _rendered(
     else:
         text = f"{prompt.text}\n\n{material}"
         messages = ({"role": "user", "content": _content(text, question.page)},)
-    return Rendered(messages=messages, prompt=prompt.ref, parts={**_parts(question), **asked})
+    evidence = () if question.page is None else question.page.digests
+    return Rendered(messages=messages, prompt=prompt.ref, parts={**_parts(question), **asked}, evidence=evidence)
 
 
 def _content(text: str, page: PreparedPage | None) -> str | list[dict[str, Any]]:

@@ -58,10 +58,12 @@ def build_result(
     usage: Usage,
     timing: Mapping[str, Any],
     pages: Iterable[Capture],
+    calls: Mapping[str, Any] | None = None,
 ) -> dict[str, Any]:
     """The whole result. ``summary`` is a ``get_summary()`` that carries ``status``, ``score`` and ``score_strict``.
 
-    ``timing`` is in seconds by stage, ``id`` None for a result that is not stored.
+    ``timing`` is in seconds by stage, ``id`` None for a result that is not stored. ``calls`` names the record of what
+    models were asked; None where none was kept.
     """
     result = {
         "schema_version": RESULT_SCHEMA_VERSION,
@@ -81,6 +83,7 @@ def build_result(
         "usage": asdict(usage),
         "timing": dict(timing),
         "pages": [page_json(capture) for capture in pages],
+        "calls": None if calls is None else dict(calls),
     }
     if model == LEXICAL:
         result["notice"] = LEXICAL_NOTICE
@@ -93,7 +96,10 @@ def score_json(score: Score) -> dict[str, float | None]:
 
 
 def page_json(capture: Capture) -> dict[str, Any]:
-    """What a result says of a cited page. ``sha256`` is that of its text, or of its first body where it has none."""
+    """What a result says of a cited page. ``sha256`` is that of its text, or of its first body where it has none.
+
+    ``bodies`` has the SHA-256 of everything that was kept of it, by role.
+    """
     blobs = capture.blobs
     shown = blobs.get("text") or next(iter(blobs.values()), None)
     return {
@@ -106,6 +112,9 @@ def page_json(capture: Capture) -> dict[str, Any]:
         "http_status": capture.http_status,
         "detail": capture.detail,
         "gone": capture.gone,
+        "source": capture.source.value,
+        "provenance": dict(capture.provenance),
+        "bodies": {role: blob.sha256 for role, blob in blobs.items()},
     }
 
 

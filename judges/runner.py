@@ -20,14 +20,14 @@ from cache.errors import CacheError
 from cache.evidence import Evidence
 from judges.context import JudgeContext, unread_verdict
 from judges.errors import ExtractionFailed, JudgeBug
-from judges.extractor import Extractor
+from judges.extractor import ValueReader
 from judges.foreign import judge_code
 from judges.prompts.library import load_prompt
 from judges.registry import Judge
 from judges.rendering import TRANSCRIBE
 from judges.settling import Judging, Progress, Settler
 from judges.sources import without_evidence
-from judges.verifier import DEFAULT_TRIALS, EvidenceFor, Verifier
+from judges.verifier import DEFAULT_TRIALS, ClaimJudge, EvidenceFor
 from rubrics.node import RubricNode
 from rubrics.rubric import Rubric
 from rubrics.scoring import Score, score, score_strict
@@ -45,8 +45,8 @@ UNREAD_LEAF = "extraction"
 class JudgeTools:
     """What a run needs of the outside: a model behind two roles, and pages. ``trials`` is the votes per claim."""
 
-    verifier: Verifier
-    extractor: Extractor
+    verifier: ClaimJudge
+    extractor: ValueReader
     evidence_for: EvidenceFor
     trials: int = DEFAULT_TRIALS
 

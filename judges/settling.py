@@ -10,6 +10,8 @@ import asyncio
 from collections.abc import Awaitable, Callable, Iterable
 from typing import TypeAlias
 
+import structlog
+
 from judges.errors import JudgeBug
 from rubrics.node import RubricNode
 from rubrics.ordering import blocker_of, decided_by_code, wait_cycle, waits_of
@@ -61,7 +63,8 @@ class Settler:
                 if each.id in settled:
                     await settled[each.id].wait()
             blocker = blocker_of(self._rubric, leaf)
-            leaf.verdict = await self._judging(_claim(leaf)) if blocker is None else gated(blocker)
+            with structlog.contextvars.bound_contextvars(leaf=leaf.id):
+                leaf.verdict = await self._judging(_claim(leaf)) if blocker is None else gated(blocker)
             settled[leaf.id].set()
             self._report()
 

@@ -20,6 +20,7 @@ BLOCKED: Final = frozenset(
 _REASONS: Final = MappingProxyType(
     {
         **dict.fromkeys(BLOCKED, Reason.CAPTURE_BLOCKED),
+        CaptureOutcome.CORRUPT: Reason.EVIDENCE_CORRUPT,
         CaptureOutcome.EGRESS_DENIED: Reason.EGRESS_DENIED,
         CaptureOutcome.TIMEOUT: Reason.TIMEOUT,
     }

@@ -39,25 +39,29 @@ scan_once = lru_cache(maxsize=64)(scan)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Asked:
-    """One question with what was looked for in its texts. ``page`` is None for a claim on the answer alone."""
+    """One question with what was looked for in its texts. ``page`` is None for a claim on the answer alone, and
+    ``read`` says whether its text was looked through: nothing can be grounds otherwise.
+    """
 
     claim: str
     answer_scan: Scan
     claim_scan: Scan
     page: PreparedPage | None
+    read: bool = True
     lacking: tuple[str, ...] = ()
     restates_task: bool = False
 
     @classmethod
-    def of(cls, claim: str, *, task: str, answer: str, page: PreparedPage | None) -> Asked:
+    def of(cls, claim: str, *, task: str, answer: str, page: PreparedPage | None, read: bool = True) -> Asked:
         """Look through the texts; takes time for long ones: call it off the event loop."""
         return cls(
             claim=claim,
             answer_scan=scan_once(answer),
             claim_scan=scan_once(claim),
             page=page,
-            lacking=() if page is None else lacking(claim, page.stems),
-            restates_task=page is not None and restates(page.folded.text, task),
+            read=read,
+            lacking=() if page is None or not read else lacking(claim, page.reading.stems),
+            restates_task=page is not None and read and restates(page.reading.folded.text, task),
         )
 
     def signals(self) -> tuple[str, ...]:
@@ -78,7 +82,7 @@ class Asked:
     def grounds(self, quotes: Sequence[Quote]) -> tuple[Quote, ...]:
         """Those of the quotes found in the page that are grounds; none when together they are not enough."""
         page = self.page
-        if page is None or page.marks & REFUSED or self.restates_task or self.lacking:
+        if page is None or not self.read or page.marks & REFUSED or self.restates_task or self.lacking:
             return ()
         kept = [(quote, rest) for quote in quotes if (rest := self._rest(quote, page)) is not None]
         if self._is_doubtful(page) and not bears_on(self.claim, [rest for _, rest in kept]):
@@ -93,9 +97,9 @@ class Asked:
             yield "answer_says_nothing"
         if self.page is None:
             return
-        if self.page.scan.orders:
+        if self.read and self.page.reading.scan.orders:
             yield "orders_in_page"
-        if self.page.scan.is_flood:
+        if self.read and self.page.reading.scan.is_flood:
             yield "page_is_flooded"
         if self.page.url_scan.orders:
             yield "orders_in_url"
@@ -106,7 +110,7 @@ class Asked:
         yield from (mark.value for mark in self.page.marks)
 
     def _is_doubtful(self, page: PreparedPage) -> bool:
-        scans = (self.answer_scan, self.claim_scan, page.scan, page.url_scan)
+        scans = (self.answer_scan, self.claim_scan, page.reading.scan, page.url_scan)
         return any(found.is_suspect for found in scans) or bool(page.marks & WATCHED)
 
     def _rest(self, quote: Quote, page: PreparedPage) -> str | None:
@@ -138,7 +142,7 @@ def restates(page: str, task: str) -> bool:
 def _outside(quote: Quote, page: PreparedPage) -> Iterator[str]:
     """The pieces of a quote that lie outside passages that speak to the judge."""
     place = quote.start
-    for order in page.scan.orders:
+    for order in page.reading.scan.orders:
         if order.end <= place or order.start >= quote.end:
             continue
         if order.start > place:
@@ -150,13 +154,17 @@ def _outside(quote: Quote, page: PreparedPage) -> Iterator[str]:
 
 def _is_flood(page: PreparedPage, piece: str) -> bool:
     wanted = fold(piece).text.strip()
-    return bool(wanted) and is_flood(page.folded.text.count(wanted), len(wanted), len(page.folded.text))
+    return bool(wanted) and is_flood(page.reading.folded.text.count(wanted), len(wanted), len(page.reading.folded.text))
 
 
 def _is_unseen(page: PreparedPage, piece: str) -> bool:
     """Whether every place of a piece belongs to text that is in a PDF and not on its paper."""
     wanted = fold(piece).text.strip()
-    return bool(wanted) and wanted in page.unseen and page.folded.text.count(wanted) <= page.unseen.count(wanted)
+    return (
+        bool(wanted)
+        and wanted in page.reading.unseen
+        and page.reading.folded.text.count(wanted) <= page.reading.unseen.count(wanted)
+    )
 
 
 def _is_taken_back(page: PreparedPage, quote: Quote) -> bool:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from abc import ABC, abstractmethod
 from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final, TypeAlias
@@ -15,7 +16,7 @@ from typing import Any, Final, TypeAlias
 from cache.errors import CacheError
 from cache.evidence import Evidence
 from judges.blocks import Separator
-from judges.errors import LLMError
+from judges.errors import LLMError, NotKept
 from judges.grounding import find_quotes
 from judges.llm.client import LLMClient, LLMReply, LLMRequest
 from judges.page_view import PagePreparer
@@ -48,7 +49,82 @@ class _Cast:
     fault: LLMError | None = None
 
 
-class Verifier:
+class ClaimJudge(ABC):
+    """Settles claims with ``model``: here, or wherever a subclass has it done."""
+
+    model: str
+
+    @abstractmethod
+    async def judge(
+        self,
+        claim: Claim,
+        *,
+        task: str,
+        answer: str,
+        evidence: Evidence | None = None,
+        trials: int = DEFAULT_TRIALS,
+        use_screenshot: bool = True,
+    ) -> Verdict:
+        """Settle a claim on one page, or without ``evidence`` on the answer alone. ``claim.sources`` is not read.
+
+        Raises:
+            ValueError: ``trials`` is not a positive odd number.
+        """
+
+    async def judge_kept(
+        self,
+        claim: Claim,
+        *,
+        task: str,
+        answer: str,
+        evidence: Evidence | None = None,
+        trials: int = DEFAULT_TRIALS,
+        use_screenshot: bool = True,
+    ) -> Verdict | None:
+        """As ``judge``, by replies that are kept already; None where one is missing. Asks nobody."""
+        return None
+
+    async def judge_any(
+        self,
+        claim: Claim,
+        *,
+        task: str,
+        answer: str,
+        evidence_for: EvidenceFor,
+        trials: int = DEFAULT_TRIALS,
+        use_screenshot: bool = True,
+    ) -> Verdict:
+        """Settle a claim by its own ``sources``: none, the answer alone, or any of several pages at once.
+
+        The first page that supports the claim decides and the others are called off. Of several pages those go first
+        on which kept replies decide, so that no other page is asked about again only because it was called off before.
+        """
+        if claim.sources is None:
+            return await self.judge(claim, task=task, answer=answer, trials=trials)
+        if not claim.sources:
+            return no_source()
+
+        async def on_page(url: str, *, kept: bool = False) -> Verdict | None:
+            try:
+                evidence = await evidence_for(url)
+            except CacheError as error:
+                return without_evidence(error)
+            judge = self.judge_kept if kept else self.judge
+            return await judge(
+                claim, task=task, answer=answer, evidence=evidence, trials=trials, use_screenshot=use_screenshot
+            )
+
+        places = dict(enumerate(claim.sources))
+        settled: dict[int, Verdict] = {}
+        if len(places) > 1:
+            settled = await _until_supported(places, lambda url: on_page(url, kept=True))
+        if not any(verdict.outcome is Outcome.PASSED for verdict in settled.values()):
+            left = {place: url for place, url in places.items() if place not in settled}
+            settled |= await _until_supported(left, on_page)
+        return together([settled[place] for place in sorted(settled)])
+
+
+class Verifier(ClaimJudge):
     """Judges claims with one model. ``params`` are sent with every vote, on top of those of the model's family."""
 
     def __init__(
@@ -78,63 +154,75 @@ class Verifier:
         trials: int = DEFAULT_TRIALS,
         use_screenshot: bool = True,
     ) -> Verdict:
-        """Settle a claim on one page, or without ``evidence`` on the answer alone. ``claim.sources`` is not read.
-
-        Raises:
-            ValueError: ``trials`` is not a positive odd number.
-        """
         page = None if evidence is None else await self._pages.prepare(evidence, use_screenshot=use_screenshot)
         question = Question(task=task, answer=answer, claim=claim.text, instruction=claim.instruction, page=page)
-        rendered = await self._render(question)
-        looked_at = await asyncio.to_thread(Asked.of, claim.text, task=task, answer=answer, page=page)
-        cast: list[_Cast] = []
-        while count := to_ask([each.vote.result for each in cast], trials):
-            indices = range(len(cast), len(cast) + count)
-            async with asyncio.TaskGroup() as group:
-                asked = [group.create_task(self._vote(rendered, index)) for index in indices]
-            cast += [task.result() for task in asked]
-        verdict = self._verdict(cast, trials, rendered, looked_at)
-        if self._style is Style.NATIVE and page is not None and lacks_quote(verdict) and is_all_picture(page):
-            verdict = await self._transcribed(verdict, question, looked_at)
-        log.info("verdict reached", extra={"outcome": verdict.outcome, "reason": verdict.reason, "votes": len(cast)})
-        return verdict
+        return await self._settled(question, trials, kept_only=False)
 
-    async def judge_any(
+    async def judge_kept(
         self,
         claim: Claim,
         *,
         task: str,
         answer: str,
-        evidence_for: EvidenceFor,
+        evidence: Evidence | None = None,
         trials: int = DEFAULT_TRIALS,
         use_screenshot: bool = True,
-    ) -> Verdict:
-        """Settle a claim by its own ``sources``: none, the answer alone, or any of several pages at once.
+    ) -> Verdict | None:
+        page = None if evidence is None else await self._pages.prepare(evidence, use_screenshot=use_screenshot)
+        question = Question(task=task, answer=answer, claim=claim.text, instruction=claim.instruction, page=page)
+        try:
+            return await self._settled(question, trials, kept_only=True)
+        except NotKept:
+            return None
 
-        The first page that supports the claim decides and the others are called off.
-        """
-        if claim.sources is None:
-            return await self.judge(claim, task=task, answer=answer, trials=trials)
-        if not claim.sources:
-            return no_source()
+    async def _settled(self, question: Question, trials: int, *, kept_only: bool) -> Verdict:
+        """The verdict on a question. Raises NotKept where nobody may be asked and a reply lacks."""
+        page = question.page
+        rendered = await self._render(question)
+        cast = await self._votes(rendered, trials, kept_only=kept_only)
+        read = self._is_to_be_read(cast, trials)
 
-        async def on_page(url: str) -> Verdict:
-            try:
-                evidence = await evidence_for(url)
-            except CacheError as error:
-                return without_evidence(error)
-            return await self.judge(
-                claim, task=task, answer=answer, evidence=evidence, trials=trials, use_screenshot=use_screenshot
-            )
+        def look() -> tuple[Asked, Verdict]:
+            asked = Asked.of(question.claim, task=question.task, answer=question.answer, page=page, read=read)
+            return asked, self._verdict(cast, trials, rendered, asked)
 
-        return together(await _until_supported(claim.sources, on_page))
+        looked_at, verdict = await self._pages.work_out(look)
+        if self._style is Style.NATIVE and page is not None and lacks_quote(verdict) and is_all_picture(page):
+            verdict = await self._transcribed(verdict, question, looked_at, kept_only=kept_only)
+        log.info("verdict reached", extra={"outcome": verdict.outcome, "reason": verdict.reason, "votes": len(cast)})
+        return verdict
 
     async def _render(self, question: Question) -> Rendered:
         if len(question.answer) + len(question.task) < LARGE_TEXT_CHARS:
             return render_claim(question, self._separator, self._style)
         return await asyncio.to_thread(render_claim, question, self._separator, self._style)
 
-    async def _vote(self, rendered: Rendered, index: int) -> _Cast:
+    async def _votes(self, rendered: Rendered, trials: int, *, kept_only: bool) -> list[_Cast]:
+        """As many votes as it takes, those that are needed in any case together."""
+        cast: list[_Cast] = []
+        while count := to_ask([each.vote.result for each in cast], trials):
+            indices = range(len(cast), len(cast) + count)
+            if kept_only:
+                # One after the other: nobody is waited for, and the group of errors that side by side they would end
+                # in is a circle, which holds the page in memory until the garbage collector comes round.
+                cast += [await self._vote(rendered, index, kept_only=True) for index in indices]
+                continue
+            async with asyncio.TaskGroup() as group:
+                asked = [group.create_task(self._vote(rendered, index, kept_only=False)) for index in indices]
+            cast += [task.result() for task in asked]
+        return cast
+
+    def _is_to_be_read(self, cast: Sequence[_Cast], trials: int) -> bool:
+        """Whether code must look through the page: not for a verdict that rests on nothing that was quoted from it.
+
+        Where quotes were asked for as part of the task, their absence is a reason to look; a client that knows only
+        the public toolkit's reply never has any.
+        """
+        if decided([each.vote.result for each in cast], trials) is not True:
+            return False
+        return self._style is Style.NATIVE or any(each.reply is not None and each.reply.quotes for each in cast)
+
+    async def _vote(self, rendered: Rendered, index: int, *, kept_only: bool) -> _Cast:
         request = LLMRequest(
             model=self.model,
             messages=rendered.messages,
@@ -144,6 +232,8 @@ class Verifier:
             vote=index,
             parts=rendered.parts,
             params=self._params,
+            evidence=rendered.evidence,
+            kept_only=kept_only,
         )
         try:
             reply = await self._llm.complete(request)
@@ -153,7 +243,7 @@ class Verifier:
         said = _read(reply)
         return _Cast(Vote(result=said.result, model=reply.model, cached=reply.cached), reply.usage, said)
 
-    async def _transcribed(self, verdict: Verdict, question: Question, asked: Asked) -> Verdict:
+    async def _transcribed(self, verdict: Verdict, question: Question, asked: Asked, *, kept_only: bool) -> Verdict:
         """The verdict with what one call copied out of the pictures; without it where that fails or says nothing."""
         rendered = render_transcription(question, self._separator)
         request = LLMRequest(
@@ -163,6 +253,8 @@ class Verifier:
             prompt=rendered.prompt,
             parts=rendered.parts,
             params=self._params,
+            evidence=rendered.evidence,
+            kept_only=kept_only,
         )
         try:
             reply = await self._llm.complete(request)
@@ -216,29 +308,47 @@ def _why_lost(cast: Sequence[_Cast]) -> tuple[Reason, str]:
 def _grounds(replies: Sequence[BinaryEvalResult], asked: Asked) -> tuple[Quote, ...]:
     """The quotes of the first supporting vote that quotes the page rightly and to the point."""
     page = asked.page
-    if page is None:
+    if page is None or not asked.read:
         return ()
     for reply in replies:
-        found = find_quotes(page.folded, page.text, reply.quotes, page_id=page.page_id, url=page.url)
+        found = find_quotes(page.reading.folded, page.text, reply.quotes, page_id=page.page_id, url=page.url)
         quotes = asked.grounds(found)
         if quotes:
             return quotes
     return ()
 
 
-async def _until_supported(urls: Sequence[str], judge: Callable[[str], Coroutine[Any, Any, Verdict]]) -> list[Verdict]:
-    """Judge by all sources side by side until one supports the claim; verdicts in the order of ``urls``."""
+async def _until_supported(
+    urls: Mapping[int, str], judge: Callable[[str], Coroutine[Any, Any, Verdict | None]]
+) -> dict[int, Verdict]:
+    """Judge by all sources side by side until one supports the claim; the verdicts there are, by place."""
     async with asyncio.TaskGroup() as group:
-        tasks = [group.create_task(judge(url)) for url in urls]
-        pending: set[asyncio.Task[Verdict]] = set(tasks)
+        tasks = {place: group.create_task(_lightly(judge(url))) for place, url in urls.items()}
+        pending: set[asyncio.Task[Verdict | None]] = set(tasks.values())
         supported = False
         while pending and not supported:
             done, pending = await asyncio.wait(pending, return_when=asyncio.FIRST_COMPLETED)
             supported = any(not task.cancelled() and _supports(task) for task in done)
         for task in pending:
             task.cancel()
-    return [task.result() for task in tasks if not task.cancelled()]
+    found = {place: task.result() for place, task in tasks.items() if not task.cancelled()}
+    return {place: verdict for place, verdict in found.items() if verdict is not None}
 
 
-def _supports(task: asyncio.Task[Verdict]) -> bool:
-    return task.exception() is None and task.result().outcome is Outcome.PASSED
+async def _lightly(judging: Coroutine[Any, Any, Verdict | None]) -> Verdict | None:
+    """What comes of ``judging``. Called off, it ends without the frames it was called off in.
+
+    Those of a TaskGroup hold the error in turn (up to Python 3.12), and with it the page: a circle, which stays in
+    memory until the garbage collector comes round.
+    """
+    try:
+        return await judging
+    except asyncio.CancelledError as called_off:
+        raise called_off.with_traceback(None) from None
+
+
+def _supports(task: asyncio.Task[Verdict | None]) -> bool:
+    if task.exception() is not None:
+        return False
+    verdict = task.result()
+    return verdict is not None and verdict.outcome is Outcome.PASSED

@@ -1,10 +1,25 @@
-"""Finds out once, and says, whether the browsers of this run have their sandbox."""
+"""For all tests: how examples are made up, and whether the browsers of this run have their sandbox."""
 
 from __future__ import annotations
 
+import os
+
 import pytest
+from hypothesis import HealthCheck, settings
 
 from tests.fakes.sandbox import sandbox_problem
+
+# No deadlines: how long an example takes says how busy the machine is. The same examples in each CI run: what fails
+# there has to do with what was changed.
+settings.register_profile(
+    "usual",
+    deadline=None,
+    suppress_health_check=[HealthCheck.too_slow],
+    print_blob=True,
+    derandomize="CI" in os.environ,
+)
+settings.register_profile("thorough", settings.get_profile("usual"), max_examples=2000)
+settings.load_profile("usual")
 
 
 def pytest_collection_finish(session: pytest.Session) -> None:

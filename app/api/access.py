@@ -1,22 +1,21 @@
-"""Who is asking: nobody in particular on loopback, the holder of a key elsewhere."""
+"""Who is asking and what that opens: everybody on a service of this machine alone, the holder of a key elsewhere."""
 
 from __future__ import annotations
 
-import hashlib
-import hmac
 from typing import Annotated
 
 from fastapi import Depends, Request
-from fastapi.security import HTTPAuthorizationCredentials, HTTPBearer
 
 from app.api.problems import Problem, unavailable
+from app.keys import Caller
 from app.service import Service
+from app.storage.records import Scope
 
-LOCAL_OWNER = "local"
-_bearer = HTTPBearer(auto_error=False, description="One of ASSAY_API_KEYS; not needed where none are set")
+_CHALLENGE = {"WWW-Authenticate": "Bearer"}
 
 
-def service_of(request: Request) -> Service:
+# Dependencies are coroutines, and few: a plain function would cost a trip to a thread and back, and each one counts.
+async def service_of(request: Request) -> Service:
     """The running service behind the application."""
     service = getattr(request.app.state, "service", None)
     if not isinstance(service, Service):
@@ -27,22 +26,46 @@ def service_of(request: Request) -> Service:
 ServiceDep = Annotated[Service, Depends(service_of)]
 
 
-def owner_of(service: ServiceDep, credentials: Annotated[HTTPAuthorizationCredentials | None, Depends(_bearer)]) -> str:
-    """A stable name for the caller, in which the key itself does not appear."""
-    keys = service.settings.api_keys
-    if not keys:
-        return LOCAL_OWNER
-    given = _digest("" if credentials is None else credentials.credentials)
-    # Every key is compared, each in constant time, so that the time taken tells nothing.
-    matching = [key for key in keys if hmac.compare_digest(_digest(key.get_secret_value()), given)]
-    if not matching:
+async def holder_of(service: Service, authorization: str) -> Caller:
+    """Whose key came in the header.
+
+    Raises:
+        Problem: nobody's.
+        DatabaseUnavailable: that cannot be told now.
+    """
+    scheme, _, key = authorization.partition(" ")
+    caller = await service.keys.caller(key.strip() if scheme.lower() == "bearer" else None)
+    if caller is None:
         raise Problem(401, "UNAUTHORIZED", "send a valid key as Authorization: Bearer", headers=_CHALLENGE)
-    return f"key-{given.hex()[:16]}"
+    return caller
 
 
-OwnerDep = Annotated[str, Depends(owner_of)]
-_CHALLENGE = {"WWW-Authenticate": "Bearer"}
+async def caller_of(request: Request, needed: Scope) -> Caller:
+    """Who is asking, if their key opens this, and within the rate that one caller may ask at."""
+    service = await service_of(request)
+    caller = await holder_of(service, request.headers.get("authorization", ""))
+    wait_s = service.rates.wait_s(caller.owner)
+    if wait_s > 0:
+        detail = f"more than {service.settings.rate_per_s:g} requests a second with the keys of one owner"
+        raise Problem(429, "TOO_MANY_REQUESTS", detail, headers={"Retry-After": str(int(wait_s) + 1)})
+    if not caller.scope.opens(needed):
+        detail = f"this key has the scope {caller.scope.value!r}; this call needs {needed.value!r}"
+        raise Problem(403, "SCOPE", detail)
+    return caller
 
 
-def _digest(key: str) -> bytes:
-    return hashlib.sha256(key.encode("utf-8", "surrogatepass")).digest()
+async def _reader(request: Request) -> Caller:
+    return await caller_of(request, Scope.READ)
+
+
+async def _submitter(request: Request) -> Caller:
+    return await caller_of(request, Scope.SUBMIT)
+
+
+async def _admin(request: Request) -> Caller:
+    return await caller_of(request, Scope.ADMIN)
+
+
+ReaderDep = Annotated[Caller, Depends(_reader)]
+SubmitterDep = Annotated[Caller, Depends(_submitter)]
+AdminDep = Annotated[Caller, Depends(_admin)]

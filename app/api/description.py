@@ -1,4 +1,4 @@
-"""The OpenAPI description: FastAPI's own, with the errors as they really are."""
+"""The OpenAPI description: FastAPI's own, with the errors as they are, an example of everything, and the keys."""
 
 from __future__ import annotations
 
@@ -7,11 +7,13 @@ from typing import Any
 from fastapi import FastAPI
 from fastapi.openapi.utils import get_openapi
 
+from app.api.examples import example_for, example_of
 from app.api.models import ProblemOut
 from app.api.problems import MEDIA_TYPE
 
 _REF = "#/components/schemas/"
 _REPLACED = ("HTTPValidationError", "ValidationError")
+_OPEN = ("/healthz", "/readyz")
 
 
 def describe_truthfully(app: FastAPI) -> None:
@@ -27,14 +29,37 @@ def describe_truthfully(app: FastAPI) -> None:
 
 def _described(app: FastAPI) -> dict[str, Any]:
     described = get_openapi(title=app.title, version=app.version, summary=app.summary, routes=app.routes)
-    problem = {"description": "A problem", "content": {MEDIA_TYPE: {"schema": {"$ref": f"{_REF}ProblemOut"}}}}
-    for operations in described["paths"].values():
-        for operation in operations.values():
-            operation["responses"].pop("422", None)
-            operation["responses"] |= {"4XX": problem, "5XX": problem}
     schemas = described.setdefault("components", {}).setdefault("schemas", {})
     for name in _REPLACED:
         schemas.pop(name, None)
     shape = ProblemOut.model_json_schema(ref_template=f"{_REF}{{model}}")
     schemas |= shape.pop("$defs", {}) | {"ProblemOut": shape}
+    described["components"]["securitySchemes"] = {
+        "key": {"type": "http", "scheme": "bearer", "description": "Not needed where no key was ever made."}
+    }
+    content = {"schema": {"$ref": f"{_REF}ProblemOut"}, "example": example_of(shape, schemas, shape="ProblemOut")}
+    problem = {"description": "A problem", "content": {MEDIA_TYPE: content}}
+    for path, operations in described["paths"].items():
+        for method, operation in operations.items():
+            operation["responses"].pop("422", None)
+            operation["responses"] |= {"4XX": problem, "5XX": problem}
+            if path not in _OPEN:
+                operation["security"] = [{"key": []}, {}]
+            _add_examples(f"{method.upper()} {path}", operation, schemas)
     return described
+
+
+def _add_examples(call: str, operation: dict[str, Any], schemas: dict[str, Any]) -> None:
+    for parameter in operation.get("parameters", ()):
+        parameter.setdefault("example", example_of(parameter["schema"], schemas, name=parameter["name"]))
+    contents = [operation["requestBody"]["content"]] if "requestBody" in operation else []
+    contents += [
+        answer["content"] for code, answer in operation["responses"].items() if code.isdigit() if "content" in answer
+    ]
+    for content in contents:
+        for media, part in content.items():
+            if part is None or "example" in part or "examples" in part:
+                continue
+            example = example_for(call, media, part.get("schema", {}), schemas)
+            if example is not None:
+                part["example"] = example

@@ -7,18 +7,21 @@ from typing import Any
 from fastapi import APIRouter, Response
 from fastapi.responses import JSONResponse
 
-from app.api.access import OwnerDep, ServiceDep
+from app.api.access import AdminDep, ServiceDep
 from app.metrics import CONTENT_TYPE
 from app.storage.errors import DatabaseUnavailable
-from app.storage.jobs import count_by_status
+from app.storage.jobs import count_by_stage, count_by_status
 
 router = APIRouter(tags=["operations"])
 
 
 @router.get("/healthz")
-async def healthz() -> dict[str, str]:
-    """The process answers."""
-    return {"status": "alive"}
+async def healthz(service: ServiceDep) -> dict[str, str]:
+    """The process answers, and whether its browsers run in their sandbox."""
+    runtime = service.runtime
+    running = runtime.sandboxed()
+    is_on = running or (running is None and not runtime.settings.browser_unsandboxed)
+    return {"status": "alive", "sandbox": "on" if is_on else "unknown" if running is None else "off"}
 
 
 @router.get("/readyz", responses={503: {"description": "not ready; the checks say why"}})
@@ -31,11 +34,14 @@ async def readyz(service: ServiceDep) -> Response:
 
 
 @router.get("/metrics", response_class=Response, responses={200: {"content": {"text/plain": {}}}})
-async def metrics(service: ServiceDep, _owner: OwnerDep) -> Response:
+async def metrics(service: ServiceDep, _caller: AdminDep) -> Response:
     """Figures for Prometheus."""
     async with service.database.begin() as connection:
         for status, count in (await count_by_status(connection)).items():
             service.metrics.jobs.labels(status).set(count)
+        service.metrics.stages.clear()
+        for stage, count in (await count_by_stage(connection)).items():
+            service.metrics.stages.labels(stage).set(count)
     return Response(service.metrics.expose(), media_type=CONTENT_TYPE)
 
 

@@ -10,10 +10,11 @@ from fastapi import APIRouter, Header, Request, Response
 from fastapi.responses import StreamingResponse
 from fastapi.sse import KEEPALIVE_COMMENT, format_sse_event
 
-from app.api.access import OwnerDep, ServiceDep
+from app.api.access import ReaderDep, ServiceDep, SubmitterDep
 from app.api.models import JobOut, ListOut
 from app.api.paging import IdPath, NameFilter, SliceDep
-from app.api.problems import not_found
+from app.api.problems import Problem, not_found
+from app.keys import Caller
 from app.service import Service
 from app.storage import jobs as rows
 from app.storage.records import Job, JobStatus
@@ -26,7 +27,7 @@ _QUIET_S = 15.0
 @router.get("")
 async def list_jobs(
     service: ServiceDep,
-    _owner: OwnerDep,
+    caller: ReaderDep,
     part: SliceDep,
     status: JobStatus | None = None,
     agent: NameFilter = None,
@@ -35,28 +36,34 @@ async def list_jobs(
     """Jobs, newest first."""
     async with service.database.begin() as connection:
         found = await rows.list_jobs(
-            connection, limit=part.limit + 1, before=part.cursor, status=status, agent=agent, task_id=task_id
+            connection,
+            limit=part.limit + 1,
+            owner=caller.sees,
+            before=part.cursor,
+            status=status,
+            agent=agent,
+            task_id=task_id,
         )
     page, following = part.cut(found, lambda job: job.id)
     return ListOut(items=[JobOut.of(job) for job in page], next_cursor=following)
 
 
 @router.get("/{job_id}")
-async def job(job_id: IdPath, service: ServiceDep, _owner: OwnerDep) -> JobOut:
+async def job(job_id: IdPath, service: ServiceDep, caller: ReaderDep) -> JobOut:
     """One job: where it stands, and why it failed if it did."""
-    return JobOut.of(await _job(service, job_id))
+    return JobOut.of(await _job(service, caller, job_id))
 
 
 @router.post("/{job_id}/cancel")
-async def cancel(job_id: IdPath, service: ServiceDep, _owner: OwnerDep) -> JobOut:
+async def cancel(job_id: IdPath, service: ServiceDep, caller: SubmitterDep) -> JobOut:
     """Stop a job: what it is capturing and asking is given up at once."""
-    return JobOut.of(await service.control.cancel(job_id))
+    return JobOut.of(await service.control.cancel(job_id, owner=caller.sees))
 
 
 @router.post("/{job_id}/retry", status_code=202)
-async def retry(job_id: IdPath, service: ServiceDep, _owner: OwnerDep) -> JobOut:
+async def retry(job_id: IdPath, service: ServiceDep, caller: SubmitterDep) -> JobOut:
     """Queue a job that has ended once more."""
-    return JobOut.of(await service.control.retry(job_id))
+    return JobOut.of(await service.control.retry(job_id, owner=caller.sees))
 
 
 @router.get(
@@ -71,22 +78,27 @@ async def events(
     job_id: IdPath,
     request: Request,
     service: ServiceDep,
-    _owner: OwnerDep,
+    caller: ReaderDep,
     last_event_id: Annotated[str | None, Header(alias="Last-Event-ID")] = None,
 ) -> Response:
     """Follow a job. Each event carries the whole job; the stream ends with the terminal one."""
     seen = int(last_event_id) if last_event_id and last_event_id.isdecimal() and len(last_event_id) < 19 else 0
-    present = await _job(service, job_id)
+    present = await _job(service, caller, job_id)
     if present.ended and present.revision <= seen:
         return Response(status_code=204)
+    if service.streams.full(caller.owner):
+        detail = f"the keys of one owner may have {service.settings.max_streams} streams open"
+        raise Problem(429, "TOO_MANY_STREAMS", detail, headers={"Retry-After": "5"})
     return StreamingResponse(
-        _stream(service, job_id, seen), media_type="text/event-stream", headers={"Cache-Control": "no-store"}
+        _stream(service, caller, job_id, seen),
+        media_type="text/event-stream",
+        headers={"Cache-Control": "no-store"},
     )
 
 
-async def _stream(service: Service, job_id: str, seen: int) -> AsyncIterator[bytes]:
+async def _stream(service: Service, caller: Caller, job_id: str, seen: int) -> AsyncIterator[bytes]:
     """Events named ``status``, ``stage`` or ``progress`` by what has changed since the one before."""
-    with service.events.follow(job_id) as follower:
+    with service.streams.one_more(caller.owner), service.events.follow(job_id) as follower:
         before: Job | None = None
         while before is None or not before.ended:
             present = await follower.next(timeout_s=_QUIET_S)
@@ -106,9 +118,9 @@ def _what_changed(before: Job | None, present: Job) -> str:
     return "progress" if before.stage == present.stage else "stage"
 
 
-async def _job(service: Service, job_id: str) -> Job:
-    async with service.database.begin() as connection:
-        found = await rows.get_job(connection, job_id)
+async def _job(service: Service, caller: Caller, job_id: str) -> Job:
+    async with service.database.quickly() as connection:
+        found = await rows.peek_job(connection, job_id, owner=caller.sees)
     if found is None:
         raise not_found("job")
     return found

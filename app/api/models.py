@@ -4,15 +4,20 @@ from __future__ import annotations
 
 import dataclasses
 from datetime import datetime
-from typing import Any, Generic, TypeVar
+from typing import Annotated, Any, Generic, TypeAlias, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from app.storage.records import Job, JobStatus, SubmissionRecord
+from app.storage.records import Job, JobKind, JobStatus, SubmissionRecord
 from cache.capture import Capture
 
 Item = TypeVar("Item")
 MAX_ANSWERS = 100
+Priority: TypeAlias = Annotated[int, Field(ge=-100, le=100, description="Jobs with a higher one are begun first")]
+BudgetUsd: TypeAlias = Annotated[
+    float,
+    Field(gt=0, le=1_000_000, allow_inf_nan=False, description="What the models may cost for all answers together"),
+]
 
 
 class AnswerIn(BaseModel):
@@ -45,6 +50,16 @@ class SubmissionIn(BaseModel):
     model: str | None = Field(None, description="provider/model; the service's own when left out")
     run: str | None = Field(None, description="A label of the owner's")
     metadata: dict[str, Any] | None = Field(None, description="Kept and given back as it is")
+    priority: Priority = 0
+    budget_usd: BudgetUsd | None = None
+
+
+class SubmissionChangeIn(BaseModel):
+    """What may be changed of a submission that was taken in."""
+
+    model_config = ConfigDict(extra="forbid", strict=True, json_schema_extra={"example": {"budget_usd": 2.5}})
+
+    budget_usd: BudgetUsd | None = Field(description="The new limit; null: none. Jobs that wait for it go on")
 
 
 class JobRefOut(BaseModel):
@@ -82,9 +97,12 @@ class SubmissionOut(AcceptedOut):
     run: str | None
     metadata: dict[str, Any]
     created_at: datetime
+    priority: int
+    budget_usd: float | None
+    spent_usd: float
 
     @classmethod
-    def of(cls, record: SubmissionRecord, jobs: list[Job]) -> SubmissionOut:
+    def of(cls, record: SubmissionRecord, jobs: list[Job], *, spent_usd: float) -> SubmissionOut:
         return cls(
             id=record.id,
             agent=record.agent,
@@ -93,6 +111,9 @@ class SubmissionOut(AcceptedOut):
             run=record.run,
             metadata=record.metadata,
             created_at=record.created_at,
+            priority=record.priority,
+            budget_usd=record.budget_usd,
+            spent_usd=round(spent_usd, 6),
             jobs=[JobRefOut.of(job) for job in jobs],
         )
 
@@ -118,6 +139,7 @@ class JobOut(BaseModel):
     """A job at one moment."""
 
     id: str
+    kind: JobKind
     submission_id: str
     agent: str
     task_id: str
@@ -138,6 +160,7 @@ class JobOut(BaseModel):
         error = job.error
         return cls(
             id=job.id,
+            kind=job.kind,
             submission_id=job.submission_id,
             agent=job.agent,
             task_id=job.task_id,
@@ -186,7 +209,11 @@ class PageOut(BaseModel):
     chain: list[str]
     headers: dict[str, str]
     versions: dict[str, str]
+    hidden_words: int
     gone: bool
+    source: str = Field(description="web, wayback, upload or import")
+    provenance: dict[str, str] = Field(description="Who handed it in, or of when an archive's copy is")
+    alias_of: str | None = Field(description="The capture of another URL that ended at this one")
     blobs: dict[str, BlobOut]
 
     @classmethod
@@ -211,7 +238,11 @@ class PageOut(BaseModel):
             chain=list(capture.chain),
             headers=dict(capture.headers),
             versions=dict(capture.versions),
+            hidden_words=capture.hidden_words,
             gone=capture.gone,
+            source=capture.source,
+            provenance=dict(capture.provenance),
+            alias_of=capture.alias_of,
             blobs=blobs,
         )
 

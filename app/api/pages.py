@@ -6,27 +6,35 @@ documents as downloads, all of it sandboxed by the headers every answer carries.
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, Any
 
-from fastapi import APIRouter, Query, Response
+from fastapi import APIRouter, Header, Query, Response
 
-from app.api.access import OwnerDep, ServiceDep
+from app.api.access import ReaderDep, ServiceDep
 from app.api.models import ListOut, PageOut
 from app.api.paging import IdPath, NameFilter, SliceDep
-from app.api.problems import not_found
+from app.api.problems import Problem, not_found
+from app.keys import Caller
 from app.service import Service
-from app.storage.captures import list_captures
-from cache.capture import Capture, CaptureOutcome
-from cache.errors import BlobCorrupt, BlobMissing
-from cache.pages import SCREENSHOT_ROLE
+from app.storage.captures import list_captures, may_see
+from cache.capture import SCREENSHOT_ROLE, Capture, CaptureOutcome
+from cache.errors import BlobCorrupt, BlobError, BlobMissing
 
 router = APIRouter(prefix="/v1/pages", tags=["pages"])
+
+KnownHeader = Annotated[str | None, Header(alias="If-None-Match")]
+_NEVER_CHANGES = "private, max-age=31536000, immutable"
+
+
+def _bytes_of(media_type: str) -> dict[int | str, dict[str, Any]]:
+    """What a call answers that gives a stored body."""
+    return {200: {"content": {media_type: {}}}, 304: {"description": "The body that If-None-Match names"}}
 
 
 @router.get("")
 async def pages(
     service: ServiceDep,
-    _owner: OwnerDep,
+    caller: ReaderDep,
     part: SliceDep,
     task_id: NameFilter = None,
     agent: NameFilter = None,
@@ -39,6 +47,7 @@ async def pages(
         found = await list_captures(
             connection,
             limit=part.limit + 1,
+            owner=caller.sees,
             before=part.cursor,
             agent=agent,
             task_id=task_id,
@@ -50,53 +59,87 @@ async def pages(
 
 
 @router.get("/{page_id}")
-async def page(page_id: IdPath, service: ServiceDep, _owner: OwnerDep) -> PageOut:
+async def page(page_id: IdPath, service: ServiceDep, caller: ReaderDep) -> PageOut:
     """One attempt to observe a URL."""
-    return PageOut.of(await _capture(service, page_id))
+    return PageOut.of(await capture_of(service, caller, page_id))
 
 
-@router.get("/{page_id}/text", response_class=Response, responses={200: {"content": {"text/plain": {}}}})
-async def text(page_id: IdPath, service: ServiceDep, _owner: OwnerDep) -> Response:
+@router.get("/{page_id}/text", response_class=Response, responses=_bytes_of("text/plain"))
+async def text(page_id: IdPath, service: ServiceDep, caller: ReaderDep, known: KnownHeader = None) -> Response:
     """The text that judges were shown."""
-    return await _body(service, page_id, "text", media_type="text/plain; charset=utf-8")
+    return await _body(service, caller, page_id, "text", known, media_type="text/plain; charset=utf-8")
 
 
-@router.get("/{page_id}/screenshot", response_class=Response, responses={200: {"content": {"image/jpeg": {}}}})
+@router.get("/{page_id}/screenshot", response_class=Response, responses=_bytes_of("image/jpeg"))
 async def screenshot(
-    page_id: IdPath, service: ServiceDep, _owner: OwnerDep, n: Annotated[int, Query(ge=0, le=1000)] = 0
+    page_id: IdPath,
+    service: ServiceDep,
+    caller: ReaderDep,
+    n: Annotated[int, Query(ge=0, le=1000)] = 0,
+    known: KnownHeader = None,
 ) -> Response:
     """One of the pictures that judges were shown, from the top of the page."""
-    return await _body(service, page_id, f"{SCREENSHOT_ROLE}{n}", media_type="image/jpeg")
+    return await _body(service, caller, page_id, f"{SCREENSHOT_ROLE}{n}", known, media_type="image/jpeg")
 
 
-@router.get("/{page_id}/pdf", response_class=Response, responses={200: {"content": {"application/pdf": {}}}})
-async def pdf(page_id: IdPath, service: ServiceDep, _owner: OwnerDep) -> Response:
+@router.get("/{page_id}/places", response_class=Response, responses=_bytes_of("application/json"))
+async def places(page_id: IdPath, service: ServiceDep, caller: ReaderDep, known: KnownHeader = None) -> Response:
+    """Where each line of the text stands in the screenshots: `[start, end, n, left, top, width, height]`, the box in
+    parts of picture `n`, whose width and height have `unit` of them. Pages handed in may have none, so may old ones.
+    """
+    return await _body(service, caller, page_id, "places", known, media_type="application/json")
+
+
+@router.get("/{page_id}/pdf", response_class=Response, responses=_bytes_of("application/pdf"))
+async def pdf(page_id: IdPath, service: ServiceDep, caller: ReaderDep, known: KnownHeader = None) -> Response:
     """The document itself, as a download."""
-    return await _body(service, page_id, "pdf", media_type="application/pdf", download=f"{page_id}.pdf")
+    return await _body(service, caller, page_id, "pdf", known, media_type="application/pdf", suffix="pdf")
 
 
-@router.post("/{page_id}/recapture", status_code=201)
-async def recapture(page_id: IdPath, service: ServiceDep, _owner: OwnerDep) -> PageOut:
-    """Observe the page's URL again, now; later judgements use the new capture if it is evidence."""
-    return PageOut.of(await service.runtime.pages.get((await _capture(service, page_id)).url, refresh=True))
+@router.get("/{page_id}/html", response_class=Response, responses=_bytes_of("text/html"))
+async def html(page_id: IdPath, service: ServiceDep, caller: ReaderDep, known: KnownHeader = None) -> Response:
+    """The page's HTML as it was kept, as a download; a browser that opens it all the same runs nothing of it."""
+    return await _body(service, caller, page_id, "html", known, media_type="text/html; charset=utf-8", suffix="html")
 
 
-async def _capture(service: Service, page_id: str) -> Capture:
+async def capture_of(service: Service, caller: Caller, page_id: str) -> Capture:
+    """A capture, if a result of the caller's was judged by its page; else a problem."""
     found = await service.runtime.index.get(page_id)
+    if found is not None and caller.sees is not None:
+        async with service.database.begin() as connection:
+            found = found if await may_see(connection, page_id, owner=caller.sees) else None
     if found is None:
         raise not_found("page")
     return found
 
 
-async def _body(service: Service, page_id: str, role: str, *, media_type: str, download: str | None = None) -> Response:
-    blob = (await _capture(service, page_id)).blobs.get(role)
+async def _body(
+    service: Service,
+    caller: Caller,
+    page_id: str,
+    role: str,
+    known: str | None,
+    *,
+    media_type: str,
+    suffix: str | None = None,
+) -> Response:
+    """A stored body, hash-checked; with a ``suffix`` as a download. It never changes, and says so."""
+    blob = (await capture_of(service, caller, page_id)).blobs.get(role)
     if blob is None:
         raise not_found(f"{role} of this page")
+    headers = {"ETag": f'"{blob.sha256}"', "Cache-Control": _NEVER_CHANGES}
+    if known is not None and (known.strip() == "*" or headers["ETag"] in known):
+        return Response(status_code=304, headers=headers)
     try:
         data = await service.runtime.blobs.get(blob.sha256)
     except (BlobMissing, BlobCorrupt) as error:
-        raise not_found(f"{role} any more: {error.detail}") from error
-    headers = {"ETag": f'"{blob.sha256}"'}
-    if download is not None:
-        headers["Content-Disposition"] = f'attachment; filename="{download}"'
+        raise _lost(page_id, role, error) from error
+    if suffix is not None:
+        headers["Content-Disposition"] = f'attachment; filename="{page_id}.{suffix}"'
     return Response(data, media_type=media_type, headers=headers)
+
+
+def _lost(page_id: str, role: str, error: BlobError) -> Problem:
+    """There was such a body: whoever wants one needs the page to be looked at again."""
+    remedy = f"POST /v1/pages/{page_id}/recapture looks at the page again"
+    return Problem(404, "NOT_FOUND", f"the {role} of this page is lost ({error.detail}): {remedy}")

@@ -31,7 +31,7 @@ class Slice:
         return page, name(page[-1]) if len(found) > self.limit else None
 
 
-def _slice(
+async def _slice(
     cursor: Annotated[str | None, Query(pattern=ID_PATTERN)] = None,
     limit: Annotated[int, Query(ge=1, le=MAX_LIMIT)] = 50,
 ) -> Slice:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 from collections.abc import Mapping, Sequence
 from http import HTTPStatus
 from typing import Any
@@ -13,13 +14,27 @@ from fastapi.responses import JSONResponse
 from starlette.exceptions import HTTPException
 
 from answers.errors import InvalidSubmission, ProblemCode
-from app.jobs.errors import JobNotFound, JobStateConflict
-from app.storage.errors import DatabaseUnavailable, KeyInProgress, KeyReused
-from cache.errors import CacheError
+from app.jobs.errors import JobNotFound, JobStateConflict, QueueFull
+from app.storage.errors import DatabaseUnavailable, KeyInProgress, KeyReused, StorageFull
+from cache.errors import BlobStoreFull, CacheError
 from judges.errors import ModelNotConfigured
 
 MEDIA_TYPE = "application/problem+json"
 RETRY_AFTER_S = 2
+_QUEUE_RETRY_S = 10
+_FULL_RETRY_S = 30
+_KNOWN = (
+    InvalidSubmission,
+    ModelNotConfigured,
+    JobNotFound,
+    JobStateConflict,
+    QueueFull,
+    KeyInProgress,
+    KeyReused,
+    DatabaseUnavailable,
+    CacheError,
+    OSError,
+)
 _log = structlog.get_logger(__name__)
 
 
@@ -42,10 +57,14 @@ class Problem(Exception):
         self.errors = tuple(errors)
         self.headers = dict(headers or {})
 
+    @property
+    def title(self) -> str:
+        return HTTPStatus(self.status).phrase
+
     def body(self) -> dict[str, Any]:
         body: dict[str, Any] = {
             "type": "about:blank",
-            "title": HTTPStatus(self.status).phrase,
+            "title": self.title,
             "status": self.status,
             "detail": self.detail,
             "code": self.code,
@@ -74,15 +93,18 @@ def unavailable(detail: str) -> Problem:
     return Problem(503, "UNAVAILABLE", detail, headers={"Retry-After": str(RETRY_AFTER_S)})
 
 
+def _full(detail: str) -> Problem:
+    _log.error("no room left", detail=detail)
+    return Problem(507, "STORAGE_FULL", detail, headers={"Retry-After": str(_FULL_RETRY_S)})
+
+
 def install_problems(app: FastAPI) -> None:
     """Have every exception answered as a problem."""
     app.add_exception_handler(Problem, _answer)
     app.add_exception_handler(HTTPException, _answer)
     app.add_exception_handler(RequestValidationError, _answer)
-    for known in (InvalidSubmission, ModelNotConfigured, JobNotFound, JobStateConflict, KeyInProgress, KeyReused):
+    for known in _KNOWN:
         app.add_exception_handler(known, _answer)
-    app.add_exception_handler(DatabaseUnavailable, _answer)
-    app.add_exception_handler(CacheError, _answer)
     app.add_exception_handler(Exception, _answer)
 
 
@@ -114,9 +136,17 @@ def as_problem(error: Exception) -> Problem:
             return Problem(422, "IDEMPOTENCY_KEY_REUSED", str(error))
         case KeyInProgress():
             return Problem(409, "IDEMPOTENCY_KEY_IN_PROGRESS", str(error), headers={"Retry-After": "1"})
+        case QueueFull():
+            return Problem(503, "QUEUE_FULL", str(error), headers={"Retry-After": str(_QUEUE_RETRY_S)})
+        case StorageFull():
+            return _full(str(error))
+        case OSError() if error.errno in (errno.ENOSPC, errno.EDQUOT):
+            return _full("there is no room left on the disk")
         case DatabaseUnavailable():
             _log.warning("database unavailable", detail=str(error))
             return unavailable("the database does not answer")
+        case BlobStoreFull():
+            return _full("the evidence store has no room left")
         case CacheError():
             _log.warning("evidence unavailable", detail=str(error))
             return unavailable("the evidence store does not answer")

@@ -10,33 +10,107 @@ from collections.abc import Sequence
 from typing import Annotated, Any
 
 from fastapi import APIRouter, File, Form, Header, Response, UploadFile
+from fastapi.responses import JSONResponse
 
 from answers.bundle import read_archive
 from answers.submission import Submission, checked_submission
-from app.api.access import OwnerDep, ServiceDep
-from app.api.models import AcceptedArchiveOut, AcceptedOut, SubmissionIn, SubmissionOut
+from app.api.access import ReaderDep, ServiceDep, SubmitterDep
+from app.api.models import (
+    AcceptedArchiveOut,
+    AcceptedOut,
+    BudgetUsd,
+    Priority,
+    SubmissionChangeIn,
+    SubmissionIn,
+    SubmissionOut,
+)
 from app.api.paging import IdPath
 from app.api.problems import Problem, not_found
 from app.api.strict_json import StrictJsonRoute
-from app.jobs.intake import Receipt
+from app.jobs.intake import Receipt, Terms
+from app.keys import Caller
 from app.service import Service
 from app.storage.idempotency import IdempotencyKey
 from app.storage.jobs import jobs_of_submission
-from app.storage.submissions import get_submission
+from app.storage.purses import spent
+from app.storage.submissions import get_submission, set_budget
 from judges.llm.providers import parse_model
 
 router = APIRouter(prefix="/v1/submissions", tags=["submissions"], route_class=StrictJsonRoute)
 
+_SHORT_CHARS = 16 * 1024
+_OF_ARCHIVES = -10
+"""The priority of work that comes in bulk: whoever sends one answer does not wait for all of it."""
 KeyHeader = Annotated[str | None, Header(alias="Idempotency-Key", min_length=1, max_length=255, pattern=r"^[ -~]+$")]
 
 
 @router.post("", status_code=202, response_model=AcceptedOut)
 async def submit(
-    body: SubmissionIn, response: Response, service: ServiceDep, owner: OwnerDep, idempotency_key: KeyHeader = None
-) -> dict[str, Any]:
+    body: SubmissionIn, service: ServiceDep, caller: SubmitterDep, idempotency_key: KeyHeader = None
+) -> Response:
     """Take in one agent's answers to one task; each becomes a job."""
-    submission = await asyncio.to_thread(
-        checked_submission,
+    submission = await _off_the_loop_if_long(body)
+    _check_known(service, [submission])
+    key = _key(caller.owner, idempotency_key, "submission", json.dumps(body.model_dump(), sort_keys=True).encode())
+    terms = Terms(priority=body.priority, budget_usd=body.budget_usd)
+    accepted = await service.intake.accept([submission], owner=caller.owner, respond=_one, key=key, terms=terms)
+    return JSONResponse(accepted, 202, {"Location": f"/v1/submissions/{accepted['id']}"})
+
+
+@router.post("/archive", status_code=202, response_model=AcceptedArchiveOut)
+async def submit_archive(
+    service: ServiceDep,
+    caller: SubmitterDep,
+    file: Annotated[UploadFile, File(description="zip or tar of <agent>/<task_id>/answer_k.md")],
+    model: Annotated[str | None, Form()] = None,
+    priority: Annotated[Priority, Form()] = _OF_ARCHIVES,
+    budget_usd: Annotated[BudgetUsd | None, Form()] = None,
+    idempotency_key: KeyHeader = None,
+) -> dict[str, Any]:
+    """Take in the answers of many tasks at once: all of them or none. The budget is that of each submission in it."""
+    submissions, digest = await asyncio.to_thread(_read, file)
+    if model is not None:
+        submissions = [_with_model(submission, model) for submission in submissions]
+    _check_known(service, submissions)
+    key = _key(caller.owner, idempotency_key, "archive", f"{digest} {model} {priority} {budget_usd}".encode())
+    terms = Terms(priority=priority, budget_usd=budget_usd)
+    return await service.intake.accept(submissions, owner=caller.owner, respond=_many, key=key, terms=terms)
+
+
+@router.get("/{submission_id}")
+async def submission(submission_id: IdPath, service: ServiceDep, caller: ReaderDep) -> SubmissionOut:
+    """A submission with its jobs' states."""
+    return await _present(service, submission_id, caller)
+
+
+@router.patch("/{submission_id}")
+async def change(
+    submission_id: IdPath, body: SubmissionChangeIn, service: ServiceDep, caller: SubmitterDep
+) -> SubmissionOut:
+    """Set another budget. Jobs that are paused for want of money go on within a second or two where it was raised."""
+    async with service.database.begin() as connection:
+        await set_budget(connection, submission_id, body.budget_usd, owner=caller.sees)
+    return await _present(service, submission_id, caller)
+
+
+async def _present(service: Service, submission_id: str, caller: Caller) -> SubmissionOut:
+    async with service.database.begin() as connection:
+        record = await get_submission(connection, submission_id, owner=caller.sees)
+        if record is None:
+            raise not_found("submission")
+        jobs = await jobs_of_submission(connection, submission_id)
+        return SubmissionOut.of(record, jobs, spent_usd=await spent(connection, submission_id))
+
+
+async def _off_the_loop_if_long(body: SubmissionIn) -> Submission:
+    """The submission, checked; a short one at once, since a thread costs more than the check."""
+    if sum(len(answer.text) for answer in body.answers) <= _SHORT_CHARS:
+        return _checked(body)
+    return await asyncio.to_thread(_checked, body)
+
+
+def _checked(body: SubmissionIn) -> Submission:
+    return checked_submission(
         agent=body.agent,
         task_id=body.task_id,
         answers=[(answer.name, answer.text) for answer in body.answers],
@@ -44,38 +118,6 @@ async def submit(
         run=body.run,
         metadata=body.metadata,
     )
-    _check_known(service, [submission])
-    key = _key(owner, idempotency_key, "submission", json.dumps(body.model_dump(), sort_keys=True).encode())
-    accepted = await service.intake.accept([submission], owner=owner, respond=_one, key=key)
-    response.headers["Location"] = f"/v1/submissions/{accepted['id']}"
-    return accepted
-
-
-@router.post("/archive", status_code=202, response_model=AcceptedArchiveOut)
-async def submit_archive(
-    service: ServiceDep,
-    owner: OwnerDep,
-    file: Annotated[UploadFile, File(description="zip or tar of <agent>/<task_id>/answer_k.md")],
-    model: Annotated[str | None, Form()] = None,
-    idempotency_key: KeyHeader = None,
-) -> dict[str, Any]:
-    """Take in the answers of many tasks at once: all of them or none."""
-    submissions, digest = await asyncio.to_thread(_read, file)
-    if model is not None:
-        submissions = [_with_model(submission, model) for submission in submissions]
-    _check_known(service, submissions)
-    key = _key(owner, idempotency_key, "archive", f"{digest} {model}".encode())
-    return await service.intake.accept(submissions, owner=owner, respond=_many, key=key)
-
-
-@router.get("/{submission_id}")
-async def submission(submission_id: IdPath, service: ServiceDep, _owner: OwnerDep) -> SubmissionOut:
-    """A submission with its jobs' states."""
-    async with service.database.begin() as connection:
-        record = await get_submission(connection, submission_id)
-        if record is None:
-            raise not_found("submission")
-        return SubmissionOut.of(record, await jobs_of_submission(connection, submission_id))
 
 
 def _check_known(service: Service, submissions: Sequence[Submission]) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from fastapi import APIRouter
 
-from app.api.access import OwnerDep, ServiceDep
+from app.api.access import ReaderDep, ServiceDep
 from app.api.models import ListOut, TaskOut
 from app.api.paging import NamePath
 from app.api.problems import not_found
@@ -14,7 +14,7 @@ router = APIRouter(prefix="/v1/tasks", tags=["tasks"])
 
 
 @router.get("")
-async def tasks(service: ServiceDep, _owner: OwnerDep) -> ListOut[TaskOut]:
+async def tasks(service: ServiceDep, _caller: ReaderDep) -> ListOut[TaskOut]:
     """Every task with a judge file, also those whose file is broken, by name."""
     catalogue = service.runtime.catalogue
     names = sorted(catalogue.judges.keys() | catalogue.broken.keys())
@@ -22,7 +22,7 @@ async def tasks(service: ServiceDep, _owner: OwnerDep) -> ListOut[TaskOut]:
 
 
 @router.get("/{task_id}")
-async def task(task_id: NamePath, service: ServiceDep, _owner: OwnerDep) -> TaskOut:
+async def task(task_id: NamePath, service: ServiceDep, _caller: ReaderDep) -> TaskOut:
     """One task and its judge."""
     if not service.runtime.knows_task(task_id):
         raise not_found("task")

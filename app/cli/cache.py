@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-import re
+from collections.abc import Sequence
 from dataclasses import asdict
 from datetime import UTC, datetime
 from pathlib import Path
@@ -13,16 +13,18 @@ import typer
 
 from app.cli.connection import JsonOption
 from app.cli.console import output, print_json
+from app.cli.durations import duration
 from app.cli.errors import WrongUsage
+from app.cli.in_database import in_database
 
 if TYPE_CHECKING:
-    from judges.llm.response_cache import ModelReplies, ReplyStore
+    from app.settings import Settings
+    from app.storage.database import Database
+    from judges.llm.response_cache import ModelReplies, ReplyStore, StoreSize
 
 CacheOption: TypeAlias = Annotated[
     Path | None, typer.Option("--cache", help="The page cache given to `assay evaluate`.  [default: the data folder]")
 ]
-
-_UNITS_S = {"m": 60, "h": 3600, "d": 86_400, "w": 604_800}
 
 
 def program() -> typer.Typer:
@@ -36,12 +38,27 @@ def program() -> typer.Typer:
 def list_(cache: CacheOption = None, as_json: JsonOption = False) -> None:
     """Count the stored replies, by model, with the times of their last use."""
     found = [each for store in _stores(cache) for each in asyncio.run(store.by_model())]
-    models = _joined(found)
-    total = {"replies": sum(each.entries for each in models), "bytes": sum(each.bytes for each in models)}
+    models, shared = _joined(found), _shared_by_model() if _is_shared(cache) else None
     if as_json:
-        print_json({**total, "models": [_as_json(each) for each in models]})
+        told = {} if shared is None else {"shared": _listed(shared)}
+        print_json(_listed(models) | told)
         return
-    console = output()
+    _print_listed(models)
+    if shared is not None:
+        output().print("shared by all workers:")
+        _print_listed(shared)
+
+
+def _listed(models: Sequence[ModelReplies]) -> dict[str, Any]:
+    return {**_total(models), "models": [_as_json(each) for each in models]}
+
+
+def _total(models: Sequence[ModelReplies]) -> dict[str, int]:
+    return {"replies": sum(each.entries for each in models), "bytes": sum(each.bytes for each in models)}
+
+
+def _print_listed(models: Sequence[ModelReplies]) -> None:
+    console, total = output(), _total(models)
     if not models:
         console.print("no replies are stored")
         return
@@ -64,19 +81,53 @@ def clear(
     as_json: JsonOption = False,
 ) -> None:
     """Remove stored replies; what they answered is asked anew."""
-    used_before = None if older_than is None else datetime.now(UTC).timestamp() - _seconds(older_than)
+    age = None if older_than is None else duration(older_than, option="--older-than")
+    used_before = None if age is None else (datetime.now(UTC) - age).timestamp()
+    # Those that all share go first: what was removed here alone would come back from there.
+    shared = _clear_shared(model, used_before) if _is_shared(cache) else None
     removed = [asyncio.run(store.clear(model=model, used_before=used_before)) for store in _stores(cache)]
     replies, size = sum(each.entries for each in removed), sum(each.bytes for each in removed)
     if as_json:
-        print_json({"removed": replies, "bytes": size})
-    else:
-        output().print(f"{replies} replies removed, {_size(size)}", markup=False)
+        told = {} if shared is None else {"shared": {"removed": shared.entries, "bytes": shared.bytes}}
+        print_json({"removed": replies, "bytes": size, **told})
+        return
+    output().print(f"{replies} replies removed, {_size(size)}", markup=False)
+    if shared is not None:
+        output().print(f"shared by all workers: {shared.entries} replies removed, {_size(shared.bytes)}", markup=False)
+
+
+def _is_shared(cache: Path | None) -> bool:
+    from app.settings import load_settings
+
+    return cache is None and load_settings().shared_reply_bytes > 0
+
+
+def _shared_by_model() -> tuple[ModelReplies, ...]:
+    from app.storage.kept_replies import kept_by_model
+
+    async def listed(settings: Settings, database: Database) -> tuple[ModelReplies, ...]:
+        async with database.begin() as connection:
+            return await kept_by_model(connection)
+
+    return in_database(listed)
+
+
+def _clear_shared(model: str | None, used_before: float | None) -> StoreSize:
+    from app.storage.kept_replies import clear_kept
+
+    before = None if used_before is None else _time(used_before)
+
+    async def cleared(settings: Settings, database: Database) -> StoreSize:
+        async with database.begin() as connection:
+            return await clear_kept(connection, model=model, used_before=before)
+
+    return in_database(cleared)
 
 
 def _stores(cache: Path | None) -> list[ReplyStore]:
     """The reply stores: that of the data folder, or those of every agent beside a page cache."""
+    from app.model_clients import reply_folder
     from app.public_cache import PublicCache
-    from app.runtime import reply_folder
     from app.settings import load_settings
     from judges.llm.response_cache import ReplyStore
 
@@ -104,13 +155,6 @@ def _joined(found: list[ModelReplies]) -> list[ModelReplies]:
         )
         for model, parts in by_model.items()
     ]
-
-
-def _seconds(text: str) -> int:
-    given = re.fullmatch(r"([0-9]{1,6})([mhdw])", text.strip().lower())
-    if given is None:
-        raise WrongUsage(f"--older-than {text!r}: write a number and m, h, d or w, for example 30d")
-    return int(given[1]) * _UNITS_S[given[2]]
 
 
 def _as_json(each: ModelReplies) -> dict[str, Any]:

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import asyncio
 import time
 from collections import Counter
 from collections.abc import Sequence
+from datetime import UTC, datetime
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Annotated
@@ -17,11 +17,11 @@ from rich.live import Live
 from rich.markup import escape
 from rich.table import Table
 
+from app.cli import event_loop, page_caches
 from app.cli.connection import JsonOption
 from app.cli.console import print_json, remarks
-from app.cli.errors import Exit, Interrupted
+from app.cli.errors import Exit, Interrupted, WrongUsage
 from app.cli.judging import (
-    AgentOption,
     AnswersOption,
     CacheOption,
     MaxPagesOption,
@@ -30,6 +30,7 @@ from app.cli.judging import (
     judging_settings,
     quiet_logging,
 )
+from app.cli.page_caches import runtime_of
 
 if TYPE_CHECKING:
     from answers.submission import Submission
@@ -38,25 +39,45 @@ if TYPE_CHECKING:
     from app.settings import Settings
 
 
+def program() -> typer.Typer:
+    """The ``capture`` command with those below it."""
+    group = typer.Typer(help="Capture every page that an agent's answers cite; bring page caches in and out.")
+    group.callback(invoke_without_command=True)(capture)
+    group.command("import")(page_caches.import_)
+    group.command("export")(page_caches.export)
+    group.command("reindex")(page_caches.reindex)
+    return group
+
+
 def capture(
-    agent: AgentOption,
+    context: typer.Context,
+    agent: Annotated[str | None, typer.Option("--agent", help="The agent that gave the answers.")] = None,
     task: TaskOption = None,
     answers: AnswersOption = Path("answers"),
     cache: CacheOption = None,
     max_pages: MaxPagesOption = None,
     refresh: Annotated[bool, typer.Option("--refresh", help="Capture again what has been captured.")] = False,
+    answered_at: Annotated[
+        datetime | None,
+        typer.Option(formats=["%Y-%m-%d"], help="When the answers were given: for copies from the web archive."),
+    ] = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Capture every page that an agent's answers cite."""
+    """Capture every page that an agent's answers cite. What is captured already is left; --refresh looks again."""
+    if context.invoked_subcommand is not None:
+        return
+    if agent is None:
+        raise WrongUsage("whose pages? Name the agent with --agent")
+    submissions = find_answers(answers, agent, task or ())
     from app.public_cache import PublicCache
 
     public = None if cache is None else PublicCache(cache)
     evidence = None if public is None else public.evidence_folder(agent)
     settings = judging_settings(evidence=evidence, max_pages=max_pages)
     quiet_logging(settings)
-    submissions = find_answers(answers, agent, task or ())
+    near = None if answered_at is None else answered_at.replace(tzinfo=UTC)
     try:
-        pages = asyncio.run(_run(settings, submissions, public, refresh=refresh))
+        pages = event_loop.run(_run(settings, submissions, public, refresh=refresh, near=near))
     except KeyboardInterrupt:
         raise Interrupted("stopped; what is captured is kept, and the same command goes on from there") from None
     if as_json:
@@ -66,19 +87,23 @@ def capture(
 
 
 async def _run(
-    settings: Settings, submissions: Sequence[Submission], public: PublicCache | None, *, refresh: bool
+    settings: Settings,
+    submissions: Sequence[Submission],
+    public: PublicCache | None,
+    *,
+    refresh: bool,
+    near: datetime | None,
 ) -> list[Page]:
     from app.precapture import capture_pages, cited_in
-    from app.runtime import open_runtime
 
     cited = cited_in(submissions)
     urls = list(dict.fromkeys(url for by_url in cited.values() for url in by_url))
-    async with open_runtime(settings) as runtime:
+    async with runtime_of(settings, shared=public is None) as runtime:
         if public is not None and not refresh:
             for (agent, task_id), by_url in cited.items():
                 await public.bring_in(runtime, agent, task_id, by_url)
         with CaptureTable(remarks(), len(urls)) as table:
-            pages = await capture_pages(runtime, urls, table.done, refresh=refresh)
+            pages = await capture_pages(runtime, urls, table.done, refresh=refresh, near=near)
         if public is not None:
             for (agent, task_id), by_url in cited.items():
                 await public.keep(runtime, agent, task_id, by_url)
@@ -86,13 +111,15 @@ async def _run(
 
 
 class CaptureTable:
-    """Pages by outcome and how fast they come: live on a terminal, elsewhere a line for each page and a last table."""
+    """What came of the pages, by outcome, and how fast they come: live on a terminal, elsewhere a line for each page
+    and the table once at the end."""
 
     def __init__(self, console: Console, total: int) -> None:
         self._console = console
         self._total = total
         self._started = time.monotonic()
-        self._counts: Counter[str] = Counter()
+        self._fine: Counter[str] = Counter()
+        self._failed: Counter[str] = Counter()
         self._new = 0
         self._live = Live(self._table(), console=console, auto_refresh=console.is_terminal)
 
@@ -108,22 +135,30 @@ class CaptureTable:
             self._console.print(self._table())
 
     def done(self, page: Page) -> None:
-        self._counts["had it already" if page.known else page.outcome] += 1
+        gone = page.capture is not None and page.capture.gone
+        name = "had it already" if page.known and page.settled and not gone else "gone" if gone else page.outcome
+        (self._fine if page.settled else self._failed)[name] += 1
         self._new += not page.known
         detail = page.error or (page.capture.detail if page.capture is not None else "")
         if not page.settled or not self._console.is_terminal:
-            self._console.print(f"{page.outcome:<14} {escape(page.url)}  {escape(detail)}".rstrip(), soft_wrap=True)
+            self._console.print(f"{name:<14}  {escape(page.url)}  {escape(detail)}".rstrip(), soft_wrap=True)
         self._live.update(self._table(), refresh=self._console.is_terminal)
 
     def _table(self) -> Table:
-        seconds = max(time.monotonic() - self._started, 1e-3)
-        table = Table(box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 1, 0, 0), show_footer=True)
-        done = sum(self._counts.values())
-        table.add_column("outcome", footer=f"{done} of {self._total} pages")
-        table.add_column("pages", justify="right", footer=f"{60 * self._new / seconds:.0f}/min" if self._new else "")
-        for outcome, count in self._counts.most_common():
-            table.add_row(outcome, str(count))
+        done, failed = self._fine.total() + self._failed.total(), self._failed.total()
+        table = Table(box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 2, 0, 0), show_footer=True)
+        table.add_column("", footer="done")
+        table.add_column("pages", justify="right", footer=f"{done} of {self._total}")
+        table.add_column("", footer=f"{failed} failed, {self._rate()}" if failed else self._rate())
+        for outcome, count in self._fine.most_common():
+            table.add_row(outcome, str(count), "")
+        for outcome, count in self._failed.most_common():
+            table.add_row(outcome, str(count), "failed", style="yellow")
         return table
+
+    def _rate(self) -> str:
+        minutes = max(time.monotonic() - self._started, 1e-3) / 60
+        return f"{self._new / minutes:.0f} pages/min" if self._new else "no page captured anew"
 
 
 def _as_json(page: Page) -> dict[str, object]:

@@ -22,7 +22,7 @@ JsonOption: TypeAlias = Annotated[bool, typer.Option("--json", help="Print one J
 
 @contextmanager
 def connected(url: str) -> Iterator[Client]:
-    """A client of the server at ``url``; the first of ASSAY_API_KEYS is sent, if there is one.
+    """A client of the server at ``url``; ASSAY_API_KEY is sent, or the first of ASSAY_API_KEYS, if there is one.
 
     Raises:
         ToolFailed: no server answers there, or it has a fault.
@@ -31,9 +31,10 @@ def connected(url: str) -> Iterator[Client]:
     from app.client import ApiError, Client, ServerUnreachable, UnexpectedReply, WaitTimeout
     from app.settings import load_settings
 
-    keys = load_settings().api_keys
+    settings = load_settings()
+    key = settings.api_key or next(iter(settings.api_keys), None)
     try:
-        with Client(_checked(url), api_key=keys[0].get_secret_value() if keys else None) as client:
+        with Client(_checked(url), api_key=None if key is None else key.get_secret_value()) as client:
             yield client
     except ServerUnreachable as error:
         raise ToolFailed(
@@ -51,7 +52,7 @@ def connected(url: str) -> Iterator[Client]:
 def _refused(error: ApiError) -> CliError:
     """What the server's refusal means to the user of a command."""
     if error.status in (401, 403):
-        return WrongUsage(str(error), hint="Set ASSAY_API_KEYS to a key of that server.")
+        return WrongUsage(str(error), hint="Set ASSAY_API_KEY to a key of that server.")
     if error.status >= 500 or error.status == 429:
         return ToolFailed(str(error))
     return WrongUsage(str(error))

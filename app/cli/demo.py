@@ -104,7 +104,8 @@ def _print_scores(console: Console, answers: Sequence[DemoAnswer], out: Path) ->
         console.print(
             "\nwhere to look next:\n"
             "  docs/demo.md explains each score by what the pages say\n"
-            "  `assay serve` shows the same over HTTP:\n"
+            "  `assay serve` shows the same in a browser, and over HTTP:\n"
+            f"    {URL}/results/{first['id']}\n"
             f"    {URL}/v1/results/{first['id']}\n"
             f"    {URL}/v1/leaderboard",
             markup=False,

@@ -19,6 +19,7 @@ class Exit(IntEnum):
     FAILED = 1
     USAGE = 2
     INCOMPLETE = 3
+    GATE_FAILED = 100
     INTERRUPTED = 130
 
 

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 from rich.markup import escape
 
+from app.cli import event_loop
 from app.cli.connection import JsonOption
 from app.cli.console import output, print_json, remarks
 from app.cli.errors import Exit, Interrupted
@@ -17,8 +18,10 @@ from app.cli.judging import (
     AgentOption,
     AnswersOption,
     CacheOption,
+    IsolateOption,
     JudgesOption,
     MaxPagesOption,
+    OnOff,
     TaskOption,
     check_tasks,
     find_answers,
@@ -32,6 +35,7 @@ if TYPE_CHECKING:
     from app.progress import Progress
     from app.public_cache import PublicCache
     from app.settings import Settings
+    from judges.loader import JudgeCatalogue
 
 
 def evaluate(
@@ -52,13 +56,17 @@ def evaluate(
         bool,
         typer.Option("--look-ahead", help="Start the claims of public judge scripts early: the same trees, sooner."),
     ] = False,
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only print what would be judged.")] = False,
+    isolate: IsolateOption = None,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Only print what would be judged, and what that would take.")
+    ] = False,
     as_json: JsonOption = False,
 ) -> None:
     """Judge answers in a folder, without a server."""
     submissions = find_answers(answers, agent, task or ())  # before the large imports: this is what goes wrong most
 
     from app.evaluation import plan
+    from app.pages_now import PagesNow
     from app.public_cache import PublicCache
     from app.runtime import load_catalogue
     from judges.llm.providers import parse_model
@@ -74,24 +82,44 @@ def evaluate(
         max_llm=max_llm,
         reply_cache_bytes=0 if no_cache else None,
         look_ahead=True if look_ahead else None,
+        isolate=None if isolate is None else isolate is OnOff.ON,
     )
     quiet_logging(settings)
     catalogue = load_catalogue(settings)
     check_tasks(task or (), catalogue)
-    planned = plan(submissions, catalogue, out=out, model=parse_model(settings.model).model, overwrite=overwrite)
+    pages = asyncio.run(PagesNow.open(settings.data_dir / "captures", public))
+    model_name = parse_model(settings.model).model
+    planned = plan(submissions, catalogue, out=out, model=model_name, overwrite=overwrite, pages=pages)
     if dry_run:
-        _print_plan(planned, settings, as_json=as_json)
+        _foretell(settings, catalogue, planned, out, public, as_json=as_json)
         return
     try:
-        evaluated = asyncio.run(_run(settings, planned, public))
+        evaluated = event_loop.run(_run(settings, planned, public))
     except KeyboardInterrupt:
         raise Interrupted("stopped; what is judged is kept, and the same command goes on from there") from None
     _report(agent, out, evaluated, as_json=as_json)
 
 
+def _foretell(
+    settings: Settings,
+    catalogue: JudgeCatalogue,
+    planned: Sequence[PlannedAnswer],
+    out: Path,
+    public: PublicCache | None,
+    *,
+    as_json: bool,
+) -> None:
+    from app.cli.forecasts import print_plan
+    from app.planned_forecasts import forecast_plan
+
+    forecasts = asyncio.run(forecast_plan(settings, catalogue, planned, out=out, public=public))
+    print_plan(planned, forecasts, settings.model, as_json=as_json)
+
+
 async def _run(settings: Settings, planned: Sequence[PlannedAnswer], public: PublicCache | None) -> list[Evaluated]:
     from app.cli.progress import Board
     from app.evaluation import evaluate_all
+    from app.garbage import leave_out_what_is_loaded
     from app.runtime import open_runtime
 
     console = remarks()
@@ -102,6 +130,7 @@ async def _run(settings: Settings, planned: Sequence[PlannedAnswer], public: Pub
         markup=False,
     )
     async with open_runtime(settings) as runtime:
+        leave_out_what_is_loaded()
         with Board(console, len(planned)) as board:
             return await evaluate_all(runtime, planned, _Shown(board), cache=public)
 
@@ -134,41 +163,6 @@ class _Shown:
 
 def _label(planned: PlannedAnswer) -> str:
     return f"{planned.folder.task_id} {planned.answer.name}"
-
-
-def _print_plan(planned: Sequence[PlannedAnswer], settings: Settings, *, as_json: bool) -> None:
-    if as_json:
-        print_json(
-            {
-                "model": settings.model,
-                "answers": [
-                    {
-                        "agent_name": one.folder.agent,
-                        "task_id": one.folder.task_id,
-                        "answer_name": one.answer.name,
-                        "judge": one.to_judge,
-                        "why": one.why,
-                        "urls": list(one.urls),
-                    }
-                    for one in planned
-                ],
-            }
-        )
-        return
-    from rich import box
-    from rich.table import Table
-
-    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 1, 0, 0))
-    for heading in ("task", "answer"):
-        table.add_column(heading, overflow="fold")
-    table.add_column("pages", justify="right")
-    table.add_column("judged")
-    table.add_column("why", overflow="fold")
-    for one in planned:
-        judged = "yes" if one.to_judge else "no"
-        table.add_row(one.folder.task_id, one.answer.name, str(len(one.urls)), judged, escape(one.why))
-    output().print(table)
-    remarks().print(f"would be judged by {settings.model}; nothing was done", markup=False)
 
 
 def _report(agent: str, out: Path, evaluated: Sequence[Evaluated], *, as_json: bool) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
 
@@ -24,6 +25,19 @@ CacheOption: TypeAlias = Annotated[
     typer.Option("--cache", help="Page cache in the public layout, read and written. Default: the data folder."),
 ]
 JudgesOption: TypeAlias = Annotated[Path | None, typer.Option("--judges", help="A further folder of judge files.")]
+
+
+class OnOff(StrEnum):
+    """The two words of a switch that is on unless it is said otherwise."""
+
+    ON = "on"
+    OFF = "off"
+
+
+IsolateOption: TypeAlias = Annotated[
+    OnOff | None,
+    typer.Option("--isolate", help="Run each judge file in a process of its own, without keys; off to debug it."),
+]
 MaxPagesOption: TypeAlias = Annotated[
     int | None, typer.Option("--max-pages", min=1, help="Page captures at once.  [default: 5]")
 ]

@@ -10,7 +10,35 @@ from typing import Annotated
 import typer
 
 from answers.errors import AnswersError
-from app.cli import cache, capture, demo, doctor, evaluate, jobs, serve, submit, tasks
+from app.cli import (
+    backup,
+    bundle,
+    cache,
+    capture,
+    compare,
+    conformance,
+    demo,
+    doctor,
+    evaluate,
+    exporting,
+    extension,
+    gate,
+    importing,
+    jobs,
+    keys,
+    meta_eval,
+    mind2web,
+    mm_mind2web,
+    providers,
+    prune,
+    rejudge,
+    sensitivity,
+    serve,
+    submit,
+    summary,
+    tasks,
+    usage,
+)
 from app.cli.console import print_error
 from app.cli.errors import CliError, Exit
 from app.errors import AppError
@@ -41,12 +69,30 @@ def program() -> typer.Typer:
     top.command("worker")(serve.worker)
     top.command("submit")(submit.submit)
     top.command("evaluate")(evaluate.evaluate)
-    top.command("capture")(capture.capture)
+    top.add_typer(capture.program(), name="capture")
     top.add_typer(tasks.program(), name="tasks")
     top.command("jobs")(jobs.jobs)
+    top.command("rejudge")(rejudge.rejudge)
+    top.command("usage")(usage.usage)
     top.command("results")(jobs.results)
-    top.command("summary")(jobs.summary)
+    top.command("summary")(summary.summary)
+    top.command("compare")(compare.compare)
+    top.command("gate")(gate.gate)
+    top.add_typer(sensitivity.program(), name="sensitivity")
+    top.add_typer(bundle.program(), name="bundle")
+    top.add_typer(importing.program(), name="import")
+    top.add_typer(exporting.program(), name="export")
     top.add_typer(cache.program(), name="cache")
+    top.command("meta-eval")(meta_eval.meta_eval)
+    top.add_typer(mind2web.program(), name="mind2web")
+    top.add_typer(mm_mind2web.program(), name="mm-mind2web")
+    top.command("conformance")(conformance.conformance)
+    top.add_typer(keys.program(), name="keys")
+    top.add_typer(providers.program(), name="providers")
+    top.command("extension")(extension.extension)
+    top.command("prune")(prune.prune)
+    top.command("backup")(backup.backup)
+    top.command("restore")(backup.restore)
     top.command("doctor")(doctor.doctor)
     return top
 

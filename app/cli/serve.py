@@ -9,8 +9,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from app.cli import event_loop
 from app.cli.console import remarks
 from app.cli.errors import Interrupted, ToolFailed, WrongUsage
+from app.cli.judging import IsolateOption, OnOff
 
 if TYPE_CHECKING:
     from app.settings import Settings
@@ -19,18 +21,17 @@ BACKLOG = 2048
 
 
 def serve(
-    host: Annotated[str, typer.Option(help="Address to listen on; a public one needs ASSAY_API_KEYS.")] = "127.0.0.1",
+    host: Annotated[str, typer.Option(help="Address to listen on; a public one needs keys.")] = "127.0.0.1",
     port: Annotated[int, typer.Option(min=0, max=65535, help="0 takes any free port.")] = 8000,
     workers: Annotated[
         int | None, typer.Option(min=0, help="Embedded workers; 0: none. Default: ASSAY_MAX_TASKS.")
     ] = None,
+    isolate: IsolateOption = None,
 ) -> None:
-    """Run the service: the API, and workers in the same process."""
+    """Run the service: the API, the dashboard, and workers in the same process."""
     from app import serving
-    from app.settings import check_bind
 
-    settings = _prepared()
-    check_bind(settings, host)
+    settings = _prepared(isolate)
     with listen(host, port) as listener:
         url = f"http://{f'[{host}]' if ':' in host else host}:{listener.getsockname()[1]}"
         count = settings.max_tasks if workers is None else workers
@@ -46,11 +47,14 @@ def serve(
     remarks().print("assay has stopped")
 
 
-def worker(jobs: Annotated[int, typer.Option(min=1, help="Answers judged side by side.")] = 8) -> None:
+def worker(
+    jobs: Annotated[int, typer.Option(min=1, help="Answers judged side by side.")] = 8,
+    isolate: IsolateOption = None,
+) -> None:
     """Run one more worker on a shared database."""
     from app import serving
 
-    settings = _prepared()
+    settings = _prepared(isolate)
 
     def ready() -> None:
         remarks().print(f"assay worker: {jobs} job(s) at once, model {settings.model}", markup=False, soft_wrap=True)
@@ -88,17 +92,17 @@ def listen(host: str, port: int) -> socket.socket:
 def _run(program: Coroutine[Any, Any, None]) -> None:
     """Run until it is stopped. Raises Interrupted when it was told twice, and so did not drain."""
     try:
-        asyncio.run(program)
+        event_loop.run(program)
     except asyncio.CancelledError:
         raise Interrupted("stopped at once; what was being judged goes back to the queue") from None
 
 
-def _prepared() -> Settings:
+def _prepared(isolate: OnOff | None) -> Settings:
     """The settings, with logging set up by them."""
     from app.logs import configure_logging
     from app.redaction import Redactor
     from app.settings import load_settings
 
-    settings = load_settings()
+    settings = load_settings(**({} if isolate is None else {"isolate": isolate is OnOff.ON}))
     configure_logging(Redactor(settings.secrets), level=settings.log_level)
     return settings

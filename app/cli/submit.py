@@ -25,11 +25,15 @@ def submit(
     run: Annotated[str | None, typer.Option(help="A name for this run of the agent.")] = None,
     wait: Annotated[bool, typer.Option("--wait", help="Wait until they are judged and print the scores.")] = False,
     timeout: Annotated[float | None, typer.Option(help="Give up waiting after so many seconds.")] = None,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only foretell what judging them would take.")] = False,
     as_json: JsonOption = False,
 ) -> None:
     """Submit answers to a running server."""
     answers = read_answers(path)
     with connected(url) as client:
+        if dry_run:
+            _foretell(client, agent, task, answers, model, as_json=as_json)
+            return
         receipt = _accepted(client, agent, task, answers, model, run)
         if not wait:
             _print_receipt(receipt, client.url, as_json=as_json)
@@ -75,6 +79,19 @@ def watch(client: Client, labels: dict[str, str], *, timeout_s: float | None = N
 
     with Board(remarks(), len(labels)) as board:
         return client.wait(labels, timeout_s=timeout_s, on_update=JobBoard(board, labels).show)
+
+
+def _foretell(
+    client: Client, agent: str, task: str, answers: list[tuple[str, str]], model: str | None, *, as_json: bool
+) -> None:
+    from app.cli.forecasts import print_items
+
+    given = [{"name": name, "text": text} for name, text in answers]
+    found = client.forecast({"agent": agent, "task_id": task, "answers": given, "model": model})
+    if as_json:
+        print_json(found)
+    else:
+        print_items(found)
 
 
 def _accepted(

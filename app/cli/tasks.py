@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 from rich.markup import escape
 
+from app.cli import tasks_test
 from app.cli.connection import JsonOption
 from app.cli.console import near, output, print_json, remarks
 from app.cli.errors import Exit, WrongUsage
@@ -22,11 +23,12 @@ if TYPE_CHECKING:
 
 
 def program() -> typer.Typer:
-    """The ``tasks`` command with its two below it."""
-    group = typer.Typer(help="List tasks that have a judge; write a new one.", no_args_is_help=False)
+    """The ``tasks`` command with those below it."""
+    group = typer.Typer(help="List tasks that have a judge; write a new one; test one.", no_args_is_help=False)
     group.callback(invoke_without_command=True)(tasks)
     group.command("show")(show)
     group.command("new")(new)
+    group.command("test")(tasks_test.test_judge)
     return group
 
 

@@ -10,6 +10,7 @@ from typing import Any
 import httpx
 
 from app.client import wire
+from app.client.errors import ApiError
 from app.client.values import Event, Job, Receipt
 from app.client.waiting import Waiting
 
@@ -81,7 +82,7 @@ class AsyncClient:
         poll_s: float = wire.POLL_S,
         on_update: Callable[[Job], None] | None = None,
     ) -> list[Job]:
-        """Poll until every job is done, and give them in the order asked for.
+        """Poll until every job is done, and give them in the order asked for. A busy server is asked again.
 
         Raises:
             WaitTimeout: ``timeout_s`` is over first.
@@ -89,7 +90,10 @@ class AsyncClient:
         waiting = Waiting(job_ids, timeout_s=timeout_s, on_update=on_update)
         while pending := waiting.pending():
             for job_id in pending:
-                waiting.seen(await self.job(job_id))
+                try:
+                    waiting.seen(await self.job(job_id))
+                except ApiError as busy:
+                    await asyncio.sleep(waiting.told_to_wait(busy))
             if waiting.pending():
                 waiting.check_deadline()
                 await asyncio.sleep(poll_s)
@@ -117,11 +121,63 @@ class AsyncClient:
         """All results that match, newest first."""
         return self._items("/v1/results", wire.query(agent=agent, task_id=task_id))
 
-    async def summary(self, agent: str) -> dict[str, Any]:
-        return wire.as_value(dict, await self._call("GET", f"/v1/agents/{agent}/summary"))
+    async def answer(self, result_id: str) -> str:
+        """The answer that a result judges, as it was handed in."""
+        with wire.translated(self.url):
+            return wire.read_text(await self._http.get(f"/v1/results/{result_id}/answer"))
+
+    def history(self, agent: str) -> AsyncIterator[dict[str, Any]]:
+        """Where each result of an agent comes from, newest first: its answer, run, submission and time."""
+        return self._items(f"/v1/agents/{agent}/history", {})
+
+    async def summary(self, agent: str, *, run: str | None = None) -> dict[str, Any]:
+        """An agent's figures, or those of one run of it."""
+        params = wire.query(run=run)
+        return wire.as_value(dict, await self._call("GET", f"/v1/agents/{agent}/summary", params=params))
+
+    async def compare(self, first: str, others: Iterable[str]) -> dict[str, Any]:
+        """Agents, ``agent@run`` or results against the first of them."""
+        params = {"a": first, "b": list(others)}
+        return wire.as_value(dict, await self._call("GET", "/v1/compare", params=params))
+
+    async def sensitivity(self, result_id: str) -> dict[str, Any]:
+        """Which leaves of a result, flipped, would change its score most."""
+        return wire.as_value(dict, await self._call("GET", f"/v1/results/{result_id}/sensitivity"))
+
+    async def order_sensitivity(self, first: str, second: str) -> dict[str, Any]:
+        """Whether who is ahead of the two stays ahead when leaves, votes or weights change."""
+        params = {"a": first, "b": second}
+        return wire.as_value(dict, await self._call("GET", "/v1/compare/sensitivity", params=params))
+
+    async def consistency(self, task_id: str) -> dict[str, Any]:
+        """How steady a task's judge is with itself."""
+        return wire.as_value(dict, await self._call("GET", f"/v1/tasks/{task_id}/consistency"))
+
+    async def forecast(self, question: Mapping[str, Any]) -> dict[str, Any]:
+        """What judging would take: of ``jobs`` done again, or of an ``agent``'s ``answers`` to a ``task_id``."""
+        return wire.as_value(dict, await self._call("POST", "/v1/forecasts", json=dict(question)))
+
+    async def usage(
+        self, *, by: Iterable[str] = (), agent: str | None = None, task_id: str | None = None
+    ) -> dict[str, Any]:
+        """What models were asked and cost, told apart by agent, task_id, model, role or day."""
+        params = {**wire.query(agent=agent, task_id=task_id), "by": list(by)}
+        return wire.as_value(dict, await self._call("GET", "/v1/usage", params=params))
 
     async def tasks(self) -> list[dict[str, Any]]:
         return [item async for item in self._items("/v1/tasks", {})]
+
+    async def providers(self) -> list[dict[str, Any]]:
+        """The providers of models, and which of them are paused."""
+        return wire.as_value(lambda body: list(body["items"]), await self._call("GET", "/v1/providers"))
+
+    async def pause_provider(self, provider: str, *, reason: str) -> dict[str, Any]:
+        """Leave a provider alone until it is resumed; jobs that need it wait."""
+        return wire.as_value(dict, await self._call("POST", f"/v1/providers/{provider}/pause", json={"reason": reason}))
+
+    async def resume_provider(self, provider: str) -> dict[str, Any]:
+        """Ask a provider again."""
+        return wire.as_value(dict, await self._call("POST", f"/v1/providers/{provider}/resume"))
 
     async def healthy(self) -> bool:
         """Whether a server answers and can take work."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterable
 
-from app.client.errors import WaitTimeout
+from app.client.errors import ApiError, WaitTimeout
 from app.client.values import Job
 
 
@@ -30,6 +30,15 @@ class Waiting:
     def jobs(self) -> list[Job]:
         """The jobs seen, in the order asked for."""
         return [job for job in self._jobs.values() if job is not None]
+
+    def told_to_wait(self, error: ApiError) -> float:
+        """How long the server asks to be left alone (seconds); raises ``error`` when it does not, or for too long."""
+        if error.retry_after_s is None:
+            raise error
+        left = float("inf") if self._deadline is None else self._deadline - time.monotonic()
+        if error.retry_after_s > left:
+            raise error
+        return error.retry_after_s
 
     def check_deadline(self) -> None:
         """Raises WaitTimeout once the time given is over."""

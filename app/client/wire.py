@@ -65,6 +65,17 @@ def read(response: httpx.Response) -> Any:
         ) from exc
 
 
+def read_text(response: httpx.Response) -> str:
+    """The text of a good reply that is no JSON.
+
+    Raises:
+        ApiError: the server answered with a problem.
+    """
+    if response.is_error:
+        raise _problem(response)
+    return response.text
+
+
 def as_value(reader: Callable[[Mapping[str, Any]], T], data: Any) -> T:
     """``reader(data)``, where a missing or misshapen field is an UnexpectedReply and not a KeyError."""
     try:

@@ -32,14 +32,16 @@ class JobControl:
         self._attempts_allowed = attempts_allowed
         self._mended = mended
 
-    async def cancel(self, job_id: str) -> Job:
-        """End a job now; the worker that holds it is interrupted. A cancelled job stays as it is.
+    async def cancel(self, job_id: str, *, owner: str | None = None) -> Job:
+        """End a job of ``owner``'s (None: anybody's) now; the worker that holds it is interrupted.
+
+        A cancelled job stays as it is.
 
         Raises:
             JobNotFound, JobStateConflict: there is none, or it has ended otherwise.
         """
         async with self._database.begin() as connection:
-            job = await rows.get_job(connection, job_id, lock=True)
+            job = await rows.get_job(connection, job_id, owner=owner, lock=True)
             if job is None:
                 raise JobNotFound(job_id)
             if job.status is JobStatus.CANCELLED:
@@ -51,14 +53,14 @@ class JobControl:
                 await self._queue.withdraw(connection, job.queue_id)
             return cancelled
 
-    async def retry(self, job_id: str) -> Job:
-        """Queue a job that has ended or is paused; a result it had stays readable under its own id.
+    async def retry(self, job_id: str, *, owner: str | None = None) -> Job:
+        """Queue a job of ``owner``'s that has ended or is paused; a result it had stays readable under its own id.
 
         Raises:
             JobNotFound, JobStateConflict: there is none, or it is neither.
         """
         async with self._database.begin() as connection:
-            job = await rows.get_job(connection, job_id, lock=True)
+            job = await rows.get_job(connection, job_id, owner=owner, lock=True)
             if job is None:
                 raise JobNotFound(job_id)
             if job.paused:
@@ -66,7 +68,7 @@ class JobControl:
                 return await resume_job(connection, self._queue, job_id) or job
             if not job.ended:
                 raise JobStateConflict(f"the job is {job.status}; cancel it first")
-            [queue_id] = await self._queue.enqueue(connection, [job_id])
+            [queue_id] = await self._queue.enqueue(connection, [job_id], priority=job.priority)
             restarted = await rows.restart(connection, job_id, queue_id=queue_id, attempts=self._attempts_allowed)
             if restarted is None:
                 raise JobStateConflict("the job has not ended")

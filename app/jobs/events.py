@@ -14,6 +14,7 @@ from contextlib import contextmanager
 import psycopg
 import structlog
 
+from app.rounds import until_next_round
 from app.storage.database import Database
 from app.storage.errors import DatabaseUnavailable
 from app.storage.jobs import CHANNEL, get_jobs
@@ -101,7 +102,7 @@ class JobEvents:
                         self._mark(notification.payload)
             except psycopg.OperationalError as error:
                 _log.warning("job events interrupted", detail=str(error))
-            await asyncio.sleep(_RECONNECT_S)
+            await until_next_round(_RECONNECT_S)
 
     async def _tell(self) -> None:
         while True:
@@ -114,6 +115,7 @@ class JobEvents:
             changed, self._changed = self._changed & self._followers.keys(), set()
             if changed:
                 await self._tell_of(changed)
+            await until_next_round(0.0)
 
     async def _tell_of(self, job_ids: set[str]) -> None:
         try:

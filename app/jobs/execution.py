@@ -12,8 +12,8 @@ import structlog
 
 from answers.submission import Answer
 from app.clock import Clock, Ids
-from app.errors import UnknownTask
-from app.jobs.errors import JobSuperseded
+from app.errors import UnknownTask, code_of
+from app.jobs.errors import BudgetReached, JobSuperseded
 from app.jobs.following import ProgressWriter
 from app.jobs.pausing import Pausing
 from app.jobs.takeover import Takeover
@@ -21,16 +21,20 @@ from app.metrics import Metrics
 from app.progress import Progress, Report
 from app.redaction import Redactor
 from app.storage import jobs as rows
+from app.storage.checkpoints import count_checkpoints, forget_checkpoints
 from app.storage.database import Database
 from app.storage.errors import DatabaseUnavailable
-from app.storage.records import Job, JobError, NewResult
+from app.storage.records import Job, JobError, JobKind, NewResult
 from app.storage.results import insert_result
 from app.storage.storable import storable
 from cache.errors import BrowserUnavailable
-from judges.errors import JudgeBug, LLMRejected, ModelNotConfigured
+from judges.errors import JudgeBug, LLMRejected, ModelNotConfigured, ScriptStopped
+from judges.suites.errors import SuiteError
 
 T = TypeVar("T")
 _PATIENCE_S = 60.0
+_AT_DATABASE = 6
+"""How many attempts may be at the database at once: a thousand that begin together wait here and not there."""
 _log = structlog.get_logger(__name__)
 
 
@@ -57,6 +61,7 @@ class JobExecution:
         redactor: Redactor,
         metrics: Metrics,
         deadline_s: float,
+        suite_deadline_s: float | None = None,
     ) -> None:
         self._database = database
         self._takeover = takeover
@@ -65,8 +70,15 @@ class JobExecution:
         self._clock = clock
         self._ids = ids
         self._redactor = redactor
+        self._under_way: set[asyncio.Task[str]] = set()
+        self._turn = asyncio.Semaphore(_AT_DATABASE)
         self._metrics = metrics
-        self._deadline_s = deadline_s
+        self._deadlines_s = {JobKind.ANSWER: deadline_s, JobKind.SUITE: suite_deadline_s or deadline_s}
+
+    def interrupt(self) -> None:
+        """End every attempt under way now; each hands its job back."""
+        for attempt in self._under_way:
+            attempt.cancel()
 
     async def run(self, job_id: str, queue_id: int) -> None:
         """Make the next attempt at a job, if this entry still stands for it.
@@ -74,26 +86,34 @@ class JobExecution:
         Raises:
             DatabaseUnavailable: the claim or the end could not be written; the entry's loss is noticed by the sweep.
         """
-        async with self._database.begin() as connection:
+        async with self._turn, self._database.begin() as connection:
             job = await rows.claim(connection, job_id, queue_id, now=self._clock.now())
             text = "" if job is None else await rows.answer_text(connection, job.answer_sha256)
         if job is None:
             return
         answer = Answer(name=job.answer_name, text=text)
-        with structlog.contextvars.bound_contextvars(job_id=job.id, attempt=job.attempts):
-            _log.info("job started", agent=job.agent, task_id=job.task_id, answer=job.answer_name)
+        with structlog.contextvars.bound_contextvars(job_id=job.id, attempt=job.attempts, answer=job.answer_name):
+            _log.info("job started", agent=job.agent, task_id=job.task_id)
             started = time.monotonic()
-            outcome = await self._attempt(job, answer)
+            attempt = asyncio.create_task(self._attempt(job, answer), name=f"attempt at {job.id}")
+            self._under_way.add(attempt)
+            attempt.add_done_callback(self._under_way.discard)
+            try:
+                outcome = await attempt
+            except asyncio.CancelledError:
+                attempt.cancel()
+                await asyncio.wait({attempt})
+                raise
             self._metrics.attempts.labels(outcome).inc()
             _log.info("job attempt ended", outcome=outcome, seconds=round(time.monotonic() - started, 3))
 
     async def _attempt(self, job: Job, answer: Answer) -> str:
         """Judge and store; returns in one word how it ended."""
-        writer = ProgressWriter(self._database, job.fence)
+        writer = ProgressWriter(self._database, job.fence, turn=self._turn)
         started = time.monotonic()
-        deadline = asyncio.timeout(self._deadline_s)
+        deadline = asyncio.timeout(self._deadlines_s[job.kind])
+        result_id = self._ids.new("res")
         try:
-            result_id = self._ids.new("res")
             async with deadline:
                 work = self._evaluate(job, answer, result_id=result_id, progress=writer.report)
                 result = await writer.run_beside(work)
@@ -108,12 +128,16 @@ class JobExecution:
             _log.warning("job handed back", detail=str(error))
             await self._insistently(lambda: self._takeover.hand_back(job.fence))
             return "handed_back"
-        except LLMRejected as error:
+        except (LLMRejected, ModelNotConfigured) as error:
             refusal, detail = error, self._redactor.redact(str(error))
             await self._insistently(lambda: self._pausing.pause(job.fence, refusal, detail))
             return "paused"
+        except BudgetReached as error:
+            reached = error
+            await self._insistently(lambda: self._pause_for_money(job, result_id, reached))
+            return "paused"
         except Exception as error:  # noqa: BLE001 - the job worker is one of the two borders (docs: house style)
-            failure = self._late() if deadline.expired() else self._named(error)
+            failure = self._late(job) if deadline.expired() else self._named(error)
             _log.warning("job failed", code=failure.code, exc_info=failure.code == "INTERNAL")
             await self._insistently(lambda: self._fail(job, failure))
             return "failed"
@@ -132,15 +156,9 @@ class JobExecution:
         Raises:
             JobSuperseded: the fence has fallen; nothing was stored.
         """
-        row = NewResult(
-            id=result_id,
-            status=str(result["status"]),
-            final_score=float(result["final_score"]),
-            body=storable(json.dumps(result, allow_nan=False, ensure_ascii=False)),
-            page_ids=tuple(page["page_id"] for page in result["pages"] if page["page_id"] is not None),
-        )
+        row = _row(result_id, result)
         now = self._clock.now()
-        async with self._database.begin() as connection:
+        async with self._turn, self._database.begin() as connection:
             ended = await rows.succeed(connection, job.fence, result_id=result_id, progress=progress, now=now)
             if ended is None:
                 present = await rows.get_job(connection, job.id)
@@ -148,6 +166,14 @@ class JobExecution:
                     raise JobSuperseded(job.id)
                 return  # our own earlier try went through, only its confirmation was lost
             await insert_result(connection, ended, row, now=now)
+            if row.status == "complete":
+                await forget_checkpoints(connection, job.id)
+            else:
+                await count_checkpoints(connection, job.id)
+
+    async def _pause_for_money(self, job: Job, result_id: str, reached: BudgetReached) -> None:
+        row = None if reached.result is None else _row(result_id, reached.result)
+        await self._pausing.pause_for_money(job.fence, reached, row, self._clock.now())
 
     async def _fail(self, job: Job, error: JobError) -> None:
         async with self._database.begin() as connection:
@@ -164,20 +190,32 @@ class JobExecution:
                     raise
                 await asyncio.sleep(1.0)
 
-    def _late(self) -> JobError:
-        return JobError(code="DEADLINE", detail=f"not done within {self._deadline_s:g} s")
+    def _late(self, job: Job) -> JobError:
+        return JobError(code="DEADLINE", detail=f"not done within {self._deadlines_s[job.kind]:g} s")
 
     def _named(self, error: Exception) -> JobError:
         """What a job's owner is told about its failure."""
         detail = self._redactor.redact(str(error)) or type(error).__name__
         match error:
+            case ScriptStopped():
+                return JobError(code=code_of(error), detail=detail, traceback=self._redactor.redact(error.traceback))
             case JudgeBug():
                 return JobError(code="JUDGE_BUG", detail=detail, traceback=self._redactor.redact(error.traceback))
             case UnknownTask():
                 return JobError(code="UNKNOWN_TASK", detail=detail)
-            case ModelNotConfigured():
-                return JobError(code="MODEL_NOT_CONFIGURED", detail=detail)
             case BrowserUnavailable():
                 return JobError(code="BROWSER_UNAVAILABLE", detail=detail)
+            case SuiteError():
+                return JobError(code="SUITE_DATA", detail=detail)
             case _:
                 return JobError(code="INTERNAL", detail=f"{type(error).__name__}: {detail}")
+
+
+def _row(result_id: str, result: dict[str, Any]) -> NewResult:
+    return NewResult(
+        id=result_id,
+        status=str(result["status"]),
+        final_score=float(result["final_score"]),
+        body=storable(json.dumps(result, allow_nan=False, ensure_ascii=False)),
+        page_ids=tuple(page["page_id"] for page in result["pages"] if page["page_id"] is not None),
+    )

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Coroutine
+from contextlib import AbstractAsyncContextManager, nullcontext
 from typing import Any, TypeVar
 
 import structlog
 
 from app.jobs.errors import JobSuperseded
 from app.progress import NOTHING_YET, Progress
+from app.rounds import until_next_round
 from app.storage.database import Database
 from app.storage.errors import DatabaseUnavailable
 from app.storage.jobs import write_progress
@@ -24,7 +26,16 @@ _log = structlog.get_logger(__name__)
 class ProgressWriter:
     """``report`` may be called for every leaf; the database hears of it a few times a second."""
 
-    def __init__(self, database: Database, fence: Fence, *, interval_s: float = _INTERVAL_S) -> None:
+    def __init__(
+        self,
+        database: Database,
+        fence: Fence,
+        *,
+        interval_s: float = _INTERVAL_S,
+        turn: AbstractAsyncContextManager[object] | None = None,
+    ) -> None:
+        """``turn`` is taken for each write; what is reported meanwhile is written with it."""
+        self._turn = turn or nullcontext()
         self._database = database
         self._fence = fence
         self._interval_s = interval_s
@@ -63,9 +74,10 @@ class ProgressWriter:
                     await self._news.wait()
             except TimeoutError:
                 pass
-            self._news.clear()
-            await self._write_once(self.latest)
-            await asyncio.sleep(self._interval_s)
+            async with self._turn:
+                self._news.clear()
+                await self._write_once(self.latest)
+            await until_next_round(self._interval_s)
 
     async def _write_once(self, progress: Progress) -> None:
         try:

@@ -22,8 +22,8 @@ from app.storage.database import Database
 from app.storage.errors import DatabaseUnavailable
 
 QUEUE = "answers"
-_TASK = "assay.judge_answer"
-_POOL_SIZE = 4
+TASK = "assay.judge_answer"
+_POOL_SIZE = 8
 _CONNECT_TIMEOUT_S = 5
 _POOL_WAIT_S = 5.0
 _RECONNECT_S = 2.0
@@ -65,9 +65,9 @@ class JobQueue:
         finally:
             await self._app.close_async()
 
-    async def enqueue(self, connection: AsyncConnection, job_ids: Sequence[str]) -> list[int]:
-        """Make an entry for each job; they exist once the caller's transaction is committed."""
-        deferrer = self._app.configure_task(_TASK, queue=QUEUE, connection=await _driver(connection))
+    async def enqueue(self, connection: AsyncConnection, job_ids: Sequence[str], *, priority: int = 0) -> list[int]:
+        """Make an entry for each job; they exist once the caller's transaction is committed. Higher priority first."""
+        deferrer = self._app.configure_task(TASK, queue=QUEUE, priority=priority, connection=await _driver(connection))
         arguments: list[JSONDict] = [{"job_id": job_id} for job_id in job_ids]
         with _translated():
             return await deferrer.batch_defer_async(*arguments)
@@ -106,8 +106,8 @@ class JobQueue:
                 raise exceptions.TaskNotFound
             await handle(job_id, context.job.id)
 
-        self._app.tasks.pop(_TASK, None)
-        self._app.task(name=_TASK, queue=QUEUE, pass_context=True)(judge_answer)
+        self._app.tasks.pop(TASK, None)
+        self._app.task(name=TASK, queue=QUEUE, pass_context=True)(judge_answer)
         with _translated():
             await self._app.run_worker_async(
                 queues=[QUEUE],

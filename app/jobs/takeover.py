@@ -7,13 +7,12 @@ old worker only have been asleep, nothing it writes afterwards counts.
 
 from __future__ import annotations
 
-import asyncio
-
 import structlog
 from sqlalchemy import text
 
 from app.clock import Clock
 from app.jobs.queue import JobQueue
+from app.rounds import until_next_round
 from app.storage import jobs as rows
 from app.storage.database import Database
 from app.storage.errors import DatabaseUnavailable
@@ -40,7 +39,7 @@ class Takeover:
                 await self.sweep()
             except DatabaseUnavailable as error:
                 _log.warning("sweep failed", detail=str(error))
-            await asyncio.sleep(min(1.0, self._stalled_s / 4))
+            await until_next_round(min(1.0, self._stalled_s / 4))
 
     async def sweep(self) -> int:
         """One round; returns how many jobs were queued again or given up.
@@ -71,7 +70,7 @@ class Takeover:
             job = await rows.get_job(connection, fence.job_id, lock=True)
             if job is None or job.fence != fence or job.ended:
                 return False
-            [queue_id] = await self._queue.enqueue(connection, [job.id])
+            [queue_id] = await self._queue.enqueue(connection, [job.id], priority=job.priority)
             return await rows.requeue(connection, fence, queue_id=queue_id, extra_attempts=1)
 
     async def _take(self, abandoned: Job) -> bool:
@@ -84,6 +83,6 @@ class Takeover:
                 error = JobError(code=ATTEMPTS_EXHAUSTED, detail=detail)
                 _log.warning("job given up", job_id=job.id, attempts=job.attempts)
                 return await rows.fail(connection, job.fence, error, now=self._clock.now())
-            [queue_id] = await self._queue.enqueue(connection, [job.id])
+            [queue_id] = await self._queue.enqueue(connection, [job.id], priority=job.priority)
             _log.warning("job taken over", job_id=job.id, attempt=job.attempts)
             return await rows.requeue(connection, job.fence, queue_id=queue_id)

@@ -10,6 +10,7 @@ from app.jobs.execution import JobExecution
 from app.jobs.pausing import Pausing
 from app.jobs.queue import JobQueue, WorkerPace
 from app.jobs.takeover import Takeover
+from app.rounds import until_next_round
 from app.storage.database import Database
 from app.storage.errors import DatabaseUnavailable
 
@@ -37,8 +38,20 @@ class Worker:
         self._pace = pace
         self.working = False
         """Whether jobs are being taken right now."""
+        self._running: asyncio.Task[None] | None = None
+
+    async def drain(self) -> None:
+        """Take no more jobs; return when those that run have ended, or were handed back after ``drain_s``."""
+        if self._running is not None:
+            self._running.cancel()
+            try:
+                await asyncio.wait({self._running})
+            except asyncio.CancelledError:  # told a second time: nothing is waited for any more
+                self._execution.interrupt()
+                raise
 
     async def run(self) -> None:
+        self._running = asyncio.current_task()
         async with asyncio.TaskGroup() as side_by_side:
             side_by_side.create_task(self._work(), name="worker")
             side_by_side.create_task(self._takeover.run(), name="sweep")
@@ -60,4 +73,4 @@ class Worker:
                 _log.warning("worker cannot reach the database", detail=str(error))
             finally:
                 self.working = False
-            await asyncio.sleep(_PAUSE_S)
+            await until_next_round(_PAUSE_S)

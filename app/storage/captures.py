@@ -6,20 +6,24 @@ import hashlib
 import json
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
+from typing import Any
 
-from sqlalchemy import ColumnElement, and_, select
+from sqlalchemy import ColumnElement, Select, and_, exists, or_, select
 from sqlalchemy.dialects.postgresql import insert
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from app.storage.database import Database
 from app.storage.errors import DatabaseUnavailable
 from app.storage.storable import storable
-from app.storage.tables import captures, result_pages, results
+from app.storage.tables import captures, page_change_captures, page_changes, result_pages, results
 from cache.capture import EVIDENCE_OUTCOMES, Capture
 from cache.errors import IndexFailed
 from cache.record import capture_from_json, capture_to_json
 
 _EVIDENCE = tuple(sorted(EVIDENCE_OUTCOMES))
+_BATCH = 500
+HIDES, SHOWS = "hides", "shows"
+"""What a change does to a capture: keeps it from answering, or is the reason that it does."""
 
 
 class PostgresIndex:
@@ -29,33 +33,52 @@ class PostgresIndex:
         self._database = database
 
     async def find(self, key: str) -> Capture | None:
-        query = (
-            select(captures.c.record)
-            .where(captures.c.key_sha256 == _digest(key))
-            .order_by(captures.c.outcome.in_(_EVIDENCE).desc(), captures.c.captured_at.desc(), captures.c.id.desc())
-            .limit(1)
-        )
-        async with self._transaction() as connection:
-            record = (await connection.execute(query)).scalar_one_or_none()
-        return None if record is None else _capture(record)
+        digest = key_digest(key)
+        evidence, in_use = captures.c.outcome.in_(_EVIDENCE), ~put_aside(captures.c.id, digest)
+        own = _newest(captures.c.key_sha256 == digest, evidence, in_use)
+        alias = _newest(captures.c.final_key_sha256 == digest, evidence, in_use)
+        attempt = _newest(captures.c.key_sha256 == digest, in_use)
+        return await self._first(own, alias, attempt)
+
+    async def newest(self, key: str) -> Capture | None:
+        return await self._first(_newest(captures.c.key_sha256 == key_digest(key)))
 
     async def get(self, capture_id: str) -> Capture | None:
-        async with self._transaction() as connection:
-            query = select(captures.c.record).where(captures.c.id == capture_id)
-            record = (await connection.execute(query)).scalar_one_or_none()
-        return None if record is None else _capture(record)
+        return await self._first(select(captures.c.record).where(captures.c.id == capture_id))
 
     async def record(self, capture: Capture) -> None:
-        row = {
-            "id": capture.id,
-            "key_sha256": _digest(capture.key),
-            "url": storable(capture.url),
-            "outcome": capture.outcome,
-            "record": storable(json.dumps(capture_to_json(capture), ensure_ascii=False)),
-            "captured_at": capture.captured_at,
-        }
         async with self._transaction() as connection:
-            await connection.execute(insert(captures).values(row))
+            await connection.execute(insert(captures).values(_row(capture)))
+
+    async def restore(self, capture: Capture) -> bool:
+        """Make the row of a capture what it should be; whether it was not."""
+        row = _row(capture)
+        stale = or_(*(captures.c[name].is_distinct_from(value) for name, value in row.items() if name != "id"))
+        upsert = insert(captures).values(row).on_conflict_do_update(index_elements=["id"], set_=row, where=stale)
+        async with self._transaction() as connection:
+            return (await connection.execute(upsert.returning(captures.c.id))).first() is not None
+
+    async def all(self) -> AsyncIterator[Capture]:
+        """Every capture there is a row of, by id."""
+        after = ""
+        while True:
+            query = select(captures.c.record).where(captures.c.id > after).order_by(captures.c.id).limit(_BATCH)
+            async with self._transaction() as connection:
+                found = [_capture(record) for record in (await connection.execute(query)).scalars()]
+            for capture in found:
+                yield capture
+            if not found:
+                return
+            after = found[-1].id
+
+    async def _first(self, *queries: Select[str]) -> Capture | None:
+        """What the first query finds that finds anything."""
+        async with self._transaction() as connection:
+            for query in queries:
+                record = (await connection.execute(query)).scalar_one_or_none()
+                if record is not None:
+                    return _capture(record)
+        return None
 
     @asynccontextmanager
     async def _transaction(self) -> AsyncIterator[AsyncConnection]:
@@ -70,13 +93,15 @@ async def list_captures(
     connection: AsyncConnection,
     *,
     limit: int,
+    owner: str | None = None,
     before: str | None = None,
     agent: str | None = None,
     task_id: str | None = None,
     problem: bool | None = None,
     outcome: str | None = None,
 ) -> Sequence[Capture]:
-    """Newest first. ``agent`` and ``task_id`` keep the pages that results of theirs were judged by."""
+    """Newest first. ``agent`` and ``task_id`` keep the pages that results of theirs were judged by, ``owner`` those
+    and every other capture of the same URLs."""
     filters: list[ColumnElement[bool]] = []
     if before is not None:
         filters.append(captures.c.id < before)
@@ -85,6 +110,8 @@ async def list_captures(
         filters.append(~found if problem else found)
     if outcome is not None:
         filters.append(captures.c.outcome == outcome)
+    if owner is not None:
+        filters.append(_shown_to(owner))
     if agent is not None or task_id is not None:
         used = select(result_pages.c.capture_id).join(results, results.c.id == result_pages.c.result_id)
         if agent is not None:
@@ -96,9 +123,61 @@ async def list_captures(
     return [_capture(record) for record in (await connection.execute(query)).scalars()]
 
 
+async def may_see(connection: AsyncConnection, capture_id: str, *, owner: str) -> bool:
+    """Whether a result of ``owner``'s was judged by this capture or another one of the same URL, or they added that."""
+    query = select(captures.c.id).where(captures.c.id == capture_id, _shown_to(owner))
+    return (await connection.execute(query)).first() is not None
+
+
+def _shown_to(owner: str) -> ColumnElement[bool]:
+    judged_by = captures.alias("judged_by")
+    query = (
+        select(judged_by.c.key_sha256)
+        .join(result_pages, result_pages.c.capture_id == judged_by.c.id)
+        .join(results, results.c.id == result_pages.c.result_id)
+        .where(results.c.owner == owner)
+    )
+    added = select(page_changes.c.key_sha256).where(page_changes.c.key_owner == owner, page_changes.c.action == "add")
+    return or_(captures.c.key_sha256.in_(query), captures.c.key_sha256.in_(added))
+
+
+def put_aside(capture_id: ColumnElement[str], key_sha256: ColumnElement[str] | str) -> ColumnElement[bool]:
+    """Whether somebody's change keeps a capture from answering for a key: it hides the capture, or showed it and was
+    undone."""
+    change, undo = page_changes.alias("change"), page_changes.alias("undo")
+    undone = exists().where(undo.c.undoes == change.c.id)
+    return exists().where(
+        page_change_captures.c.key_sha256 == key_sha256,
+        page_change_captures.c.capture_id == capture_id,
+        change.c.id == page_change_captures.c.change_id,
+        or_(
+            and_(page_change_captures.c.effect == HIDES, ~undone), and_(page_change_captures.c.effect == SHOWS, undone)
+        ),
+    )
+
+
+def _newest(*where: ColumnElement[bool]) -> Select[str]:
+    newest_first = captures.c.captured_at.desc(), captures.c.id.desc()
+    return select(captures.c.record).where(*where).order_by(*newest_first).limit(1)
+
+
+def _row(capture: Capture) -> dict[str, Any]:
+    """The row of a capture: its record, and what it is found by, all of it derived from the record."""
+    return {
+        "id": capture.id,
+        "key_sha256": key_digest(capture.key),
+        "final_key_sha256": None if capture.final_key is None else key_digest(capture.final_key),
+        "url": storable(capture.url),
+        "outcome": capture.outcome,
+        "record": storable(json.dumps(capture_to_json(capture), ensure_ascii=False)),
+        "captured_at": capture.captured_at,
+    }
+
+
 def _capture(record: str) -> Capture:
     return capture_from_json(json.loads(record))
 
 
-def _digest(key: str) -> str:
+def key_digest(key: str) -> str:
+    """What a key is stored and found by: one can be longer than an index entry may be."""
     return hashlib.sha256(key.encode("utf-8", "surrogatepass")).hexdigest()

@@ -14,13 +14,15 @@ from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine, create_async_en
 
 from app.errors import WrongSettings
 from app.settings import Settings
+from app.storage.direct import DISK_FULL, DirectConnection, DirectConnections
 from app.storage.embedded import EmbeddedPostgres
-from app.storage.errors import DatabaseUnavailable
+from app.storage.errors import DatabaseUnavailable, StorageFull
 from app.storage.migrate import migrate
 
 _POOL_SIZE = 10
 _POOL_OVERFLOW = 10
 _POOL_WAIT_S = 5.0
+_IDLE_MS = 3000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -30,6 +32,7 @@ class Database:
     url: str
     """``postgresql://...`` as libpq reads it; may hold a password."""
     engine: AsyncEngine
+    direct: DirectConnections
     exclusive: bool = False
 
     @asynccontextmanager
@@ -43,11 +46,23 @@ class Database:
             async with self.engine.begin() as connection:
                 yield connection
         except DBAPIError as error:
+            if getattr(error.orig, "sqlstate", None) == DISK_FULL:
+                raise StorageFull("the database has no room left on its disk") from error
             if error.connection_invalidated or _is_lost(error):
                 raise DatabaseUnavailable(f"the database does not answer: {type(error.orig).__name__}") from error
             raise
         except PoolTimeout as error:
             raise DatabaseUnavailable("all database connections are busy") from error
+
+    @asynccontextmanager
+    async def quickly(self) -> AsyncIterator[DirectConnection]:
+        """A connection for what is asked most often; each statement is a transaction of its own.
+
+        Raises:
+            DatabaseUnavailable: the server cannot be reached or went away meanwhile.
+        """
+        async with self.direct.one() as connection:
+            yield connection
 
     async def ping(self) -> None:
         """Raises DatabaseUnavailable when a trivial query cannot be answered."""
@@ -64,8 +79,8 @@ def _is_lost(error: DBAPIError) -> bool:
 
 
 @asynccontextmanager
-async def open_database(settings: Settings) -> AsyncIterator[Database]:
-    """The database of ASSAY_DATABASE_URL, else the private one in the data folder; migrated.
+async def open_database(settings: Settings, *, migrated: bool = True) -> AsyncIterator[Database]:
+    """The database of ASSAY_DATABASE_URL, else the private one in the data folder; ``migrated`` unless told otherwise.
 
     Raises:
         WrongSettings, DatabaseUnavailable, DatabaseTooNew, DataFolderRefused.
@@ -79,15 +94,16 @@ async def open_database(settings: Settings) -> AsyncIterator[Database]:
             url = await stack.enter_async_context(server.running())
             exclusive = server.was_alone
         database = await stack.enter_async_context(connect(url, exclusive=exclusive))
-        async with database.begin() as connection:
-            await migrate(connection)
+        if migrated:
+            async with database.begin() as connection:
+                await migrate(connection)
         yield database
 
 
 @asynccontextmanager
 async def connect(url: str, *, exclusive: bool = False) -> AsyncIterator[Database]:
     """An engine on ``url``; its connections are closed at the end of the block."""
-    parsed = _parse(url)
+    parsed = _with_session_limits(_parse(url))
     engine = create_async_engine(
         parsed.set(drivername="postgresql+psycopg"),
         pool_size=_POOL_SIZE,
@@ -95,13 +111,24 @@ async def connect(url: str, *, exclusive: bool = False) -> AsyncIterator[Databas
         pool_timeout=_POOL_WAIT_S,
         pool_pre_ping=True,
         hide_parameters=True,
-        connect_args={"connect_timeout": 5},
+        connect_args={"connect_timeout": 2},
     )
-    libpq = parsed.set(drivername="postgresql").render_as_string(hide_password=False)
+    place, _, options = parsed.set(drivername="postgresql").render_as_string(hide_password=False).partition("?")
+    # libpq reads a plus sign as such, where SQLAlchemy means a space.
+    libpq = f"{place}?{options.replace('+', '%20')}"
     try:
-        yield Database(url=libpq, engine=engine, exclusive=exclusive)
+        async with DirectConnections(libpq).opened() as direct:
+            yield Database(url=libpq, engine=engine, direct=direct, exclusive=exclusive)
     finally:
         await engine.dispose()
+
+
+def _with_session_limits(url: URL) -> URL:
+    """A process that falls asleep in a transaction, or whose machine is lost, must not keep its locks for ever."""
+    given = url.query.get("options", "")
+    options = given if isinstance(given, str) else " ".join(given)
+    limit = f"-cidle_in_transaction_session_timeout={_IDLE_MS}"
+    return url.update_query_dict({"options": f"{limit} {options}".strip()})
 
 
 def _parse(url: str) -> URL:

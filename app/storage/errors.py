@@ -2,6 +2,7 @@
 
 StorageError (app.errors.AppError)
 ├── DatabaseUnavailable      not reachable right now; worth another try later
+│   └── StorageFull          reachable, but there is no room left to write anything down
 ├── DatabaseTooNew           written by a newer release than this one
 ├── DataFolderRefused        the data folder belongs to somebody else, or cannot be used
 └── IdempotencyConflict
@@ -20,6 +21,10 @@ class StorageError(AppError):
 
 class DatabaseUnavailable(StorageError):
     """The database does not answer; nothing was written."""
+
+
+class StorageFull(DatabaseUnavailable):
+    """The database has no room left; nothing was written."""
 
 
 class DatabaseTooNew(StorageError):

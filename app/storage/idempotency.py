@@ -10,11 +10,8 @@ import hashlib
 from dataclasses import dataclass
 from datetime import datetime
 
-from sqlalchemy import func, insert, select
-from sqlalchemy.ext.asyncio import AsyncConnection
-
+from app.storage.direct import DirectConnection
 from app.storage.errors import KeyInProgress, KeyReused
-from app.storage.tables import idempotency_keys
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -26,7 +23,7 @@ class IdempotencyKey:
     fingerprint: str
 
 
-async def recall(connection: AsyncConnection, key: IdempotencyKey) -> str | None:
+async def recall(connection: DirectConnection, key: IdempotencyKey) -> str | None:
     """The stored answer (JSON text) to this request, or None when it is new; holds the key until the end
     of the transaction.
 
@@ -35,22 +32,22 @@ async def recall(connection: AsyncConnection, key: IdempotencyKey) -> str | None
         KeyReused: the key belongs to a different request.
     """
     lock = int.from_bytes(hashlib.sha256(f"{key.owner}\n{key.key}".encode()).digest()[:8], signed=True)
-    if not (await connection.execute(select(func.pg_try_advisory_xact_lock(lock)))).scalar_one():
+    locked = await connection.execute("SELECT pg_try_advisory_xact_lock(%s)", [lock])
+    if await locked.fetchone() != (True,):
         raise KeyInProgress("the first request with this Idempotency-Key has not ended yet")
-    stored = idempotency_keys.c
-    query = select(stored.fingerprint, stored.response).where(stored.owner == key.owner, stored.key == key.key)
-    row = (await connection.execute(query)).first()
+    query = "SELECT fingerprint, response FROM idempotency_keys WHERE owner = %s AND key = %s"
+    row = await (await connection.execute(query, [key.owner, key.key])).fetchone()
     if row is None:
         return None
-    if row.fingerprint != key.fingerprint:
+    fingerprint, response = row
+    if fingerprint != key.fingerprint:
         raise KeyReused("this Idempotency-Key was used for a different request")
-    return str(row.response)
+    return str(response)
 
 
-async def remember(connection: AsyncConnection, key: IdempotencyKey, response: str, *, now: datetime) -> None:
+async def remember(connection: DirectConnection, key: IdempotencyKey, response: str, *, now: datetime) -> None:
     """Keep the answer under its key, in the transaction that ``recall`` began."""
     await connection.execute(
-        insert(idempotency_keys).values(
-            owner=key.owner, key=key.key, fingerprint=key.fingerprint, response=response, created_at=now
-        )
+        "INSERT INTO idempotency_keys (owner, key, fingerprint, response, created_at) VALUES (%s, %s, %s, %s, %s)",
+        [key.owner, key.key, key.fingerprint, response, now],
     )

@@ -8,50 +8,37 @@ from __future__ import annotations
 
 import dataclasses
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import ColumnElement, RowMapping, and_, func, select, text, update
-from sqlalchemy.dialects.postgresql import insert
+from psycopg.rows import dict_row
+from sqlalchemy import ColumnElement, Float, RowMapping, and_, case, func, literal, or_, select, text, update
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from app.progress import NOTHING_YET, Progress
-from app.storage.records import PAUSED, TERMINAL, Fence, Job, JobError, JobStatus, NewJob, SubmissionRecord
-from app.storage.tables import answers, jobs
+from app.storage.direct import DirectConnection
+from app.storage.records import PAUSED, TERMINAL, Fence, Job, JobError, JobKind, JobStatus
+from app.storage.tables import answers, jobs, submissions
 
 CHANNEL = "assay_jobs"
 _FIELDS = tuple(field.name for field in dataclasses.fields(Job))
 
 
-async def insert_jobs(
-    connection: AsyncConnection, submission: SubmissionRecord, new: Sequence[NewJob], *, attempts_allowed: int
-) -> None:
-    """Store the jobs of a submission, queued."""
-    rows = [
-        {
-            "id": job.id,
-            "submission_id": submission.id,
-            "position": position,
-            "agent": submission.agent,
-            "task_id": submission.task_id,
-            "answer_name": job.answer_name,
-            "answer_sha256": job.answer_sha256,
-            "model": submission.model,
-            "status": JobStatus.QUEUED,
-            "queue_id": job.queue_id,
-            "attempts_allowed": attempts_allowed,
-            "created_at": submission.created_at,
-        }
-        for position, job in enumerate(new)
-    ]
-    await connection.execute(insert(jobs), rows)
-
-
-async def get_job(connection: AsyncConnection, job_id: str, *, lock: bool = False) -> Job | None:
-    """One job; with ``lock`` nobody else changes it before this transaction ends."""
-    query = select(jobs).where(jobs.c.id == job_id)
+async def get_job(
+    connection: AsyncConnection, job_id: str, *, owner: str | None = None, lock: bool = False
+) -> Job | None:
+    """One job, if it is ``owner``'s (None: anybody's); with ``lock`` nobody changes it before this transaction ends."""
+    query = select(jobs).where(jobs.c.id == job_id, *_of(owner))
     row = (await connection.execute(query.with_for_update() if lock else query)).mappings().first()
+    return None if row is None else _job(row)
+
+
+async def peek_job(connection: DirectConnection, job_id: str, *, owner: str | None = None) -> Job | None:
+    """The same as ``get_job``, as quick as can be: it is what everybody asks who waits."""
+    async with connection.cursor(row_factory=dict_row) as cursor:
+        await cursor.execute(_PEEK, [job_id, owner, owner])
+        row = await cursor.fetchone()
     return None if row is None else _job(row)
 
 
@@ -69,13 +56,15 @@ async def list_jobs(
     connection: AsyncConnection,
     *,
     limit: int,
+    owner: str | None = None,
     before: str | None = None,
     status: JobStatus | None = None,
     agent: str | None = None,
     task_id: str | None = None,
+    kind: JobKind | None = None,
 ) -> list[Job]:
-    """Newest first; ``before`` is the id of the last job already seen."""
-    filters: list[ColumnElement[bool]] = []
+    """Newest first, of one ``owner`` (None: of all); ``before`` is the id of the last job already seen."""
+    filters = _of(owner)
     if before is not None:
         filters.append(jobs.c.id < before)
     if status is not None:
@@ -84,6 +73,8 @@ async def list_jobs(
         filters.append(jobs.c.agent == agent)
     if task_id is not None:
         filters.append(jobs.c.task_id == task_id)
+    if kind is not None:
+        filters.append(jobs.c.kind == kind)
     query = select(jobs).where(and_(True, *filters)).order_by(jobs.c.id.desc()).limit(limit)
     return [_job(row) for row in (await connection.execute(query)).mappings()]
 
@@ -92,6 +83,12 @@ async def count_by_status(connection: AsyncConnection) -> dict[JobStatus, int]:
     query = select(jobs.c.status, func.count()).group_by(jobs.c.status)
     counted = {JobStatus(row[0]): int(row[1]) for row in await connection.execute(query)}
     return {status: counted.get(status, 0) for status in JobStatus}
+
+
+async def count_by_stage(connection: AsyncConnection) -> dict[str, int]:
+    """How many jobs that have not ended are at each stage; those at none wait for a worker."""
+    query = select(jobs.c.stage, func.count()).where(jobs.c.status.not_in(list(TERMINAL))).group_by(jobs.c.stage)
+    return {str(stage or "waiting"): int(count) for stage, count in await connection.execute(query)}
 
 
 async def answer_text(connection: AsyncConnection, sha256: str) -> str:
@@ -109,7 +106,7 @@ async def claim(connection: AsyncConnection, job_id: str, queue_id: int, *, now:
         ),
         status=JobStatus.RUNNING,
         attempts=jobs.c.attempts + 1,
-        started_at=func.coalesce(jobs.c.started_at, now),
+        started_at=func.coalesce(jobs.c.started_at, func.greatest(now, jobs.c.created_at)),
         stage=None,
         **_counts(NOTHING_YET),
     )
@@ -131,7 +128,7 @@ async def succeed(
         stage=None,
         result_id=result_id,
         error=None,
-        finished_at=now,
+        finished_at=_not_before_start(now),
         **_counts(progress),
     )
 
@@ -140,7 +137,7 @@ async def fail(connection: AsyncConnection, fence: Fence, error: JobError, *, no
     """End the job without a result. Whether the fence still held."""
     written = json.dumps(dataclasses.asdict(error))
     changed = await _change(
-        connection, _held(fence), status=JobStatus.FAILED, stage=None, error=written, finished_at=now
+        connection, _held(fence), status=JobStatus.FAILED, stage=None, error=written, finished_at=_not_before_start(now)
     )
     return changed is not None
 
@@ -150,17 +147,26 @@ async def pause(connection: AsyncConnection, fence: Fence, error: JobError) -> b
 
     Whether the fence still held.
     """
-    changed = await _change(
+    changed = await _change(connection, _held(fence), attempts=jobs.c.attempts - 1, **_pausing(error))
+    return changed is not None
+
+
+async def pause_for_money(
+    connection: AsyncConnection, fence: Fence, error: JobError, *, purse: str, limit_usd: float, result_id: str | None
+) -> Job | None:
+    """Put a running job aside until ``purse`` has more than its present limit; None when the fence no longer held.
+
+    The attempt does not count, but keeps its number: it may have come to a result, ``result_id``.
+    """
+    return await _change(
         connection,
         _held(fence),
-        status=JobStatus.QUEUED,
-        stage=PAUSED,
-        queue_id=None,
-        attempts=jobs.c.attempts - 1,
-        error=json.dumps(dataclasses.asdict(error)),
-        started_at=None,
+        attempts_allowed=jobs.c.attempts_allowed + 1,
+        paused_purse=purse,
+        paused_limit_usd=limit_usd,
+        result_id=func.coalesce(result_id, jobs.c.result_id),
+        **_pausing(error),
     )
-    return changed is not None
 
 
 async def resume(connection: AsyncConnection, job_id: str, *, queue_id: int) -> Job | None:
@@ -171,14 +177,38 @@ async def resume(connection: AsyncConnection, job_id: str, *, queue_id: int) -> 
         stage=None,
         queue_id=queue_id,
         error=None,
+        paused_purse=None,
+        paused_limit_usd=None,
         **_counts(NOTHING_YET),
     )
 
 
-async def paused_jobs(connection: AsyncConnection) -> list[Job]:
-    """Every paused job, the oldest first."""
-    query = select(jobs).where(_paused()).order_by(jobs.c.id)
-    return [_job(row) for row in (await connection.execute(query)).mappings()]
+async def paused_models(connection: AsyncConnection) -> list[str | None]:
+    """The models (None: the default one) that paused jobs wait for."""
+    query = select(jobs.c.model).where(_paused(), jobs.c.paused_purse.is_(None)).distinct()
+    return list((await connection.execute(query)).scalars())
+
+
+async def paused_jobs(connection: AsyncConnection, model: str | None, *, limit: int) -> list[Job]:
+    """Jobs that wait for a model, the oldest first."""
+    query = select(jobs).where(_paused(), jobs.c.paused_purse.is_(None), jobs.c.model.is_not_distinct_from(model))
+    return [_job(row) for row in (await connection.execute(query.order_by(jobs.c.id).limit(limit))).mappings()]
+
+
+async def jobs_with_money(
+    connection: AsyncConnection, *, installation: str, limit_usd: float | None, limit: int
+) -> list[Job]:
+    """Jobs that were paused for want of money and whose purse may spend more than then, the oldest first.
+
+    ``installation`` is the purse whose present limit is ``limit_usd`` (None: none); every other one is a submission's.
+    """
+    present = case((jobs.c.paused_purse == installation, literal(limit_usd, Float)), else_=submissions.c.budget_usd)
+    query = (
+        select(jobs)
+        .outerjoin(submissions, submissions.c.id == jobs.c.paused_purse)
+        .where(_paused(), jobs.c.paused_purse.is_not(None), or_(present.is_(None), present > jobs.c.paused_limit_usd))
+    )
+    return [_job(row) for row in (await connection.execute(query.order_by(jobs.c.id).limit(limit))).mappings()]
 
 
 async def requeue(connection: AsyncConnection, fence: Fence, *, queue_id: int, extra_attempts: int = 0) -> bool:
@@ -201,7 +231,7 @@ async def cancel(connection: AsyncConnection, job_id: str, *, now: datetime) -> 
         and_(jobs.c.id == job_id, jobs.c.status.not_in(list(TERMINAL))),
         status=JobStatus.CANCELLED,
         stage=None,
-        finished_at=now,
+        finished_at=_not_before_start(now),
     )
 
 
@@ -238,6 +268,21 @@ async def jobs_without_entry(connection: AsyncConnection) -> list[Job]:
     return [_job(row) for row in (await connection.execute(query, {"paused": PAUSED})).mappings()]
 
 
+async def holds(connection: AsyncConnection, fence: Fence) -> bool:
+    """Whether the fence holds, and goes on to hold until this transaction ends."""
+    query = select(jobs.c.id).where(_held(fence)).with_for_update(read=True)
+    return (await connection.execute(query)).first() is not None
+
+
+def _of(owner: str | None) -> list[ColumnElement[bool]]:
+    return [] if owner is None else [jobs.c.owner == owner]
+
+
+def _not_before_start(now: datetime) -> ColumnElement[datetime]:
+    """A clock that was set back, or another machine's, does not make a job end before it began."""
+    return func.greatest(now, jobs.c.started_at, jobs.c.created_at)
+
+
 def _counts(progress: Progress) -> dict[str, int]:
     return {
         "pages_done": progress.pages_done,
@@ -249,6 +294,16 @@ def _counts(progress: Progress) -> dict[str, int]:
 
 def _paused() -> ColumnElement[bool]:
     return and_(jobs.c.status == JobStatus.QUEUED, jobs.c.stage == PAUSED)
+
+
+def _pausing(error: JobError) -> dict[str, Any]:
+    return {
+        "status": JobStatus.QUEUED,
+        "stage": PAUSED,
+        "queue_id": None,
+        "error": json.dumps(dataclasses.asdict(error)),
+        "started_at": None,
+    }
 
 
 def _held(fence: Fence) -> ColumnElement[bool]:
@@ -269,8 +324,12 @@ async def _change(connection: AsyncConnection, where: ColumnElement[bool], **val
     return _job(row)
 
 
-def _job(row: RowMapping) -> Job:
-    values = {name: row[name] for name in _FIELDS}
+_PEEK = f"SELECT {', '.join(_FIELDS)} FROM jobs WHERE id = %s AND (%s::text IS NULL OR owner = %s)"  # noqa: S608 - names
+
+
+def _job(row: RowMapping | dict[str, Any]) -> Job:
+    values: dict[str, Any] = {name: row[name] for name in _FIELDS}
     values["status"] = JobStatus(row["status"])
+    values["kind"] = JobKind(row["kind"])
     values["error"] = None if row["error"] is None else JobError(**json.loads(row["error"]))
     return Job(**values)

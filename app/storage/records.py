@@ -20,6 +20,15 @@ class JobStatus(StrEnum):
     CANCELLED = "cancelled"
 
 
+class JobKind(StrEnum):
+    """What a job does."""
+
+    ANSWER = "answer"
+    """Judges one answer."""
+    SUITE = "suite"
+    """Runs a step benchmark; the job's answer holds the run's options."""
+
+
 PAUSED = "paused"
 """The stage of a queued job that waits for the operator and not for a worker."""
 
@@ -41,6 +50,7 @@ class Job:
 
     id: str
     submission_id: str
+    owner: str
     agent: str
     task_id: str
     answer_name: str
@@ -61,6 +71,10 @@ class Job:
     started_at: datetime | None
     finished_at: datetime | None
     revision: int
+    priority: int = 0
+    paused_purse: str | None = None
+    paused_limit_usd: float | None = None
+    kind: JobKind = JobKind.ANSWER
 
     @property
     def ended(self) -> bool:
@@ -85,16 +99,6 @@ class Fence:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class NewJob:
-    """A job about to be stored, its queue entry already made."""
-
-    id: str
-    queue_id: int
-    answer_name: str
-    answer_sha256: str
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class SubmissionRecord:
     """A stored submission. ``owner`` is who sent it: a fingerprint of the key, never the key."""
 
@@ -106,6 +110,9 @@ class SubmissionRecord:
     run: str | None
     metadata: dict[str, Any]
     created_at: datetime
+    priority: int = 0
+    budget_usd: float | None = None
+    kind: JobKind = JobKind.ANSWER
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -138,3 +145,34 @@ class JudgedAnswer:
     words: int
     body: str | None
     error_code: str | None
+
+
+class Scope(StrEnum):
+    """What a key opens. Each opens what the one before does, too."""
+
+    READ = "read"
+    """Jobs, results and pages of its owner's."""
+    SUBMIT = "submit"
+    """Handing in answers, and stopping or repeating jobs."""
+    ADMIN = "admin"
+    """Everything, of every owner, and the figures of the service."""
+
+    def opens(self, needed: Scope) -> bool:
+        order = list(Scope)
+        return order.index(self) >= order.index(needed)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KeyRecord:
+    """A stored API key, without the key: ``sha256`` is all that is kept of it. ``id`` may be shown."""
+
+    id: str
+    owner: str
+    scope: Scope
+    sha256: str
+    created_at: datetime
+    expires_at: datetime | None
+    revoked_at: datetime | None
+
+    def usable(self, now: datetime) -> bool:
+        return self.revoked_at is None and (self.expires_at is None or now < self.expires_at)

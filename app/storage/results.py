@@ -5,12 +5,13 @@ from __future__ import annotations
 import json
 from datetime import datetime
 
-from sqlalchemy import ColumnElement, RowMapping, and_, insert, select
+from sqlalchemy import ColumnElement, RowMapping, and_, func, insert, or_, select
 from sqlalchemy.dialects.postgresql import distinct_on
 from sqlalchemy.ext.asyncio import AsyncConnection
 
-from app.storage.records import Job, JobStatus, JudgedAnswer, NewResult, ResultRecord
-from app.storage.tables import answers, jobs, result_pages, results
+from app.storage.cited_sources import insert_sources
+from app.storage.records import Job, JobKind, JobStatus, JudgedAnswer, NewResult, ResultRecord
+from app.storage.tables import answers, jobs, result_pages, results, submissions
 
 _COLUMNS = (results.c.id, results.c.job_id, results.c.body, results.c.created_at)
 
@@ -22,6 +23,7 @@ async def insert_result(connection: AsyncConnection, job: Job, result: NewResult
             id=result.id,
             job_id=job.id,
             attempt=job.attempts,
+            owner=job.owner,
             agent=job.agent,
             task_id=job.task_id,
             answer_name=job.answer_name,
@@ -29,28 +31,56 @@ async def insert_result(connection: AsyncConnection, job: Job, result: NewResult
             final_score=result.final_score,
             body=result.body,
             created_at=now,
+            kind=job.kind,
         )
     )
     if result.page_ids:
         pages = [{"result_id": result.id, "capture_id": page} for page in sorted(set(result.page_ids))]
         await connection.execute(insert(result_pages), pages)
+    if job.kind is JobKind.ANSWER:
+        await insert_sources(connection, result.id, result.body)
 
 
-async def get_result(connection: AsyncConnection, result_id: str) -> ResultRecord | None:
-    row = (await connection.execute(select(*_COLUMNS).where(results.c.id == result_id))).mappings().first()
+async def get_result(connection: AsyncConnection, result_id: str, *, owner: str | None = None) -> ResultRecord | None:
+    """One result, if it is ``owner``'s; None: anybody's."""
+    query = select(*_COLUMNS).where(results.c.id == result_id, *owned_by(owner))
+    row = (await connection.execute(query)).mappings().first()
     return None if row is None else _record(row)
+
+
+async def earlier_result(connection: AsyncConnection, job: Job) -> str | None:
+    """The body of the result with which a job's next one is to be compared; None where the answer has none yet.
+
+    The newest one of the same text, by whichever job of the same owner; else the newest of the same name.
+    """
+    same_text = jobs.c.answer_sha256 == job.answer_sha256
+    query = (
+        select(results.c.body)
+        .join(jobs, jobs.c.id == results.c.job_id)
+        .where(
+            results.c.agent == job.agent,
+            results.c.task_id == job.task_id,
+            results.c.owner == job.owner,
+            results.c.kind == JobKind.ANSWER,
+            or_(same_text, results.c.answer_name == job.answer_name),
+        )
+        .order_by(same_text.desc(), results.c.id.desc())
+        .limit(1)
+    )
+    return (await connection.execute(query)).scalar_one_or_none()
 
 
 async def list_results(
     connection: AsyncConnection,
     *,
     limit: int,
+    owner: str | None = None,
     before: str | None = None,
     agent: str | None = None,
     task_id: str | None = None,
 ) -> list[ResultRecord]:
-    """Newest first; ``before`` is the id of the last result already seen."""
-    filters: list[ColumnElement[bool]] = []
+    """Results of answers, newest first, of one ``owner`` (None: of all); ``before`` is the id of the last one seen."""
+    filters = [results.c.kind == JobKind.ANSWER, *owned_by(owner)]
     if before is not None:
         filters.append(results.c.id < before)
     if agent is not None:
@@ -61,14 +91,19 @@ async def list_results(
     return [_record(row) for row in (await connection.execute(query)).mappings()]
 
 
-async def answers_of(connection: AsyncConnection, agent: str) -> list[JudgedAnswer]:
-    """What the newest ended job of each answer of an agent came to, by task and answer name."""
+async def answers_of(
+    connection: AsyncConnection, agent: str, *, owner: str | None = None, run: str | None = None
+) -> list[JudgedAnswer]:
+    """What the newest ended job of each answer of an agent came to, by task and answer name.
+
+    Of the submissions of one ``run``, if one is named.
+    """
     place = (jobs.c.task_id, jobs.c.answer_name)
     query = (
         select(*place, jobs.c.error, answers.c.words, results.c.body)
         .join(answers, answers.c.sha256 == jobs.c.answer_sha256)
         .outerjoin(results, results.c.id == jobs.c.result_id)
-        .where(jobs.c.agent == agent, jobs.c.status.in_([JobStatus.SUCCEEDED, JobStatus.FAILED]))
+        .where(jobs.c.agent == agent, *_of_run(run), *_ended(owner))
         .order_by(*place, jobs.c.id.desc())
         .ext(distinct_on(*place))
     )
@@ -84,12 +119,48 @@ async def answers_of(connection: AsyncConnection, agent: str) -> list[JudgedAnsw
     ]
 
 
-async def judged_agents(connection: AsyncConnection) -> list[str]:
+async def answer_of_result(
+    connection: AsyncConnection, result_id: str, *, owner: str | None = None
+) -> JudgedAnswer | None:
+    """The answer that one result judges, if it is ``owner``'s; None: anybody's. Its words are not counted."""
+    columns = (results.c.task_id, results.c.answer_name, results.c.body)
+    answers_only = results.c.kind == JobKind.ANSWER
+    query = select(*columns).where(results.c.id == result_id, answers_only, *owned_by(owner))
+    row = (await connection.execute(query)).mappings().first()
+    return None if row is None else JudgedAnswer(**row, words=0, error_code=None)
+
+
+async def unfinished_answers(
+    connection: AsyncConnection, agent: str, *, owner: str | None = None, run: str | None = None
+) -> int:
+    """How many jobs of an agent, or of one ``run`` of it, still wait or run: what they come to is not known yet."""
+    waiting = [jobs.c.kind == JobKind.ANSWER, jobs.c.status.in_([JobStatus.QUEUED, JobStatus.RUNNING])]
+    mine = [] if owner is None else [jobs.c.owner == owner]
+    query = select(func.count()).select_from(jobs).where(jobs.c.agent == agent, *waiting, *mine, *_of_run(run))
+    return int((await connection.execute(query)).scalar_one())
+
+
+async def judged_agents(connection: AsyncConnection, *, owner: str | None = None) -> list[str]:
     """Every agent with an ended job, sorted."""
-    ended = jobs.c.status.in_([JobStatus.SUCCEEDED, JobStatus.FAILED])
-    return list(
-        (await connection.execute(select(jobs.c.agent).where(ended).distinct().order_by(jobs.c.agent))).scalars()
-    )
+    query = select(jobs.c.agent).where(*_ended(owner)).distinct().order_by(jobs.c.agent)
+    return list((await connection.execute(query)).scalars())
+
+
+def owned_by(owner: str | None) -> list[ColumnElement[bool]]:
+    """What narrows a query for results to those of one owner; nothing for None."""
+    return [] if owner is None else [results.c.owner == owner]
+
+
+def _of_run(run: str | None) -> list[ColumnElement[bool]]:
+    """What narrows a query for jobs to those of one run; nothing for None."""
+    if run is None:
+        return []
+    return [jobs.c.submission_id.in_(select(submissions.c.id).where(submissions.c.run == run))]
+
+
+def _ended(owner: str | None) -> list[ColumnElement[bool]]:
+    ended = and_(jobs.c.kind == JobKind.ANSWER, jobs.c.status.in_([JobStatus.SUCCEEDED, JobStatus.FAILED]))
+    return [ended] if owner is None else [ended, jobs.c.owner == owner]
 
 
 def _record(row: RowMapping) -> ResultRecord:

@@ -1,42 +1,30 @@
-"""The rows of submissions and of the answers in them. Every function takes an open transaction."""
+"""The rows of submissions; ``app.jobs.filing`` writes them. Every function takes an open transaction."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable
 
-from sqlalchemy import select
-from sqlalchemy.dialects.postgresql import insert
+from sqlalchemy import select, update
 from sqlalchemy.ext.asyncio import AsyncConnection
 
-from answers.submission import Answer
 from app.storage.records import SubmissionRecord
-from app.storage.tables import answers, submissions
+from app.storage.tables import submissions
 
 
-async def insert_submission(connection: AsyncConnection, record: SubmissionRecord) -> None:
-    await connection.execute(
-        insert(submissions).values(
-            id=record.id,
-            owner=record.owner,
-            agent=record.agent,
-            task_id=record.task_id,
-            model=record.model,
-            run=record.run,
-            metadata=json.dumps(record.metadata),
-            created_at=record.created_at,
-        )
-    )
-
-
-async def insert_answers(connection: AsyncConnection, new: Iterable[Answer]) -> None:
-    """Store texts by their hash; one that is known already is left as it is."""
-    # In one order for everybody, or two submissions with the same answers could wait for each other.
-    rows = sorted({answer.sha256: answer.text for answer in new}.items())
-    values = [{"sha256": sha256, "text": content, "words": len(content.split())} for sha256, content in rows]
-    await connection.execute(insert(answers).on_conflict_do_nothing(), values)
-
-
-async def get_submission(connection: AsyncConnection, submission_id: str) -> SubmissionRecord | None:
-    row = (await connection.execute(select(submissions).where(submissions.c.id == submission_id))).mappings().first()
+async def get_submission(
+    connection: AsyncConnection, submission_id: str, *, owner: str | None = None
+) -> SubmissionRecord | None:
+    """One submission, if it is ``owner``'s; None: anybody's."""
+    query = select(submissions).where(submissions.c.id == submission_id)
+    if owner is not None:
+        query = query.where(submissions.c.owner == owner)
+    row = (await connection.execute(query)).mappings().first()
     return None if row is None else SubmissionRecord(**{**row, "metadata": json.loads(row["metadata"])})
+
+
+async def set_budget(
+    connection: AsyncConnection, submission_id: str, budget_usd: float | None, *, owner: str | None = None
+) -> None:
+    """Change what judging a submission may cost, if it is ``owner``'s (None: anybody's)."""
+    query = update(submissions).where(submissions.c.id == submission_id).values(budget_usd=budget_usd)
+    await connection.execute(query if owner is None else query.where(submissions.c.owner == owner))

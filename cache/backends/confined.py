@@ -4,18 +4,19 @@ from __future__ import annotations
 
 import asyncio
 import json
+import socket
 import struct
-import sys
+import tempfile
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any, Literal
 
-from cache.backends import document_child
+from cache.backends.document_server import DocumentServer, shared_server
 
 MAX_OUTPUT_BYTES = 200 * 1024 * 1024
 MAX_FRAME_BYTES = 32 * 1024 * 1024
 _LAST = frozenset({"end", "rejected"})
-_CHILD = Path(document_child.__file__)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -38,38 +39,57 @@ async def decode_confined(
     kind: Literal["pdf", "image"], data: bytes, *, deadline_s: float = 50.0, frame_s: float = 20.0
 ) -> ChildReport:
     """Let a child decode a document. ``frame_s`` bounds each page. The child is gone when this returns or raises."""
-    child = await asyncio.create_subprocess_exec(
-        sys.executable,
-        "-I",
-        str(_CHILD),
-        kind,
-        stdin=asyncio.subprocess.PIPE,
-        stdout=asyncio.subprocess.PIPE,
-        stderr=asyncio.subprocess.DEVNULL,
-        env={},
-        start_new_session=True,
-    )
-    feeding = asyncio.create_task(_feed(child, data))
+    async with _child(kind, data) as frames:
+        return await _collect(frames, deadline_s, frame_s)
+
+
+@asynccontextmanager
+async def _child(kind: Literal["pdf", "image"], data: bytes) -> AsyncIterator[asyncio.StreamReader]:
+    """A child at work on a document; what it writes."""
+    server = await asyncio.to_thread(shared_server)
+    # Sockets and no pipe: of a pipe uvloop closes the number twice, and in between a thread may have got it for a file.
+    ours, theirs = socket.socketpair()
     try:
-        return await _collect(child, deadline_s, frame_s)
+        frames, closing = await asyncio.open_connection(sock=ours)
+    except BaseException:
+        ours.close()
+        theirs.close()
+        raise
+    # Shielded: a child that is being started must be known by its id, or nobody could end it.
+    starting = asyncio.ensure_future(asyncio.to_thread(_start, server, kind, data, theirs))
+    try:
+        try:
+            await asyncio.shield(starting)
+            yield frames
+        finally:
+            await asyncio.to_thread(server.kill, await starting)
+            await _ended(frames)
     finally:
-        feeding.cancel()
-        if child.returncode is None:
-            child.kill()
-        await asyncio.wait([feeding])
-        if child.stdout is not None:
-            await child.stdout.read()
-        await child.wait()
+        closing.close()
 
 
-async def _collect(child: asyncio.subprocess.Process, deadline_s: float, frame_s: float) -> ChildReport:
+def _start(server: DocumentServer, kind: Literal["pdf", "image"], data: bytes, theirs: socket.socket) -> int:
+    """Hand a document over; ``theirs`` is closed on our side, so that the stream ends with the child."""
+    with theirs, tempfile.TemporaryFile() as document:
+        document.write(data)
+        document.seek(0)
+        return server.fork(kind, document.fileno(), theirs.fileno())
+
+
+async def _ended(frames: asyncio.StreamReader) -> None:
+    """Wait for the end of the stream, which is the end of the child."""
+    while await frames.read(MAX_FRAME_BYTES):
+        pass
+
+
+async def _collect(stream: asyncio.StreamReader, deadline_s: float, frame_s: float) -> ChildReport:
     frames: list[Frame] = []
     total = 0
     try:
         async with asyncio.timeout(deadline_s):
             while total <= MAX_OUTPUT_BYTES:
                 async with asyncio.timeout(frame_s):
-                    frame = await _next_frame(child)
+                    frame = await _next_frame(stream)
                 if frame is None:
                     return ChildReport(frames=tuple(frames), cut="a crash or its limits")
                 frames.append(frame)
@@ -81,27 +101,13 @@ async def _collect(child: asyncio.subprocess.Process, deadline_s: float, frame_s
     return ChildReport(frames=tuple(frames), cut="the output limit")
 
 
-async def _feed(child: asyncio.subprocess.Process, data: bytes) -> None:
-    if child.stdin is None:
-        return
-    try:
-        child.stdin.write(data)
-        await child.stdin.drain()
-    except OSError:
-        return  # it stopped reading: what it says, or that it died, is the answer
-    finally:
-        child.stdin.close()
-
-
-async def _next_frame(child: asyncio.subprocess.Process) -> Frame | None:
+async def _next_frame(stream: asyncio.StreamReader) -> Frame | None:
     """The next frame, or None when the child has gone silent for good."""
-    if child.stdout is None:
-        return None
     try:
-        head_bytes, body_bytes = struct.unpack(">II", await child.stdout.readexactly(8))
+        head_bytes, body_bytes = struct.unpack(">II", await stream.readexactly(8))
         if head_bytes + body_bytes > MAX_FRAME_BYTES:
             return None
-        header = json.loads(await child.stdout.readexactly(head_bytes))
-        return Frame(header=header, body=await child.stdout.readexactly(body_bytes))
+        header = json.loads(await stream.readexactly(head_bytes))
+        return Frame(header=header, body=await stream.readexactly(body_bytes))
     except asyncio.IncompleteReadError:
         return None

@@ -1,8 +1,12 @@
 """The program that decodes a PDF or an image, run as a child process because the bytes are not to be trusted.
 
-Started by path, with nothing but its kind as argument: it limits itself, reads the document from standard
-input, and writes frames (see ``_send``) to standard output, one a page, so that what is done stays done
-when it is killed. It imports nothing of this project.
+Started by path, it forks a child for each document it is asked for: importing the decoders takes a second, a fork some
+milliseconds. The child limits itself, reads the document from standard input, and writes frames (see ``_send``) to
+standard output, one a page, so that what is done stays done when it is killed. Nothing of this project is imported.
+
+Over the control socket (standard input of the first process) come ``pdf`` or ``image`` with two file descriptors, one
+to read the document from and one for the frames, answered by the child's process id; and ``kill <id>``. When the
+socket closes, the children are killed and the program ends.
 """
 
 from __future__ import annotations
@@ -11,10 +15,12 @@ import ctypes
 import importlib
 import io
 import json
+import os
 import resource
+import select
 import signal
+import socket
 import struct
-import sys
 from typing import Any, BinaryIO
 
 MEMORY_BYTES = 1024 * 1024 * 1024
@@ -29,6 +35,7 @@ LOOK_DPI = 72
 PDF_JPEG_QUALITY = 70
 IMAGE_JPEG_QUALITY = 85
 MAX_LINKS = 500
+MAX_PLACES = 1000
 MIN_FONT_PT = 3.0
 MIN_CONTRAST = 12
 SCAN_SHARE = 0.5
@@ -51,7 +58,7 @@ def confine() -> None:
 
 
 def _pymupdf() -> Any:
-    """Imported late, so that limits are in force first, and untyped, as it is."""
+    """Untyped, as it is."""
     return importlib.import_module("pymupdf")
 
 
@@ -73,20 +80,23 @@ def show_pdf(data: bytes, out: BinaryIO) -> None:
     pymupdf.TOOLS.mupdf_display_warnings(False)
     try:
         document = pymupdf.open(stream=data, filetype="pdf")
+        if document.needs_pass:
+            raise Rejected("encrypted")
+        pages = int(document.page_count)
     except (pymupdf.FileDataError, pymupdf.EmptyFileError, RuntimeError, ValueError) as broken:
         raise Rejected(f"unreadable: {broken}") from broken
-    if document.needs_pass:
-        raise Rejected("encrypted")
-    if document.page_count == 0:
+    if pages == 0:
         raise Rejected("unreadable: it has no pages")
     title = (document.metadata or {}).get("title") or ""
-    _send(out, {"type": "document", "pages": document.page_count, "title": title})
-    for number in range(min(document.page_count, MAX_TEXT_PAGES)):
+    _send(out, {"type": "document", "pages": pages, "title": title})
+    for number in range(min(pages, MAX_TEXT_PAGES)):
         try:
             header, image = _page(document[number], with_image=number < MAX_IMAGE_PAGES)
         except (RuntimeError, ValueError) as broken:
-            header, image = {"text": "", "hidden": "", "links": [], "damage": str(broken)}, b""
+            header, image = {"text": "", "hidden": "", "links": [], "damage": str(broken) or "unknown"}, b""
         _send(out, {"type": "page", "number": number + 1, **header}, image)
+    if document.is_repaired:
+        _send(out, {"type": "mended"})
 
 
 def _page(page: Any, *, with_image: bool) -> tuple[dict[str, Any], bytes]:
@@ -94,7 +104,9 @@ def _page(page: Any, *, with_image: bool) -> tuple[dict[str, Any], bytes]:
     from PIL import Image
 
     pymupdf = _pymupdf()
-    width, height = max(page.rect.width, 1.0), max(page.rect.height, 1.0)
+    # Each of these is worked out anew whenever it is asked for, which for every line would take longer than drawing.
+    shown, turned, images = page.rect, page.rotation_matrix, page.get_image_info()
+    width, height = max(shown.width, 1.0), max(shown.height, 1.0)
     # The size is bounded before anything is drawn: a page may claim to be kilometres wide.
     fitting = min(MAX_WIDTH_PX * 72 / width, MAX_HEIGHT_PX * 72 / height)
     dpi = min(float(MAX_DPI if with_image else LOOK_DPI), fitting)
@@ -103,41 +115,54 @@ def _page(page: Any, *, with_image: bool) -> tuple[dict[str, Any], bytes]:
     grey = picture.convert("L")
     seen: list[str] = []
     hidden: list[str] = []
-    scans, covered = _scans(page), _covered(page)
-    for block in page.get_text("dict")["blocks"]:
+    lines: list[tuple[Any, ...]] = []
+    scans, covered = _scans(images, shown), _covered(images, page)
+    words_only = pymupdf.TEXTFLAGS_DICT & ~pymupdf.TEXT_PRESERVE_IMAGES
+    for block in page.get_text("dict", flags=words_only)["blocks"]:
         for line in block.get("lines", ()):
-            spans = _spans(line, page, grey, dpi, scans, covered)
+            spans = _spans(line, turned, grey, dpi, scans, covered)
             seen += [span_text for span_text, is_read, _ in spans if is_read]
+            if len(lines) < MAX_PLACES:
+                lines.append(
+                    ("".join(text for text, is_read, _ in spans if is_read).strip(), *_box(line, turned, width, height))
+                )
             unseen = "".join(span_text for span_text, _, is_drawn in spans if not is_drawn or not span_text.strip())
             if unseen.strip():
                 hidden.append(unseen)
             seen.append("\n")
         if seen and seen[-1] == "\n":
             seen.append("\n")
-    header = {"text": _tidy("".join(seen)), "hidden": "\n".join(hidden), "links": _links(page)}
-    return header, _jpeg(picture, PDF_JPEG_QUALITY) if with_image else b""
+    text, (low, high) = _tidy("".join(seen)), grey.getextrema()
+    header = {"text": text, "blank": not text and low == high, "hidden": "\n".join(hidden), "links": _links(page)}
+    return header | {"lines": lines if with_image else []}, _jpeg(picture, PDF_JPEG_QUALITY) if with_image else b""
 
 
-def _scans(page: Any) -> list[Any]:
+def _box(line: Any, turned: Any, width: float, height: float) -> tuple[float, ...]:
+    """Left, top, width and height of a line, in parts of the page as it is shown."""
+    box = _pymupdf().Rect(line["bbox"]) * turned
+    return tuple(round(one, 5) for one in (box.x0 / width, box.y0 / height, box.width / width, box.height / height))
+
+
+def _scans(images: list[Any], shown: Any) -> list[Any]:
     """Rectangles of images that fill most of the page: invisible text over them is what a scanner read."""
     pymupdf = _pymupdf()
-    area = abs(page.rect) or 1.0
-    rectangles = [pymupdf.Rect(info["bbox"]) for info in page.get_image_info()]
-    return [rectangle for rectangle in rectangles if abs(rectangle & page.rect) >= SCAN_SHARE * area]
+    area = abs(shown) or 1.0
+    rectangles = [pymupdf.Rect(info["bbox"]) for info in images]
+    return [rectangle for rectangle in rectangles if abs(rectangle & shown) >= SCAN_SHARE * area]
 
 
-def _covered(page: Any) -> list[Any]:
+def _covered(images: list[Any], page: Any) -> list[Any]:
     """Rectangles of text over which an opaque image was drawn later."""
     pymupdf = _pymupdf()
-    opaque = [pymupdf.Rect(info["bbox"]) for info in page.get_image_info() if not info.get("has-mask")]
+    opaque = [pymupdf.Rect(info["bbox"]) for info in images if not info.get("has-mask")]
     if not opaque:
         return []
     drawn = [(kind, pymupdf.Rect(box)) for kind, box in page.get_bboxlog()]
-    images = [(place, box) for place, (kind, box) in enumerate(drawn) if kind == "fill-image" and _among(box, opaque)]
+    over = [(place, box) for place, (kind, box) in enumerate(drawn) if kind == "fill-image" and _among(box, opaque)]
     return [
         box
         for place, (kind, box) in enumerate(drawn)
-        if kind == "fill-text" and any(later > place and image.contains(_middle(box)) for later, image in images)
+        if kind == "fill-text" and any(later > place and image.contains(_middle(box)) for later, image in over)
     ]
 
 
@@ -150,7 +175,7 @@ def _middle(box: Any) -> Any:
 
 
 def _spans(
-    line: Any, page: Any, grey: Any, dpi: float, scans: list[Any], covered: list[Any]
+    line: Any, turned: Any, grey: Any, dpi: float, scans: list[Any], covered: list[Any]
 ) -> list[tuple[str, bool, bool]]:
     """Text, whether it is read, and whether it is drawn: what a scanner read is there to be read and not drawn."""
     pymupdf = _pymupdf()
@@ -162,7 +187,7 @@ def _spans(
             continue
         box = pymupdf.Rect(span["bbox"])
         over_scan = any(box.intersects(scan) for scan in scans)
-        visible = span["size"] >= MIN_FONT_PT and _has_contrast(box * page.rotation_matrix, grey, dpi)
+        visible = span["size"] >= MIN_FONT_PT and _has_contrast(box * turned, grey, dpi)
         is_drawn = visible and span["alpha"] > 0 and not any(each.contains(_middle(box)) for each in covered)
         found.append((text, is_drawn or (visible and over_scan), is_drawn))
     return found
@@ -226,20 +251,75 @@ def _jpeg(picture: Any, quality: int) -> bytes:
     return buffer.getvalue()
 
 
-def main() -> int:
-    confine()
-    out = sys.stdout.buffer
-    show = {"pdf": show_pdf, "image": show_image}[sys.argv[1]]
+def show(kind: str, data: bytes, out: BinaryIO) -> None:
+    """All frames of one document; the last is ``end`` or ``rejected``."""
     try:
-        show(sys.stdin.buffer.read(), out)
+        {"pdf": show_pdf, "image": show_image}[kind](data, out)
     except Rejected as why:
         _send(out, {"type": "rejected", "reason": str(why)})
     except MemoryError:
         _send(out, {"type": "rejected", "reason": "bomb: out of memory"})
     else:
         _send(out, {"type": "end"})
-    return 0
+
+
+def _child(kind: str, document: int, frames: int) -> None:
+    """Never returns. Neither the control socket nor anything else of the server stays open in it."""
+    code = 1
+    try:
+        os.setsid()
+        os.dup2(document, 0)
+        os.dup2(frames, 1)
+        os.closerange(3, resource.getrlimit(resource.RLIMIT_NOFILE)[0])
+        confine()
+        with open(0, "rb") as source, open(1, "wb") as out:
+            show(kind, source.read(), out)
+        code = 0
+    finally:
+        os._exit(code)
+
+
+def serve(control: socket.socket) -> None:
+    """Fork and kill as asked, until the other side is gone."""
+    _import_decoders()
+    living: set[int] = set()
+    while True:
+        # Now and then the ended ones are collected, also when nobody asks.
+        readable, _, _ = select.select([control], [], [], 1.0 if living else None)
+        living -= _ended(living)
+        if not readable:
+            continue
+        message, descriptors, _, _ = socket.recv_fds(control, 64, 2)
+        if not message:
+            break
+        order, _, number = message.decode("ascii").partition(" ")
+        if order == "kill":
+            # A child that was collected has left the set, so no stranger with its number is hit.
+            if int(number) in living:
+                os.kill(int(number), signal.SIGKILL)
+            continue
+        pid = os.fork()
+        if pid == 0:
+            _child(order, *descriptors)
+        living.add(pid)
+        for descriptor in descriptors:
+            os.close(descriptor)
+        control.send(str(pid).encode("ascii"))
+    for pid in living:
+        os.kill(pid, signal.SIGKILL)
+
+
+def _import_decoders() -> None:
+    _pymupdf()
+    from PIL import Image
+
+    Image.preinit()
+
+
+def _ended(living: set[int]) -> set[int]:
+    return {pid for pid in living if os.waitpid(pid, os.WNOHANG)[0]}
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    with socket.socket(fileno=0) as owner:
+        serve(owner)

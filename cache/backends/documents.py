@@ -2,30 +2,44 @@
 
 from __future__ import annotations
 
+import asyncio
 import codecs
 import re
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
 
-from cache.backends.confined import ChildReport, decode_confined
+from w3lib.encoding import html_body_declared_encoding
+
+from cache.backends.confined import ChildReport, Frame, decode_confined
 from cache.capture import CaptureOutcome, Observation, PageKind
 from cache.errors import DocumentRejected
+from cache.places import Line, Piece, Sheet, places_json
 
 MAX_PAGE_BYTES = 24 * 1024 * 1024
 MAX_DOCUMENT_BYTES = 50 * 1024 * 1024
 MAX_TEXT_CHARS = 2_000_000
 SNIFFED_BYTES = 1024
+_BEGINNING = 40
 _HTML_START = re.compile(
     rb"(?:\s|<!--.*?-->|<\?xml[^>]*>)*"
     rb"<(?:!doctype\s+html|html|head|body|title|meta|script|h1|div|p|table|iframe|style|a|br)[\s>/]",
     re.IGNORECASE | re.DOTALL,
 )
-_IMAGES = (b"\x89PNG\r\n\x1a\n", b"\xff\xd8\xff", b"GIF87a", b"GIF89a", b"BM", b"II*\x00", b"MM\x00*")
+_IMAGES = (b"\x89PNG\r\n\x1a\n", b"\xff\xd8\xff", b"GIF87a", b"GIF89a", b"II*\x00", b"MM\x00*")
 _TEXT_TYPES = re.compile(
     r"text/|application/(?:[\w.+-]*\+)?(?:json|xml|yaml|x-ndjson|csv|javascript)\b|application/x-(?:yaml|tex)"
 )
 _HTML_TYPES = frozenset({"text/html", "application/xhtml+xml"})
+_CONTROLS = re.compile(rb"[\x00-\x08\x0e-\x1a\x1c-\x1f]")
 _CHARSET = re.compile(r"charset\s*=\s*[\"']?([\w.:-]+)", re.IGNORECASE)
+# Codecs of Python's that are no charsets of pages: some take a time that grows with the square of the length.
+_NO_CHARSETS = frozenset(
+    {"punycode", "idna", "unicode_escape", "raw_unicode_escape", "utf_7", "undefined", "mbcs", "oem", "palmos"}
+)
+_SAID_FOR_1252 = frozenset({"iso8859-1", "ascii"})
+"""What servers call Windows-1252, and browsers read as that."""
+_WIDE = frozenset({"utf-1", "utf-3"})  # utf-16 and utf-32: of their bytes many are zero
 _BOMS = ((codecs.BOM_UTF8, "utf-8-sig"), (codecs.BOM_UTF16_LE, "utf-16"), (codecs.BOM_UTF16_BE, "utf-16"))
 
 
@@ -50,6 +64,7 @@ class Document:
     links: tuple[tuple[str, str], ...] = ()
     title: str = ""
     pdf: bytes | None = None
+    places: bytes | None = None
     partial: str = ""
 
     def observed_as(self, arrived: Observation) -> Observation:
@@ -65,6 +80,7 @@ class Document:
             screenshots=self.screenshots,
             links=self.links,
             pdf=self.pdf,
+            places=self.places,
         )
 
 
@@ -81,16 +97,17 @@ def sniff(data: bytes, content_type: str) -> ByteKind:
     <ByteKind.HTML: 'html'>
     """
     head = data[:SNIFFED_BYTES]
-    if b"%PDF-" in head and not _HTML_START.match(head):
-        return ByteKind.PDF
-    if head.startswith(_IMAGES) or (head[:4] == b"RIFF" and head[8:12] == b"WEBP"):
-        return ByteKind.IMAGE
     media_type = _media_type(content_type)
+    said_text = _TEXT_TYPES.match(media_type) is not None
+    if _is_pdf(head, said_text=said_text):
+        return ByteKind.PDF
+    if _is_image(head) and not (said_text and _looks_like_text(head)):
+        return ByteKind.IMAGE
     if media_type in _HTML_TYPES:
         return ByteKind.HTML
     if _HTML_START.match(head) and media_type != "text/plain":
         return ByteKind.HTML
-    if _TEXT_TYPES.match(media_type) or _looks_like_text(head):
+    if (said_text and not _is_binary(head, content_type)) or _looks_like_text(head):
         return ByteKind.TEXT
     return ByteKind.OTHER
 
@@ -104,26 +121,37 @@ async def read_document(data: bytes, content_type: str, *, deadline_s: float) ->
     """A PDF, an image or plain text as a page; decoding happens in a child process.
 
     Raises:
-        DocumentRejected: damaged, encrypted, a bomb, or of a type that cannot be shown (HTML is not shown here).
+        DocumentRejected: damaged, encrypted, a bomb, with nothing to be seen in it, or of a type that cannot be shown
+            (HTML is not shown here).
     """
     kind = sniff(data, content_type)
     if kind is ByteKind.PDF:
         report = await decode_confined("pdf", data, deadline_s=deadline_s)
-        return _from_report(PageKind.PDF, report, pdf=data)
+        return from_report(PageKind.PDF, report, pdf=data)
     if kind is ByteKind.IMAGE:
-        return _from_report(PageKind.IMAGE, await decode_confined("image", data, deadline_s=deadline_s), pdf=None)
+        return from_report(PageKind.IMAGE, await decode_confined("image", data, deadline_s=deadline_s), pdf=None)
     if kind is ByteKind.TEXT:
-        return Document(kind=PageKind.TEXT, text=decode_text(data, content_type)[:MAX_TEXT_CHARS])
+        return _from_text(await asyncio.to_thread(decode_text, data, content_type))
+    if not data.strip():
+        raise DocumentRejected(CaptureOutcome.EMPTY, "no content")
     raise DocumentRejected(CaptureOutcome.UNSUPPORTED, f"content of type {_media_type(content_type) or 'unknown'}")
 
 
 def decode_text(data: bytes, content_type: str) -> str:
-    """Text by its byte order mark, the server's charset, UTF-8, or at last Latin-1."""
+    """Text by its byte order mark, the server's charset, UTF-8, or at last Windows-1252."""
+    return _decoded(data, [_charset(content_type)])
+
+
+def decode_html(data: bytes, content_type: str) -> str:
+    """The same for a web page, which may name its charset itself."""
+    return _decoded(data, [_charset(content_type), _charset(f"charset={html_body_declared_encoding(data)}")])
+
+
+def _decoded(data: bytes, named: Sequence[str | None]) -> str:
     for mark, encoding in _BOMS:
         if data.startswith(mark):
             return data.decode(encoding, errors="replace")
-    named = _CHARSET.search(content_type)
-    for encoding in (*((named[1],) if named else ()), "utf-8"):
+    for encoding in (*filter(None, named), "utf-8", "cp1252"):
         try:
             return data.decode(encoding)
         except (UnicodeDecodeError, LookupError):
@@ -131,33 +159,101 @@ def decode_text(data: bytes, content_type: str) -> str:
     return data.decode("latin-1")
 
 
-def _from_report(kind: PageKind, report: ChildReport, *, pdf: bytes | None) -> Document:
+def _charset(content_type: str) -> str | None:
+    """The codec for the charset that is named, if there is one."""
+    named = _CHARSET.search(content_type)
+    try:
+        name = codecs.lookup(named[1]).name if named else None
+    except LookupError:
+        return None
+    if name is None or name.replace("-", "_") in _NO_CHARSETS:
+        return None
+    return "cp1252" if name in _SAID_FOR_1252 else name
+
+
+def _from_text(text: str) -> Document:
+    if not text.strip():
+        raise DocumentRejected(CaptureOutcome.EMPTY, "a text without a word")
+    cut = f"only the first {MAX_TEXT_CHARS} of {len(text)} characters are kept" if len(text) > MAX_TEXT_CHARS else ""
+    return Document(kind=PageKind.TEXT, text=text[:MAX_TEXT_CHARS], partial=cut)
+
+
+def from_report(kind: PageKind, report: ChildReport, *, pdf: bytes | None) -> Document:
+    """What the child said, as a document; what is missing of it is in ``partial``.
+
+    Raises:
+        DocumentRejected: there is nothing to be shown.
+    """
     headers = [frame.header for frame in report.frames]
     reason = next((str(header["reason"]) for header in headers if header["type"] == "rejected"), "")
     pages = [frame for frame in report.frames if frame.header["type"] == "page"]
     if not pages:
         raise DocumentRejected(CaptureOutcome.DAMAGED, reason or f"bomb or damage: decoding ended by {report.cut}")
+    damage = [str(page.header["damage"]) for page in pages if page.header.get("damage")]
+    if len(damage) == len(pages):
+        raise DocumentRejected(CaptureOutcome.DAMAGED, f"no page of it can be read: {damage[0][:200]}")
+    if all(page.header.get("blank") for page in pages):
+        raise DocumentRejected(CaptureOutcome.EMPTY, "there is nothing to be seen on its pages")
     document = next(header for header in headers if header["type"] == "document")
-    left_out = int(document["pages"]) - len(pages) if report.cut or reason else 0
+    text = "\n".join(str(page.header["text"]) for page in pages)
     hidden = "\n".join(str(page.header["hidden"]) for page in pages if page.header["hidden"])
+    notes = _left_out(int(document["pages"]) - len(pages), reason or report.cut)
+    notes += [f"{len(damage)} pages cannot be read: {damage[0][:200]}"] if damage else []
+    notes += ["the file is damaged, shown is what could be mended"] if {"type": "mended"} in headers else []
+    notes += ["it has more text than is kept"] if len(text) > MAX_TEXT_CHARS else []
+    text = text[:MAX_TEXT_CHARS]
     return Document(
         kind=kind,
-        text="\n".join(str(page.header["text"]) for page in pages)[:MAX_TEXT_CHARS],
+        text=text,
         hidden_text=hidden[:MAX_TEXT_CHARS],
         screenshots=tuple(page.body for page in pages if page.body),
         links=tuple((str(label), str(target)) for page in pages for label, target in page.header["links"]),
         title=str(document["title"]),
         pdf=pdf,
-        partial=f"{left_out} pages left out: {reason or report.cut}" if left_out else "",
+        places=places_json(text, _surfaces([page for page in pages if page.body])),
+        partial="; ".join(notes),
     )
+
+
+def _left_out(pages: int, why: str) -> list[str]:
+    return [f"{pages} pages left out: {why or 'only the first ones are read'}"] if pages > 0 else []
+
+
+def _surfaces(pages: Sequence[Frame]) -> Iterator[tuple[list[Sheet], list[Piece]]]:
+    """Each drawn page with its lines; the child process tells them in parts of the page."""
+    for number, page in enumerate(pages):
+        pieces = [
+            Piece(begins=text[:_BEGINNING], length=len(text), lines=(Line(0, *map(float, box)),))
+            for text, *box in page.header.get("lines", ())
+        ]
+        yield [Sheet(number=number, top=0.0, width=1.0, height=1.0)], pieces
 
 
 def _media_type(content_type: str) -> str:
     return content_type.partition(";")[0].strip().lower()
 
 
+def _is_pdf(head: bytes, *, said_text: bool) -> bool:
+    at = head.find(b"%PDF-")
+    if at < 0 or _HTML_START.match(head):
+        return False
+    # Where a text speaks of the format, no object follows.
+    return not said_text or not head[:at].strip(b"\xef\xbb\xbf\0\t\n\f\r ") or b" obj" in head[at:]
+
+
+def _is_image(head: bytes) -> bool:
+    is_bitmap = head[:2] == b"BM" and head[6:10] == bytes(4)
+    return is_bitmap or head.startswith(_IMAGES) or (head[:4] == b"RIFF" and head[8:12] == b"WEBP")
+
+
+def _is_binary(head: bytes, content_type: str) -> bool:
+    """Whether what calls itself a text is none: servers call text whatever they do not know."""
+    wide = head.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)) or (_charset(content_type) or "")[:5] in _WIDE
+    return b"\0" in head and not wide
+
+
 def _looks_like_text(head: bytes) -> bool:
-    if not head or b"\x00" in head:
+    if not head or _CONTROLS.search(head):
         return False
     try:
         head.decode("utf-8")

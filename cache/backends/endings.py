@@ -9,6 +9,8 @@ from cache.capture import CaptureOutcome
 from cache.egress import Refusal, RefusalReason
 
 MAX_REDIRECTS = 10
+REDIRECTS = frozenset({301, 302, 303, 307, 308})
+"""The statuses that lead on; with any other a ``Location`` is beside the page."""
 MAX_HOP_CHARS = 16_384  # sign-on redirects carry more than anybody would cite
 KEPT_HEADERS = frozenset(
     {"content-type", "content-length", "content-language", "last-modified", "date", "etag", "server", "retry-after"}

@@ -17,20 +17,19 @@ from urllib.parse import urljoin
 
 import httpx
 
-from cache.backends.documents import ByteKind, byte_limit, decode_text, read_document, sniff
-from cache.backends.endings import KEPT_HEADERS, MAX_HOP_CHARS, MAX_REDIRECTS, Ending, of_refusal
+from cache.backends.documents import byte_limit
+from cache.backends.endings import KEPT_HEADERS, MAX_HOP_CHARS, MAX_REDIRECTS, REDIRECTS, Ending, of_refusal
 from cache.backends.inflate import ACCEPTED, BoundedInflater
-from cache.backends.plain_html import read_html
+from cache.backends.reading import read_content
 from cache.capture import CaptureOutcome, Observation
 from cache.egress import EgressGuard, Lane
 from cache.errors import DocumentRejected
 from cache.pages import utc_now
-from cache.quality import PageFacts, classify
 from cache.urls import why_unfetchable
 
 DEADLINE_S = 60.0
+_LOCATION = "location"
 USER_AGENT = "Mozilla/5.0 (compatible; assay; checks cited pages)"
-_REDIRECTS = frozenset({301, 302, 303, 307, 308})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -40,6 +39,8 @@ class _Response:
     headers: dict[str, str]
     chain: tuple[str, ...]
     content: bytes
+    location: str = ""
+    whole: bool = True
 
 
 class _Ended(Exception):
@@ -61,11 +62,17 @@ class HttpCapturer:
         *,
         semaphore: asyncio.Semaphore,
         deadline_s: float = DEADLINE_S,
+        max_bytes: int | None = None,
+        contact: str = "",
         clock: Callable[[], datetime] = utc_now,
     ) -> None:
+        """``max_bytes``: what an answer may weigh, as sent and inflated; None: what its type may. ``contact`` is added
+        to what it calls itself."""
         self._guard = guard
+        self._max_bytes = max_bytes
         self._semaphore = semaphore
         self._deadline_s = deadline_s
+        self._user_agent = f"{USER_AGENT} (+{contact})" if contact else USER_AGENT
         self._clock = clock
         self._tls: ssl.SSLContext | None = None
 
@@ -81,8 +88,11 @@ class HttpCapturer:
                 detail=f"nothing in {self._deadline_s:g} s",
                 versions={"httpx": version("httpx")},
             )
+            refusal = why_unfetchable(url)
+            if refusal is not None:
+                return replace(blank, outcome=CaptureOutcome.UNSUPPORTED, detail=refusal)
             try:
-                async with asyncio.timeout(self._deadline_s), self._guard.lane() as lane:
+                async with asyncio.timeout(self._deadline_s), self._guard.lane(max_bytes=self._max_bytes) as lane:
                     seen = await self._observe(blank, url, lane, began)
             except TimeoutError:
                 seen = blank
@@ -112,22 +122,31 @@ class HttpCapturer:
             chain=response.chain,
             headers={name: value for name, value in response.headers.items() if name in KEPT_HEADERS},
         )
-        return await _described(arrived, response, left_s)
+        content_type = response.headers.get("content-type", "")
+        seen = await read_content(arrived, response.content, content_type, deadline_s=left_s)
+        if seen.outcome is CaptureOutcome.OK and not response.whole:
+            return replace(seen, outcome=CaptureOutcome.PARTIAL, detail="what the server sent breaks off")
+        return seen
 
     async def _get(self, url: str, lane: Lane) -> _Response:
         if self._tls is None:
             self._tls = await asyncio.to_thread(ssl.create_default_context)
-        headers = {"User-Agent": USER_AGENT, "Accept-Encoding": ACCEPTED, "Accept": "*/*"}
+        headers = {"User-Agent": self._user_agent, "Accept-Encoding": ACCEPTED, "Accept": "*/*"}
         timeout = httpx.Timeout(self._deadline_s)
         chain: list[str] = []
         async with httpx.AsyncClient(
-            proxy=lane.url, trust_env=False, verify=self._tls, headers=headers, timeout=timeout
+            proxy=lane.url,
+            trust_env=False,
+            verify=self._tls,
+            headers=headers,
+            timeout=timeout,
+            event_hooks={"response": [_keep_location]},
         ) as client:
             while True:
                 chain.append(url)
                 try:
-                    response = await _get_once(client, url, tuple(chain))
-                except httpx.HTTPError as failed:
+                    response = await _get_once(client, url, tuple(chain), self._max_bytes)
+                except (httpx.HTTPError, httpx.InvalidURL) as failed:
                     ending = _of_http_error(failed, lane, url)
                     raise _Ended(ending, url=url, chain=tuple(chain)) from failed
                 refusal = lane.refusal_of(url) if response.status in (403, 502) else None
@@ -139,33 +158,57 @@ class HttpCapturer:
                 url = _checked(target, chain)
 
 
-async def _get_once(client: httpx.AsyncClient, url: str, chain: tuple[str, ...]) -> _Response:
+async def _get_once(client: httpx.AsyncClient, url: str, chain: tuple[str, ...], max_bytes: int | None) -> _Response:
     async with client.stream("GET", url) as response:
         headers = {name.lower(): value for name, value in response.headers.items()}
         status = response.status_code
-        content = b""
-        if status not in _REDIRECTS:
+        location = str(response.extensions.get(_LOCATION, "")).strip()
+        content, whole = b"", True
+        leads_on = status in REDIRECTS and location
+        if not leads_on:
             try:
-                content = await _content(response, headers)
+                content, whole = await _content(response, headers, max_bytes)
             except DocumentRejected as rejected:
                 ending = Ending(outcome=rejected.outcome, detail=rejected.detail)
                 raise _Ended(ending, url=url, chain=chain) from rejected
-        return _Response(url=url, status=status, headers=headers, chain=chain, content=content)
+        return _Response(
+            url=url,
+            status=status,
+            headers=headers,
+            chain=chain,
+            content=content,
+            location=location if leads_on else "",
+            whole=whole,
+        )
 
 
-async def _content(response: httpx.Response, headers: dict[str, str]) -> bytes:
+async def _keep_location(response: httpx.Response) -> None:
+    """Out of the library's sight, which reads it although it is not to follow, and breaks on what it cannot read."""
+    if "location" in response.headers:
+        response.extensions[_LOCATION] = response.headers.pop("location")
+
+
+async def _content(response: httpx.Response, headers: dict[str, str], max_bytes: int | None) -> tuple[bytes, bool]:
+    """The body, and whether it came to its end."""
     content_type = headers.get("content-type", "")
-    inflater = BoundedInflater(headers.get("content-encoding", ""), lambda head: byte_limit(head, content_type))
+
+    def limit(head: bytes) -> int:
+        return byte_limit(head, content_type) if max_bytes is None else min(max_bytes, byte_limit(head, content_type))
+
+    inflater = BoundedInflater(headers.get("content-encoding", ""), limit)
     async for wire in response.aiter_raw():
         inflater.feed(wire)
-    return inflater.content
+    return inflater.content, inflater.is_whole
 
 
 def _redirect_target(response: _Response) -> str | None:
-    location = response.headers.get("location")
-    if response.status not in _REDIRECTS or not location:
+    """Where a response leads on; spaces are escaped, as browsers do."""
+    if not response.location:
         return None
-    return urljoin(response.url, location)
+    try:
+        return urljoin(response.url, response.location.replace(" ", "%20"))
+    except ValueError:
+        return response.location
 
 
 def _checked(target: str, chain: list[str]) -> str:
@@ -179,7 +222,7 @@ def _checked(target: str, chain: list[str]) -> str:
     return target
 
 
-def _of_http_error(failed: httpx.HTTPError, lane: Lane, url: str) -> Ending:
+def _of_http_error(failed: httpx.HTTPError | httpx.InvalidURL, lane: Lane, url: str) -> Ending:
     refusal = lane.refusal_of(url)
     if refusal is not None:
         return of_refusal(refusal)
@@ -196,42 +239,3 @@ def _is_tls(failed: BaseException | None) -> bool:
             return True
         failed = failed.__cause__ or failed.__context__
     return False
-
-
-async def _described(arrived: Observation, response: _Response, left_s: float) -> Observation:
-    """The observation of a response that came whole."""
-    content_type = response.headers.get("content-type", "")
-    kind = sniff(response.content, content_type)
-    if response.status >= 400 or kind is ByteKind.HTML:
-        html = decode_text(response.content, content_type) if kind in (ByteKind.HTML, ByteKind.TEXT) else ""
-        page = await asyncio.to_thread(read_html, html, response.url)
-        facts = PageFacts(
-            url=arrived.url,
-            final_url=response.url,
-            status=response.status,
-            title=page.title,
-            headlines=page.headlines,
-            text=page.text,
-            html=html,
-            has_password_field=page.has_password_field,
-            login_form_chars=page.login_form_chars,
-            inputs=page.inputs,
-            links=len(page.links),
-            large_images=page.images,
-        )
-        finding = classify(facts)
-        return replace(
-            arrived,
-            outcome=finding.outcome,
-            detail=finding.detail,
-            gone=finding.gone,
-            title=page.title,
-            text=page.text,
-            links=page.links,
-            html=response.content,
-        )
-    try:
-        document = await read_document(response.content, content_type, deadline_s=left_s)
-    except DocumentRejected as rejected:
-        return replace(arrived, outcome=rejected.outcome, detail=rejected.detail)
-    return document.observed_as(arrived)

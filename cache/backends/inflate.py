@@ -9,8 +9,9 @@ from cache.backends.documents import SNIFFED_BYTES
 from cache.capture import CaptureOutcome
 from cache.errors import DocumentRejected
 
-ACCEPTED = "gzip, deflate"
+ACCEPTED = "gzip, identity"
 _STEP_BYTES = 64 * 1024
+_MEMBER = b"\x1f"  # how a gzip begins; of a piece no more need have come
 # zlib's window argument per encoding; with 32 it tells a gzip from a zlib header by itself.
 _GZIP = zlib.MAX_WBITS | 16
 _WINDOWS = {"identity": None, "gzip": _GZIP, "x-gzip": _GZIP, "deflate": zlib.MAX_WBITS | 32}
@@ -38,6 +39,11 @@ class BoundedInflater:
         self._kept = bytearray()
 
     @property
+    def is_whole(self) -> bool:
+        """Whether what is compressed came to its end."""
+        return self._engine is None or self._engine.eof or not self._kept
+
+    @property
     def content(self) -> bytes:
         return bytes(self._kept)
 
@@ -52,7 +58,9 @@ class BoundedInflater:
             return
         while wire:
             if self._engine.eof:
-                # A member has ended and another follows; it counts against the same limit.
+                # A member has ended. Another counts against the same limit; what is none is padding.
+                if wire[:1] != _MEMBER:
+                    return
                 self._engine = zlib.decompressobj(self._window)
             try:
                 self._keep(self._engine.decompress(wire, _STEP_BYTES))

@@ -13,6 +13,7 @@ import shlex
 import shutil
 import tempfile
 from dataclasses import dataclass
+from io import RawIOBase
 from pathlib import Path
 
 from cache.errors import BrowserUnavailable, SandboxUnavailable
@@ -52,21 +53,21 @@ _ACCOUNT = "nobody"
 class Launch:
     """A prepared start: the script to run as if it were the browser, its environment, and the folder of both.
 
-    ``lifeline`` is the descriptor of the pipe's writing end; closing it kills what was started.
+    ``lifeline`` is the pipe's writing end; closing it kills what was started.
     """
 
     script: Path
     folder: Path
     environment: dict[str, str]
-    lifeline: int
+    lifeline: RawIOBase
 
     def browser_pid(self) -> int:
         """The process that the script has become. To be asked once the browser answers."""
         return int((self.folder / "pid").read_text(encoding="ascii"))
 
     def cut(self) -> None:
-        """End what still runs and remove the folder. Call once."""
-        os.close(self.lifeline)
+        """End what still runs and remove the folder."""
+        self.lifeline.close()
         shutil.rmtree(self.folder, ignore_errors=True)
 
 
@@ -92,7 +93,7 @@ def prepare_launch(executable: Path, *, allow_unsandboxed: bool) -> Launch:
     script.write_text(_script(executable, pipe, drop), encoding="utf-8")
     script.chmod(0o755)
     # Opened for both, so that it opens at once and the watcher's reading end never waits for a writer.
-    lifeline = os.open(pipe, os.O_RDWR | os.O_CLOEXEC)
+    lifeline = pipe.open("r+b", buffering=0)
     environment = {"PATH": "/usr/bin:/bin", "HOME": str(home), "LANG": "C.UTF-8", "TMPDIR": tempfile.gettempdir()}
     return Launch(script=script, folder=folder, environment=environment, lifeline=lifeline)
 

@@ -5,13 +5,14 @@ from __future__ import annotations
 
 import asyncio
 import base64
-from collections.abc import Mapping
+from collections.abc import Coroutine, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 from cache.backends.devtools import DevTools, PageLost
-from cache.backends.documents import ByteKind, byte_limit, is_html_type, sniff
-from cache.backends.endings import KEPT_HEADERS, MAX_HOP_CHARS, MAX_REDIRECTS, Ending
+from cache.backends.documents import MAX_PAGE_BYTES, ByteKind, byte_limit, is_html_type, sniff
+from cache.backends.endings import KEPT_HEADERS, MAX_HOP_CHARS, MAX_REDIRECTS, REDIRECTS, Ending
 from cache.capture import CaptureOutcome
 from cache.urls import why_unfetchable
 
@@ -49,7 +50,8 @@ class Navigation:
     ``take_all``: any answer is taken as bytes, also what calls itself HTML. ``taken`` is set when one was.
     Until ``hold`` a page may move on by itself: ``restarted`` is set when it does, ``come`` when the document asked
     for last is in the page, taken, or ``broken`` says why it is not. After ``hold`` it stays what it is;
-    ``moved_to`` then names where it wanted to go.
+    ``moved_to`` then names where it wanted to go. ``stopped`` is set when no more of the document shown will come;
+    ``cut`` says why, where it broke off on its way.
     """
 
     devtools: DevTools
@@ -60,10 +62,15 @@ class Navigation:
     ending: Ending | None = None
     moved_to: str = ""
     broken: str = ""
+    cut: str = ""
     taken: asyncio.Event = field(default_factory=asyncio.Event)
     restarted: asyncio.Event = field(default_factory=asyncio.Event)
     come: asyncio.Event = field(default_factory=asyncio.Event)
+    stopped: asyncio.Event = field(default_factory=asyncio.Event)
     _held: bool = False
+    _request: str = ""
+    _answered_request: str = ""
+    _bytes: int = 0
     _tasks: set[asyncio.Task[None]] = field(default_factory=set)
 
     @classmethod
@@ -72,14 +79,17 @@ class Navigation:
         navigation = cls(devtools=devtools, main_frame=tree["frameTree"]["frame"]["id"])
         devtools.on("Fetch.requestPaused", navigation._on_paused)
         devtools.on("Page.frameNavigated", navigation._on_shown)
+        devtools.on("Network.dataReceived", navigation._on_data)
+        devtools.on("Network.loadingFailed", navigation._on_failed)
         await devtools.send("Page.enable")
+        await devtools.send("Network.enable", {"maxTotalBufferSize": 0, "maxResourceBufferSize": 0})
         await devtools.send("Fetch.enable", {"patterns": _DOCUMENTS})
         return navigation
 
     @property
     def failed(self) -> bool:
-        """Whether what is shown is an error, the server's or the browser's."""
-        return bool(self.broken) or (self.answer is not None and self.answer.status >= 400)
+        """Whether what is shown is an error, the server's or the browser's, or is not taken."""
+        return bool(self.broken) or self.ending is not None or (self.answer is not None and self.answer.status >= 400)
 
     def hold(self) -> None:
         """From now on the main document stays what it is."""
@@ -103,7 +113,35 @@ class Navigation:
             self.come.set()
 
     def _on_paused(self, event: dict[str, Any]) -> None:
-        task = asyncio.create_task(self._decide(event))
+        self._in_background(self._decide(event))
+
+    def _on_data(self, event: dict[str, Any]) -> None:
+        """A piece of some resource came, unpacked. More of the main document than anybody reads is not taken."""
+        if event["requestId"] != self._request or self.ending is not None:
+            return
+        self._bytes += int(event["dataLength"])
+        if self._bytes > MAX_PAGE_BYTES:
+            detail = f"more than {MAX_PAGE_BYTES} bytes of content"
+            self.ending = Ending(outcome=CaptureOutcome.TOO_LARGE, detail=detail)
+            self.come.set()
+            self.stopped.set()
+            self._in_background(self._stop_loading())
+
+    def _on_failed(self, event: dict[str, Any]) -> None:
+        ours = event.get("canceled") or event.get("errorText") == "net::ERR_ABORTED"
+        if event["requestId"] == self._answered_request and not ours:
+            self._break_off(str(event["errorText"]))
+
+    def _break_off(self, why: str) -> None:
+        self.cut = f"the connection broke off ({why})"
+        self.stopped.set()
+
+    async def _stop_loading(self) -> None:
+        with suppress(PageLost):
+            await self.devtools.send("Page.stopLoading")
+
+    def _in_background(self, work: Coroutine[Any, Any, None]) -> None:
+        task = asyncio.create_task(work)
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
 
@@ -113,6 +151,9 @@ class Navigation:
                 await self._inner(event)
             elif "responseStatusCode" in event:
                 await self._answered(event)
+            elif "responseErrorReason" in event and event.get("networkId") == self._answered_request:
+                self._break_off(str(event["responseErrorReason"]))
+                await self._go_on(event)
             elif "responseErrorReason" in event:
                 self.broken = str(event["responseErrorReason"])
                 self.come.set()
@@ -138,7 +179,9 @@ class Navigation:
         if self.ending is not None:
             await self._stop(event)
             return
+        self._request, self._bytes, self.cut = str(event.get("networkId", "")), 0, ""
         if moves_on:
+            self.stopped.clear()
             self.come.clear()
             self.restarted.set()
         await self._go_on(event)
@@ -147,14 +190,18 @@ class Navigation:
         headers = {str(entry["name"]).lower(): str(entry["value"]) for entry in event.get("responseHeaders", ())}
         status = int(event["responseStatusCode"])
         answer = Answer(url=str(event["request"]["url"]), status=status, headers=headers)
-        if 300 <= status < 400 and "location" in headers:
+        if status in REDIRECTS and headers.get("location"):
             await self._go_on(event)
             return
-        self.answer = answer
+        cited, self.answer = self.answer, answer
+        self._answered_request = str(event.get("networkId", ""))
         if status < 400 and status != 204 and self._is_taken(answer):
             body = await self._take(event, answer)
             if body is not None and not self.take_all and sniff(body, answer.content_type) is ByteKind.HTML:
                 await self._show_as_html(event, answer, body)
+                return
+            if cited is not None and body is not None and sniff(body, answer.content_type) is ByteKind.OTHER:
+                await self._leave_standing(event, cited)
                 return
             self.answer = replace(answer, body=body)
             await self._stop(event)
@@ -163,26 +210,41 @@ class Navigation:
             return
         await self._go_on(event)
 
+    async def _leave_standing(self, event: dict[str, Any], cited: Answer) -> None:
+        """A download that a page begins by itself and nobody could read: the page stays, as in any browser."""
+        self.answer, self.moved_to = cited, self.chain.pop()
+        self.hold()
+        await self._stop(event)
+        self.come.set()
+
     def _is_taken(self, answer: Answer) -> bool:
         media_type = answer.content_type.partition(";")[0].strip().lower()
         shown = is_html_type(media_type) or media_type in _SHOWN_TYPES
-        attached = answer.headers.get("content-disposition", "").strip().lower().startswith("attachment")
-        return self.take_all or attached or not shown
+        return self.take_all or _is_attached(answer) or not shown
 
     async def _take(self, event: dict[str, Any], answer: Answer) -> bytes | None:
-        """The body, or None when it is over its limit (then ``ending`` says so)."""
+        """The body, or None when it is over its limit or not whole (then ``ending`` says so)."""
         opened = await self.devtools.send("Fetch.takeResponseBodyAsStream", {"requestId": event["requestId"]})
         body = bytearray()
         while True:
             piece = await self.devtools.send("IO.read", {"handle": opened["stream"], "size": _PIECE_BYTES})
             data = piece["data"]
-            body += base64.b64decode(data) if piece.get("base64Encoded") else data.encode("latin-1", errors="replace")
+            body += base64.b64decode(data) if piece.get("base64Encoded") else data.encode()
             limit = byte_limit(bytes(body[:1024]), answer.content_type)
             if len(body) > limit:
                 self.ending = Ending(outcome=CaptureOutcome.TOO_LARGE, detail=f"more than {limit} bytes of content")
                 return None
             if piece["eof"]:
-                return bytes(body)
+                return self._whole(bytes(body), answer)
+
+    def _whole(self, body: bytes, answer: Answer) -> bytes | None:
+        """The body, or None where less came than was announced: the stream ends without a word when it breaks off."""
+        announced = answer.headers.get("content-length", "")
+        if not answer.headers.get("content-encoding") and announced.isdigit() and len(body) < int(announced):
+            detail = f"the connection broke off after {len(body)} of {announced} bytes"
+            self.ending = Ending(outcome=CaptureOutcome.CONNECT_ERROR, detail=detail)
+            return None
+        return body
 
     async def _show_as_html(self, event: dict[str, Any], answer: Answer, body: bytes) -> None:
         """HTML under another name: shown as what it is, from the bytes that came."""
@@ -211,3 +273,7 @@ class Navigation:
 
     async def _stop(self, event: dict[str, Any]) -> None:
         await self.devtools.send("Fetch.failRequest", {"requestId": event["requestId"], "errorReason": "Aborted"})
+
+
+def _is_attached(answer: Answer) -> bool:
+    return answer.headers.get("content-disposition", "").strip().lower().startswith("attachment")

@@ -20,14 +20,17 @@ from patchright.async_api import Browser, BrowserContext, CDPSession, Error, Fra
 
 from cache.backends.devtools import PageLost
 from cache.backends.launching import FLAGS, SANDBOX_COMPLAINTS, Launch, prepare_launch
+from cache.backends.main_document import MainDocument
 from cache.backends.memory import MemoryWarden
 from cache.backends.pool import BrowserPool, Lease
 from cache.backends.visit import READING_S, Visit
 from cache.capture import CaptureOutcome, Observation
 from cache.egress import EgressGuard, Lane
 from cache.errors import BrowserUnavailable, SandboxUnavailable
+from cache.in_page import script
 from cache.pages import utc_now
 from cache.readiness import HEIGHT_PX, WIDTH_PX
+from cache.urls import why_unfetchable
 from cache.visible_text import FrameLost, FrameView
 
 _log = structlog.get_logger(__name__)
@@ -84,14 +87,17 @@ class BrowserCapturer:
         deadline_s: float = DEADLINE_S,
         pages_per_browser: int = PAGES_PER_BROWSER,
         allow_unsandboxed: bool = False,
+        contact: str = "",
         clock: Callable[[], datetime] = utc_now,
     ) -> None:
-        """``allow_unsandboxed`` lets the browser run without its sandbox where there is none to be had."""
+        """``allow_unsandboxed`` lets the browser run without its sandbox where there is none to be had; ``contact`` is
+        added to what the browser calls itself."""
         self.executable = executable
         self._guard = guard
         self._semaphore = semaphore
         self._deadline_s = deadline_s
         self._allow_unsandboxed = allow_unsandboxed
+        self._contact = contact
         self._clock = clock
         self._pool = BrowserPool(self._start, pages_per_browser=pages_per_browser)
 
@@ -120,6 +126,9 @@ class BrowserCapturer:
                 detail=f"nothing in {self._deadline_s:g} s",
                 versions={"patchright": version("patchright")},
             )
+            refusal = why_unfetchable(url)
+            if refusal is not None:
+                return replace(blank, outcome=CaptureOutcome.UNSUPPORTED, detail=refusal)
             seen = await self._visit_with_retry(blank, began + self._deadline_s)
             return replace(seen, duration_s=time.monotonic() - began)
 
@@ -145,10 +154,11 @@ class BrowserCapturer:
     async def _visit(self, blank: Observation, deadline: float) -> Observation:
         async with self._pool.lease() as lease, lease.browser.warden.watching(), self._guard.lane() as lane:
             kills = lease.browser.warden.kills
-            versions = {**blank.versions, "browser": lease.browser.browser.version}
+            sandbox = "on" if lease.browser.sandboxed else "off"
+            versions = {**blank.versions, "browser": lease.browser.browser.version, "sandbox": sandbox}
             reading_s = min(READING_S, self._deadline_s / 4)
             try:
-                async with _fresh_page(lease, lane) as page:
+                async with _fresh_page(lease, lane) as page, page.while_it_lives():
                     return await Visit(page, lane, replace(blank, versions=versions), deadline, reading_s).run()
             except PageLost as lost:
                 if lease.browser.warden.kills > kills:
@@ -178,7 +188,7 @@ class BrowserCapturer:
                 proxy={"server": _NOWHERE, "bypass": "<-loopback>"},
                 timeout=_LAUNCH_MS,
             )
-            user_agent = await _ordinary_user_agent(browser)
+            user_agent = await _user_agent(browser, self._contact)
         except (Error, asyncio.CancelledError) as failed:
             launch.cut()
             await playwright.stop()
@@ -189,11 +199,12 @@ class BrowserCapturer:
         return _Running(playwright, browser, launch, MemoryWarden(launch.browser_pid()), sandboxed, user_agent)
 
 
-async def _ordinary_user_agent(browser: Browser) -> str:
-    """What this browser calls itself with a window: a page must not show a judge another face than it shows people."""
+async def _user_agent(browser: Browser, contact: str) -> str:
+    """What this browser calls itself with a window: a page must not show a judge another face than it shows people
+    (docs/decisions/0021-what-the-browser-calls-itself.md). With a ``contact``, whom to write to about it."""
     session = await browser.new_browser_cdp_session()
-    version = await session.send("Browser.getVersion")
-    return str(version["userAgent"]).replace("HeadlessChrome", "Chrome")
+    said = str((await session.send("Browser.getVersion"))["userAgent"]).replace("HeadlessChrome", "Chrome")
+    return f"{said} (+{contact})" if contact else said
 
 
 class _TooFat(Exception):
@@ -251,16 +262,16 @@ class _FrameInPage:
         except Error as lost:
             raise FrameLost(lost.message) from lost
 
-    async def children(self) -> Sequence[tuple[int, FrameView]]:
-        found: list[tuple[int, FrameView]] = []
+    async def children(self) -> Sequence[tuple[str, FrameView]]:
+        found: list[tuple[str, FrameView]] = []
         for child in self._frame.child_frames:
             try:
                 element = await child.frame_element()
-                place = await element.evaluate("(el) => (globalThis.__assayFrames || []).indexOf(el)")
+                place = await element.evaluate(script("place_of"))
             except Error:
                 continue
             if not child.url.startswith("chrome-error:"):
-                found.append((int(place), _FrameInPage(child)))
+                found.append((str(place), _FrameInPage(child)))
         return found
 
 
@@ -270,6 +281,26 @@ class _OpenPage:
     def __init__(self, page: Page, session: CDPSession) -> None:
         self._page = page
         self._session = session
+
+    @asynccontextmanager
+    async def while_it_lives(self) -> AsyncIterator[None]:
+        """Leave as soon as the page crashes: what was asked of it may never be answered. Raises PageLost then."""
+        lives = asyncio.timeout(None)
+
+        def crashed(_: Page) -> None:
+            lives.reschedule(asyncio.get_running_loop().time())
+
+        try:
+            async with lives:
+                self._page.on("crash", crashed)
+                try:
+                    yield
+                finally:
+                    self._page.remove_listener("crash", crashed)
+        except TimeoutError as cut:
+            if not lives.expired():
+                raise
+            raise PageLost("the page crashed") from cut
 
     async def send(self, method: str, parameters: dict[str, Any] | None = None) -> dict[str, Any]:
         try:
@@ -300,4 +331,4 @@ class _OpenPage:
         return ""
 
     def view(self) -> FrameView:
-        return _FrameInPage(self._page.main_frame)
+        return MainDocument(self, _FrameInPage(self._page.main_frame).children)

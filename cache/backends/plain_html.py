@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from urllib.parse import urljoin
 
@@ -9,14 +10,27 @@ import html2text
 from selectolax.lexbor import LexborHTMLParser, LexborNode
 
 _MAX_LINKS = 5000
-_UNSEEN = "script, style, noscript, template, [hidden], head"
+_MAX_HIDDEN_CHARS = 200_000
+_WHOLE = frozenset({"html", "body"})  # what scripts show when they are done
+_NOSCRIPT = re.compile(r"<noscript\b[^>]*>.*?</noscript\s*>", re.IGNORECASE | re.DOTALL)
+_CONSENT = re.compile(
+    r"cookie|consent|gdpr|onetrust|didomi|usercentrics|truste|sp_message|iubenda|qc-cmp|cmpbox|cmp-", re.I
+)
+_OVER_THE_PAGE = re.compile(r"position:\s*(?:fixed|sticky)", re.I)
+_UNSEEN = "script, style, noscript, template, head"
+_MAY_CONCEAL = "[hidden], dialog:not([open]), [popover], [style]"
+_CONCEALS = re.compile(
+    r"(?:^|;)(?:display:none|visibility:(?:hidden|collapse)|content-visibility:hidden|opacity:(?:0|0?\.0\d*)%?"
+    r"|font-size:0(?:\.0+)?(?:px|pt|em|rem|%)?)(?:!important)?(?:;|$)"
+)
 _NOT_FIELDS = "".join(f":not([type={kind}])" for kind in ("hidden", "submit", "button", "image", "reset"))
 _FIELDS = f"input{_NOT_FIELDS}, textarea, select"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PlainPage:
-    """What HTML says without being rendered; ``links`` are (text, absolute target)."""
+    """What HTML says without being rendered; ``links`` are (text, absolute target), ``hidden`` is what its elements
+    themselves say that it is not to be seen (what style sheets say takes a browser)."""
 
     title: str
     headlines: tuple[str, ...]
@@ -24,28 +38,55 @@ class PlainPage:
     links: tuple[tuple[str, str], ...]
     has_password_field: bool
     login_form_chars: int
+    consent_chars: int
     inputs: int
     images: int
+    hidden: str = ""
 
 
 def read_html(html: str, base_url: str) -> PlainPage:
     """Title, headlines, markdown-like text, links and form facts. Takes time: call it off the event loop."""
-    tree = LexborHTMLParser(html)
+    tree = LexborHTMLParser(_without_noscript(html))
     title = tree.css_first("title")
     title_text = _text(title) if title is not None else ""
-    for node in tree.css(_UNSEEN):
+    for node in reversed(tree.css(_UNSEEN)):  # inner ones first: what was in one that is gone must not be touched
         node.decompose()
+    hidden = _take_out_concealed(tree)
     passwords = tree.css("input[type=password]")
     return PlainPage(
         title=title_text,
-        headlines=tuple(filter(None, (_text(node) for node in tree.css("h1")))),
+        headlines=_headlines(tree, "h1") or _headlines(tree, "h2")[:1],
         text=_markdown(tree.html or ""),
         links=tuple(_links(tree, base_url)),
         has_password_field=bool(passwords),
         login_form_chars=max((len(_text(_form_of(node))) for node in passwords), default=0),
+        consent_chars=_consent_chars(tree),
         inputs=len(tree.css(_FIELDS)),
         images=len(tree.css("img[src], picture, video, svg")),
+        hidden=hidden,
     )
+
+
+def _take_out_concealed(tree: LexborHTMLParser) -> str:
+    """Remove what says of itself that it is not seen; its text."""
+    found = []
+    for node in reversed(tree.css(_MAY_CONCEAL)):  # inner ones first, as above
+        style = "".join((node.attributes.get("style") or "").split()).lower()
+        said = "hidden" in node.attributes or "popover" in node.attributes or node.tag == "dialog"
+        if node.tag not in _WHOLE and (said or _CONCEALS.search(style)):
+            found.append(_text(node))
+            node.decompose()
+    return "\n".join(filter(None, reversed(found)))[:_MAX_HIDDEN_CHARS]
+
+
+def _without_noscript(html: str) -> str:
+    """Left to the parser, what stands in the head for those without scripts would become text of the page."""
+    end = html.lower().rfind("</noscript")  # behind the last one the search would run to the end for each that opens
+    return html if end < 0 else _NOSCRIPT.sub("", html[: end + 11]) + html[end + 11 :]
+
+
+def _headlines(tree: LexborHTMLParser, tag: str) -> tuple[str, ...]:
+    return tuple(filter(None, (_text(node) for node in tree.css(tag))))
 
 
 def _markdown(html: str) -> str:
@@ -69,11 +110,24 @@ def _links(tree: LexborHTMLParser, base_url: str) -> list[tuple[str, str]]:
 
 
 def _form_of(node: LexborNode) -> LexborNode:
-    """The form around a field, or the field's parent where there is none."""
+    """The form around a field; where there is none the field's parent, unless that is the whole page."""
     around: LexborNode | None = node.parent
     while around is not None and around.tag != "form":
         around = around.parent
-    return around or node.parent or node
+    if around is not None:
+        return around
+    return node if node.parent is None or node.parent.tag == "body" else node.parent
+
+
+def _consent_chars(tree: LexborHTMLParser) -> int:
+    """How much stands in dialogs, or what lies over the page, that is called after consent; inner ones once."""
+    most = 0
+    for node in tree.css("[role=dialog], [role=alertdialog], [style*=fixed], [style*=sticky]"):
+        called = f"{node.attributes.get('id') or ''} {node.attributes.get('class') or ''}"
+        is_dialog = (node.attributes.get("role") or "").endswith("dialog")
+        if _CONSENT.search(called) and (is_dialog or _OVER_THE_PAGE.search(node.attributes.get("style") or "")):
+            most = max(most, len(_text(node)))
+    return most
 
 
 def _text(node: LexborNode) -> str:

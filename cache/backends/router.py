@@ -6,10 +6,11 @@ from __future__ import annotations
 import asyncio
 from collections import Counter
 from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import asynccontextmanager
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, nullcontext
 
 import structlog
 
+from cache.backends.sibling_probe import SiblingProbe
 from cache.capture import CaptureOutcome, Capturer, Observation
 from cache.urls import host_and_port
 
@@ -29,27 +30,43 @@ class RoutedCapturer:
         first: Capturer,
         second: Capturer | None = None,
         *,
+        siblings: SiblingProbe | None = None,
         pages_per_host: int = 2,
+        places_of_all: Callable[[str], AbstractAsyncContextManager[object]] | None = None,
         sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
     ) -> None:
-        """``second`` looks again at what ``first`` found blocked or empty. ``sleep`` waits before trying again."""
+        """``second`` looks again at what ``first`` found blocked or empty. ``siblings`` asks once more where what was
+        seen may stand for a page that is missing. ``places_of_all`` gives a place at a host among all processes that
+        capture. ``sleep`` waits before trying again.
+        """
         self._first = first
         self._second = second
-        self._hosts = _PerHost(pages_per_host)
+        self._siblings = siblings
+        self._hosts = _PerHost(pages_per_host, places_of_all)
         self._sleep = sleep
 
     async def capture(self, url: str) -> Observation:
         async with self._hosts.turn(url):
+            seen = await self._look(url)
+            return seen if self._siblings is None else await self._siblings.settled(seen)
+
+    async def _look(self, url: str) -> Observation:
+        seen = await self._first.capture(url)
+        wait_s = _pause_before_retry(seen)
+        if wait_s is not None:
+            await self._sleep(wait_s)
             seen = await self._first.capture(url)
-            wait_s = _pause_before_retry(seen)
-            if wait_s is not None:
-                await self._sleep(wait_s)
-                seen = await self._first.capture(url)
-            if self._second is None or seen.outcome not in SECOND_LOOK:
-                return seen
-            again = await self._second.capture(url)
-            _log.info("page_second_look", url=url, first=seen.outcome.value, second=again.outcome.value)
-            return again if again.is_evidence or seen.outcome is CaptureOutcome.CRASH else seen
+        if self._second is None or seen.outcome not in SECOND_LOOK:
+            return seen
+        again = await self._second.capture(url)
+        _log.info("page_second_look", url=url, first=seen.outcome.value, second=again.outcome.value)
+        return again if again.is_evidence or seen.outcome is CaptureOutcome.CRASH else seen
+
+    @property
+    def sandboxed(self) -> bool | None:
+        """False if a browser runs without its sandbox, True if one runs with it, None while none runs."""
+        states = [getattr(each, "sandboxed", None) for each in (self._first, self._second)]
+        return False if False in states else True if True in states else None
 
     async def aclose(self) -> None:
         try:
@@ -75,8 +92,9 @@ def _pause_before_retry(seen: Observation) -> float | None:
 class _PerHost:
     """Turns by host; a host that nobody waits for is forgotten."""
 
-    def __init__(self, limit: int) -> None:
+    def __init__(self, limit: int, of_all: Callable[[str], AbstractAsyncContextManager[object]] | None) -> None:
         self._limit = limit
+        self._of_all = of_all
         self._gates: dict[tuple[str, int], asyncio.Semaphore] = {}
         self._users: Counter[tuple[str, int]] = Counter()
 
@@ -89,7 +107,7 @@ class _PerHost:
         gate = self._gates.setdefault(host, asyncio.Semaphore(self._limit))
         self._users[host] += 1
         try:
-            async with gate:
+            async with gate, nullcontext() if self._of_all is None else self._of_all(f"{host[0]}:{host[1]}"):
                 yield
         finally:
             self._users[host] -= 1

@@ -6,23 +6,29 @@ import asyncio
 import base64
 import time
 from dataclasses import dataclass, replace
-from typing import Protocol
+from typing import Any, Protocol
 
 from cache.backends.devtools import DevTools
 from cache.backends.documents import read_document
 from cache.backends.endings import Ending, of_browser_error, of_refusal
 from cache.backends.navigation import Answer, Navigation
-from cache.capture import CaptureOutcome, Observation
+from cache.capture import CaptureOutcome, Observation, Suspicion
 from cache.egress import Lane, Refusal
 from cache.errors import DocumentRejected
+from cache.places import Sheet, places_json
 from cache.quality import PageFacts, classify
 from cache.readiness import MAX_GROWN_PX, WIDTH_PX, Readiness, Settling
+from cache.tiles import MAX_TILE_PX, tile_spans
+from cache.undrawn import without_undrawn
 from cache.visible_text import FrameView, VisibleText, read_visible_text
 
 SHOT_WIDTH_PX = 1100
 SHOT_QUALITY = 85
+_TILE_PX = int(MAX_TILE_PX * WIDTH_PX / SHOT_WIDTH_PX)
 MAX_HTML_CHARS = 20_000_000
 _SHOT_S = 15.0
+_STUCK_S = 2.0
+_NUDGE_MS = 100
 READING_S = 12.0
 _MARKUP = """(limit) => (document.doctype ? new XMLSerializer().serializeToString(document.doctype) : "") +
   (document.documentElement ? document.documentElement.outerHTML.slice(0, limit) : "")"""
@@ -56,7 +62,8 @@ class Visit:
             if seen.text.startswith("%PDF-") and not navigation.take_all:
                 # A document that calls itself HTML: asked for again, this time for its bytes.
                 navigation.again_for_bytes()
-                seen = await self._observe(navigation)
+                document = await self._observe(navigation)
+                return seen if document.outcome is CaptureOutcome.UNSUPPORTED else document
             return seen
         finally:
             await navigation.aclose()
@@ -145,16 +152,23 @@ class Visit:
         arrived = self._arrived(navigation)
         visible = await read_visible_text(self.page.view())
         html = str(await self.page.run(_MARKUP, MAX_HTML_CHARS))
-        shot = await self._screenshot(ready)  # last: a browser that is busy drawing answers nothing else
-        finding = classify(_facts(arrived, visible, html))
-        outcome, detail = finding.outcome, finding.detail
-        cut = ready.cut or ("the page has more text than is kept" if visible.truncated else "")
+        shots, drawn = await self._screenshots(ready)  # last: a browser that is busy drawing answers nothing else
+        sheets = _sheets(ready, len(shots))
+        if ready.height_px <= ready.viewport_px:  # else it was laid out anew for the picture, and may stand elsewhere
+            visible = await asyncio.to_thread(without_undrawn, visible, sheets, shots)
+        finding = await asyncio.to_thread(classify, _facts(arrived, visible, html))
+        outcome, detail, suspicion = finding.outcome, finding.detail, finding.suspicion
+        cut = navigation.cut or ready.cut or ("the page has more text than is kept" if visible.truncated else "")
         if outcome is CaptureOutcome.OK and cut:
             outcome, detail = CaptureOutcome.PARTIAL, cut
+        elif outcome is CaptureOutcome.SOFT_404 and cut:
+            suspicion = Suspicion.SAID  # what came of it is not enough to take it for a page after all
         elif outcome is CaptureOutcome.EMPTY and ready.cut:
             outcome, detail = CaptureOutcome.TIMEOUT, ready.cut
         if self.lane.is_exhausted:
             outcome, detail = CaptureOutcome.TOO_LARGE, "the byte budget of this page is used up"
+        if not drawn:
+            detail = f"{detail}; " * bool(detail) + "its picture could not be drawn to the end"
         if navigation.moved_to:
             detail = f"{detail}; " * bool(detail) + f"it wanted to move on to {navigation.moved_to[:200]}"
         return replace(
@@ -162,35 +176,64 @@ class Visit:
             outcome=outcome,
             detail=detail,
             gone=finding.gone,
+            suspicion=suspicion,
             title=visible.title,
             text=visible.text,
             hidden_text=visible.hidden,
             links=visible.links,
-            screenshots=(shot,) if shot else (),
+            screenshots=shots,
+            places=await asyncio.to_thread(places_json, visible.text, [(sheets, visible.places)]),
             html=html.encode("utf-8", errors="replace"),
         )
 
-    async def _screenshot(self, ready: Readiness) -> bytes:
-        """A JPEG of the page from its top, 1100 px wide and up to 10,000 high; empty where it cannot be drawn."""
+    async def _screenshots(self, ready: Readiness) -> tuple[tuple[bytes, ...], bool]:
+        """JPEGs of the page from its top, 1100 px wide and 10,000 high in all, in tiles where it is above 6,000.
+
+        Whether these are all: from the first tile on that cannot be drawn in time they are left out.
+        """
         scale = SHOT_WIDTH_PX / WIDTH_PX
-        height = max(1, min(ready.height_px, MAX_GROWN_PX))
-        request = {
-            "format": "jpeg",
-            "quality": SHOT_QUALITY,
-            "optimizeForSpeed": True,
-            # To draw what no window shows, the browser lays the page out anew: not for what it shows already.
-            "captureBeyondViewport": height > ready.viewport_px,
-            "clip": {"x": 0, "y": 0, "width": WIDTH_PX, "height": height, "scale": scale},
-        }
+        height = _shown_px(ready)
+        shots: list[bytes] = []
         try:
             async with asyncio.timeout(min(_SHOT_S, self._left_s() / 2)):
-                taken = await self.page.send("Page.captureScreenshot", request)
+                for top, part in tile_spans(height, _TILE_PX):
+                    request = {
+                        "format": "jpeg",
+                        "quality": SHOT_QUALITY,
+                        "optimizeForSpeed": True,
+                        # To draw what no window shows, the browser lays the page out anew: not for what it shows.
+                        "captureBeyondViewport": height > ready.viewport_px,
+                        "clip": {"x": 0, "y": top, "width": WIDTH_PX, "height": part, "scale": scale},
+                    }
+                    shots.append(await self._drawn(request))
         except TimeoutError:
-            return b""
-        return base64.b64decode(taken["data"])
+            return tuple(shots), False  # the text is there all the same
+        return tuple(shots), True
+
+    async def _drawn(self, request: dict[str, Any]) -> bytes:
+        """One picture. A page whose clock stands still for a request that never ends may wait for it to draw."""
+        drawing = asyncio.ensure_future(self.page.send("Page.captureScreenshot", request))
+        try:
+            await asyncio.wait({drawing}, timeout=_STUCK_S)
+            if not drawing.done():
+                await self.page.send("Emulation.setVirtualTimePolicy", {"policy": "advance", "budget": _NUDGE_MS})
+            return base64.b64decode((await drawing)["data"])
+        finally:
+            drawing.cancel()
 
     def _left_s(self) -> float:
         return self.deadline - time.monotonic()
+
+
+def _sheets(ready: Readiness, drawn: int) -> list[Sheet]:
+    """What of the page is on the pictures that were drawn."""
+    spans = tile_spans(_shown_px(ready), _TILE_PX)[:drawn]
+    return [Sheet(number=number, top=top, width=WIDTH_PX, height=part) for number, (top, part) in enumerate(spans)]
+
+
+def _shown_px(ready: Readiness) -> int:
+    """How much of the page's height is drawn."""
+    return max(1, min(ready.height_px, MAX_GROWN_PX))
 
 
 def _facts(arrived: Observation, visible: VisibleText, html: str) -> PageFacts:

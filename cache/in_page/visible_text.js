@@ -1,20 +1,27 @@
 // What a person would read on this document, in reading order, as plain text with markdown headings, lists and
 // table rows. Text that is in the document but cannot be seen is collected apart. Runs in an isolated world;
-// reads only. Frames leave a mark in the text; their elements wait in globalThis.__assayFrames.
+// reads only. Frames leave a mark in the text; what may hold a closed shadow root waits in globalThis.__assayHosts,
+// and the roots that were found there come back in globalThis.__assayRoots.
 (limits) => {
+  const placeOf = /* include place_of */;
+  const textPlaces = /* include text_places */;
+  const ink = /* include ink */;
   const SKIPPED = new Set(["SCRIPT", "STYLE", "NOSCRIPT", "TEMPLATE", "HEAD", "DATALIST", "CANVAS", "VIDEO", "AUDIO",
-    "OBJECT", "EMBED", "MAP", "META", "LINK", "TITLE", "DESC"]);
+    "OBJECT", "EMBED", "MAP", "META", "LINK", "TITLE", "DESC", "DEFS", "CLIPPATH", "MASK", "SYMBOL", "PATTERN"]);
   const SPACED = new Set(["P", "UL", "OL", "DL", "TABLE", "BLOCKQUOTE", "PRE", "FIGURE", "SECTION", "ARTICLE", "HR",
     "H1", "H2", "H3", "H4", "H5", "H6", "FORM", "FIELDSET", "DETAILS"]);
-  const CONSENT = /cookie|consent|gdpr|onetrust|didomi|usercentrics|truste|sp_message|qc-cmp|cmpbox|cmp-/i;
-  const MIN_FONT_PX = 4, MIN_OPACITY = 0.1, MIN_CONTRAST = 10, BIG_IMAGE_PX = 150;
+  const HOSTS = /^(?:ARTICLE|ASIDE|BLOCKQUOTE|DIV|FOOTER|H[1-6]|HEADER|MAIN|NAV|P|SECTION|SPAN)$/;
+  const MIN_FONT_PX = 4, MIN_OPACITY = 0.1, MIN_BOX_PX = 3, BIG_IMAGE_PX = 150, SMALL_BOX_PX = 120;
+  const NOWHERE = { top: Infinity, bottom: -Infinity, left: Infinity, right: -Infinity };
   const started = performance.now();
   const sx = window.scrollX, sy = window.scrollY;
   const root = document.body || document.documentElement;
-  const pageWidth = Math.max(document.documentElement ? document.documentElement.scrollWidth : 0, window.innerWidth);
-  const frames = (globalThis.__assayFrames = []);
-  const hidden = [], links = [], headlines = [];
-  const facts = { hasPasswordField: false, loginFormChars: 0, consentChars: 0, inputs: 0, largeImages: 0 };
+  const locked = [document.documentElement, document.body].some((el) => el && /hidden|clip/.test(getComputedStyle(el).overflowX));
+  const pageWidth = locked ? window.innerWidth : Math.max(document.documentElement ? document.documentElement.scrollWidth : 0, window.innerWidth);
+  const hosts = (globalThis.__assayHosts = []);
+  const roots = globalThis.__assayRoots || new Map();
+  const frames = [], hidden = [], alternatives = [], links = [], headlines = [], subheads = [];
+  const facts = { hasPasswordField: false, loginFormChars: 0, consentChars: 0, consentFrames: [], inputs: 0, largeImages: 0 };
   let visited = 0, hitTests = 0, truncated = false, chars = 0;
 
   const squeeze = (text) => text.replace(/[\s\u00a0]+/g, " ").trim();
@@ -48,17 +55,12 @@
   }
 
   // ---- what can be seen ------------------------------------------------------------------------------------
-  const rgba = (css) => {
-    const found = /rgba?\(([\d.]+), ([\d.]+), ([\d.]+)(?:, ([\d.]+))?\)/.exec(css);
-    return found ? [+found[1], +found[2], +found[3], found[4] === undefined ? 1 : +found[4]] : null;
-  };
-  const near = (one, other) => one && other && [0, 1, 2].every((n) => Math.abs(one[n] - other[n]) < MIN_CONTRAST);
   const clipped = (style) =>
     (/absolute|fixed/.test(style.position) && /rect\((?:0px|1px),? (?:0px|1px),? (?:0px|1px),? (?:0px|1px)\)/.test(style.clip)) ||
     /inset\((?:[5-9]\d|100)(?:\.\d+)?%|circle\(0(?:px|%)?(?: |\))|polygon\(0(?:px)? 0(?:px)?, 0(?:px)? 0(?:px)?/.test(style.clipPath);
   const opaque = (el, style) => {
     if (/^(IMG|VIDEO|CANVAS|IFRAME)$/.test(el.tagName) || style.backgroundImage !== "none") return true;
-    const colour = rgba(style.backgroundColor);
+    const colour = ink.rgba(style.backgroundColor);
     return colour !== null && colour[3] >= 0.9;
   };
   const floats = (el) => {
@@ -67,63 +69,93 @@
     }
     return false;
   };
+  const consent = (/* include consent */)(root, floats, squeeze);
   const holds = (outer, el) => outer === el || outer.contains(el);
   const inWindow = (x, y) => x >= 0 && y >= 0 && x < innerWidth && y < innerHeight;
 
   // An opaque box that is neither around the text nor a floating banner, and lies over all of it.
+  let under = false;  // whether a floating one lies over the text that was looked at last
   const covered = (el, rect) => {
+    under = false;
     if (hitTests++ > limits.hitTests) return false;
     const y = rect.top + rect.height / 2;
     return [0.1, 0.5, 0.9].every((share) => {
       const x = rect.left + rect.width * share;
       const top = inWindow(x, y) ? document.elementFromPoint(x, y) : null;
-      if (!top || holds(top, el) || el.getRootNode() !== document) return false;
-      return opaque(top, getComputedStyle(top)) && !floats(top);
+      if (!top || el.getRootNode() !== document) return false;
+      if (holds(top, el)) return sinksBehind(top, el) && opaque(top, getComputedStyle(top));
+      if (!opaque(top, getComputedStyle(top))) return false;
+      under = floats(top);
+      return !under;
     });
+  };
+  const sinksBehind = (outer, el) => {
+    for (let at = el; at && at !== outer; at = at.parentElement) if (parseInt(getComputedStyle(at).zIndex) < 0) return true;
+    return false;
   };
   // Text in its background's colour, unless something else is drawn between the two.
   const blends = (el, rect, context, style) => {
-    const ink = rgba(style.webkitTextFillColor || style.color);
-    if (!ink) return false;
-    if (ink[3] < MIN_OPACITY) return !(context.clipText || style.textShadow !== "none" || parseFloat(style.webkitTextStrokeWidth) > 0);
-    if (!near(ink, context.background) || style.textShadow !== "none") return false;
+    const lost = ink.lost(el, style, context);
+    if (lost !== "same") return lost === "none";
     const x = rect.left + rect.width / 2, y = rect.top + rect.height / 2;
     const stack = inWindow(x, y) ? document.elementsFromPoint(x, y) : [];
     return !stack.some((under) => !holds(under, el) && opaque(under, getComputedStyle(under)));
   };
-  const seenRect = (node) => {
-    const range = document.createRange();
+  // Where a path cuts pieces out of what is around a text, it is seen where it can be touched.
+  const cutAway = (el, rect, context) => {
+    if (!context.cut || context.style.pointerEvents === "none" || hitTests++ > limits.hitTests) return false;
+    const y = rect.top + rect.height / 2;
+    return [0.1, 0.5, 0.9].map((share) => rect.left + rect.width * share).every((x) =>
+      inWindow(x, y) && !el.getRootNode().elementsFromPoint(x, y).some((at) => at === el || el.contains(at)));
+  };
+  const onPage = (rect, context) => rect.right + sx > 0 && rect.bottom + sy > 0 && rect.left + sx < pageWidth &&
+    !(context.fixed && (rect.top >= innerHeight || rect.left >= innerWidth));
+  // What a small box cuts off nobody can scroll to. A large one may be a "read more", or a page locked by a dialog.
+  const within = (rect, box) => box === null || (Math.min(rect.bottom, box.bottom) - Math.max(rect.top, box.top) >= Math.min(MIN_BOX_PX, rect.height / 2) &&
+    (!box.indented || (rect.right > box.left + 1 && rect.left < box.right - 1)));
+  const range = document.createRange();
+  let rects = [];  // of the text that was looked at last
+  const seenRect = (node, context) => {
     range.selectNodeContents(node);
-    for (const rect of range.getClientRects()) {
-      if (rect.width >= 1 && rect.height >= 3 && rect.right + sx > 0 && rect.bottom + sy > 0 && rect.left + sx < pageWidth) return rect;
+    rects = range.getClientRects();
+    for (const rect of rects) {
+      if (rect.width >= 1 && rect.height >= 3 && onPage(rect, context) && within(rect, context.box)) return rect;
     }
     return null;
   };
   const textIsSeen = (node, el, context) => {
     const style = context.style;
     if (context.concealed || style.visibility !== "visible" || parseFloat(style.fontSize) < MIN_FONT_PX) return false;
-    if (context.collapsed) return true;
-    const rect = seenRect(node);
-    return rect !== null && !blends(el, rect, context, style) && !covered(el, rect);
+    if (context.collapsed) return ink.lost(el, style, context) === "";
+    const rect = seenRect(node, context);
+    return rect !== null && !blends(el, rect, context, style) && !covered(el, rect) && !cutAway(el, rect, context);
   };
 
+  const clips = (style) => style.overflowX !== "visible" || style.overflowY !== "visible" || /paint|strict|content/.test(style.contain);
   const inside = (el, context) => {
     const style = getComputedStyle(el);
-    const opacity = context.opacity * parseFloat(style.opacity);
-    const rect = style.overflowX !== "visible" || style.overflowY !== "visible" ? el.getBoundingClientRect() : null;
+    const rect = clips(style) ? el.getBoundingClientRect() : null;
     const boxed = rect !== null && !context.collapsed && style.display !== "inline" && style.display !== "contents" &&
-      (rect.width <= 1 || rect.height <= 1);
-    const colour = rgba(style.backgroundColor);
-    const clipText = (style.webkitBackgroundClip || style.backgroundClip) === "text";
-    let background = context.background;
-    if (style.backgroundImage !== "none") background = null;
-    else if (colour && colour[3] >= 0.9) background = colour;
-    else if (colour && colour[3] > 0) background = null;
+      (rect.width <= 1 || rect.height <= MIN_BOX_PX);
+    const cuts = rect !== null && !boxed && rect.height < SMALL_BOX_PX && (/hidden|clip/.test(style.overflowY) || /paint|strict|content/.test(style.contain));
+    const box = /absolute|fixed/.test(style.position) && !cuts ? null : context.box;
+    const scrolls = rect !== null && !/^(?:HTML|BODY)$/.test(el.tagName) && style.display !== "inline";
+    const around = context.sight || { top: -Infinity, bottom: Infinity, left: -Infinity, right: Infinity };
+    const sight = !scrolls ? context.sight : { top: Math.max(around.top, rect.top), bottom: Math.min(around.bottom, rect.bottom),
+      left: Math.max(around.left, rect.left), right: Math.min(around.right, rect.right) };
+    const own = cuts ? { top: rect.top, bottom: rect.bottom, left: rect.left, right: rect.right, indented: parseFloat(style.textIndent) > rect.width / 2 } : box;
+    const fixed = context.fixed || (style.position === "fixed" && el.offsetParent === null);
+    return { ...styled(style, context, boxed), box: own, sight, fixed };
+  };
+  const styled = (style, context, boxed) => {
+    const opacity = context.opacity * parseFloat(style.opacity);
+    const background = ink.behind(style, context.background);
     return {
-      ...context, style, opacity, background, clipText: context.clipText || clipText,
+      ...context, style, opacity, background, clipText: context.clipText || ink.cutOut(style, context.background),
+      cut: context.cut || style.clipPath !== "none",
       pre: /^(pre|pre-wrap|pre-line|break-spaces)$/.test(style.whiteSpace) || /preserve/.test(style.whiteSpaceCollapse || ""),
       concealed: context.concealed || style.display === "none" || style.contentVisibility === "hidden" || opacity < MIN_OPACITY ||
-        boxed || clipped(style) || /opacity\(0(?:\.0\d*)?%?\)/.test(style.filter),
+        boxed || clipped(style) || ink.erased(style),
     };
   };
 
@@ -132,20 +164,38 @@
     const rect = el.getBoundingClientRect();
     return !context.concealed && context.style.visibility === "visible" && rect.width > 1 && rect.height > 1;
   };
+  const shadows = new Set();
   const childrenOf = (el) => {
     if (el.tagName === "SLOT") { const given = el.assignedNodes({ flatten: true }); return given.length ? given : el.childNodes; }
-    return el.shadowRoot ? el.shadowRoot.childNodes : el.childNodes;
+    const shadow = el.shadowRoot || roots.get(el);
+    if (shadow) shadows.add(shadow);
+    return shadow ? shadow.childNodes : el.childNodes;
   };
   const walkAll = (nodes, context, out) => { for (const node of nodes) walk(node, context, out); };
-  const line = (el, context) => { const out = new Writer(true); walkAll(childrenOf(el), context, out); return out.value(); };
+  const contents = (el, context, out) => {
+    generated(el, "::before", context, out);
+    walkAll(childrenOf(el), context, out);
+    generated(el, "::after", context, out);
+  };
+  const line = (el, context) => { const out = new Writer(true); contents(el, context, out); return out.value(); };
+
+  // An element that shows something but has nothing to show it from may have a shadow root that only its maker knows.
+  const mayHost = (el, tag, context) => {
+    if (el.shadowRoot || roots.has(el) || hosts.length >= limits.hosts || !(tag.includes("-") || HOSTS.test(tag))) return false;
+    const first = el.firstElementChild;
+    const isEmpty = first ? !first.getClientRects().length && getComputedStyle(first).display !== "none" : !el.textContent.trim();
+    return (tag.includes("-") || isEmpty) && visible(el, context);
+  };
 
   const walk = (node, context, out) => {
     if (truncated) return;
     if (node.nodeType === Node.TEXT_NODE) {
       const text = node.nodeValue.replaceAll(limits.mark, "");
       if (!text.trim()) { if (text) out.text(" ", false); return; }
-      if (textIsSeen(node, context.el, context)) out.text(text, context.pre);
-      else hidden.push(squeeze(text));
+      if (textIsSeen(node, context.el, context)) {
+        out.text(text, context.pre);
+        textPlaces.note(node, rects, under && !context.collapsed ? { ...context, sight: NOWHERE } : context, limits.places, limits.probes);
+      } else hidden.push(squeeze(text));
       return;
     }
     if (node.nodeType !== Node.ELEMENT_NODE || SKIPPED.has(node.tagName.toUpperCase())) return;
@@ -154,16 +204,61 @@
       truncated = true;
       return;
     }
-    element(node, { ...inside(node, context), el: node }, out);
+    const tab = tabOf(node, context);
+    if (tab !== null) folded(tab, childrenOf(node), { ...context, el: node }, out);
+    else element(node, { ...inside(node, context), el: node }, out);
+  };
+
+  // ---- text that only the style sheet has ------------------------------------------------------------------
+  const wordsOf = (content, el) => {
+    let words = "";
+    for (const [token, quoted, name] of content.matchAll(/"((?:[^"\\]|\\.)*)"|attr\(\s*([\w-]+)[^)]*\)|(?:open|close)-quote|\//g)) {
+      if (token === "/") break;  // what follows is said to those who do not see it
+      if (quoted !== undefined) words += quoted.replace(/\\([0-9a-f]{1,6}) ?|\\(.)/gi, (all, code, one) => code ? String.fromCodePoint(parseInt(code, 16)) : one);
+      else words += name ? el.getAttribute(name) || "" : '"';
+    }
+    return words.replace(/[\ue000-\uf8ff\u{f0000}-\u{10ffff}]/gu, "");  // the glyphs of icon fonts
+  };
+  const generated = (el, which, context, out) => {
+    const style = getComputedStyle(el, which);
+    if (style.content === "none" || style.content === "normal" || style.display === "none") return;
+    const words = wordsOf(style.content, el);
+    if (!words.trim()) { if (words) out.text(" ", false); return; }
+    const width = parseFloat(style.width), height = parseFloat(style.height);
+    const inner = styled(style, context, clips(style) && style.display !== "inline" && (width <= 1 || height <= 1));
+    if (!generatedIsSeen(el, style, inner, width, height)) { hidden.push(squeeze(words)); return; }
+    const placed = /absolute|fixed/.test(style.position);
+    const apart = /^(?:block|flex|grid|table|list-item)/.test(style.display) && !placed;
+    if (apart) out.end();
+    out.text(placed ? ` ${words} ` : words, inner.pre);
+    if (apart) out.end();
+  };
+  // No rectangle can be had of it: the style's own figures have to do, and the place of the element it belongs to.
+  const generatedIsSeen = (el, style, context, width, height) => {
+    if (context.concealed || style.visibility !== "visible" || parseFloat(style.fontSize) < MIN_FONT_PX) return false;
+    if (context.collapsed) return true;
+    const matrix = /matrix\(([-\d.e]+), [-\d.e]+, [-\d.e]+, ([-\d.e]+), ([-\d.e]+), ([-\d.e]+)\)/.exec(style.transform);
+    if (matrix && Math.abs(matrix[1]) < 0.2 && Math.abs(matrix[2]) < 0.2) return false;
+    if (parseFloat(style.textIndent) < -200) return false;
+    let rect = el.getBoundingClientRect();
+    if (/absolute|fixed/.test(style.position)) {
+      const around = getComputedStyle(el).position !== "static" ? el : el.offsetParent || document.documentElement;
+      const from = style.position === "fixed" ? { left: 0, top: 0 } : around.getBoundingClientRect();
+      const left = from.left + parseFloat(style.left) + (matrix ? +matrix[3] : 0);
+      const top = from.top + parseFloat(style.top) + (matrix ? +matrix[4] : 0);
+      rect = { left, top, right: left + width, bottom: top + height, width, height };
+    } else if (rect.width < 1 || rect.height < 3) return false;
+    return onPage(rect, context) && within(rect, context.box) && !blends(el, rect, context, style) && !covered(el, rect);
   };
 
   const element = (el, context, out) => {
     const tag = el.tagName.toUpperCase(), display = context.style.display;
+    if (mayHost(el, tag, context)) hosts.push(el);
     if (tag === "BR") { out.end(); return; }
     const block = !/^(inline|contents|none|ruby|table-cell|inline-block|inline-flex)/.test(display);
     const spaced = SPACED.has(tag) && !(context.depth && /^[UO]L$/.test(tag));
     if (block) spaced ? out.space() : out.end();
-    if (!special(tag, el, context, out)) walkAll(childrenOf(el), context, out);
+    if (!special(tag, el, context, out)) contents(el, context, out);
     if (display === "table-cell" || /^inline-(block|flex)/.test(display)) out.text(" ", false);
     if (block) spaced ? out.space() : out.end();
   };
@@ -172,7 +267,7 @@
     if (/^H[1-6]$/.test(tag)) {
       const text = line(el, context);
       if (text) out.text("#".repeat(+tag[1]) + " " + text, false);
-      if (text && tag === "H1") headlines.push(text);
+      if (text && /^H[12]$/.test(tag)) (tag === "H1" ? headlines : subheads).push(text);
       return true;
     }
     if (tag === "LI") return listItem(el, context, out);
@@ -182,7 +277,7 @@
     if (tag === "IMG") {
       const rect = el.getBoundingClientRect();
       if (visible(el, context) && rect.width >= BIG_IMAGE_PX && rect.height >= BIG_IMAGE_PX) facts.largeImages += 1;
-      if (el.alt && el.alt.trim()) hidden.push("[image] " + squeeze(el.alt));
+      if (el.alt && el.alt.trim()) alternatives.push(squeeze(el.alt));
       return true;
     }
     if (tag === "A" && el.href && links.length < limits.links && visible(el, context)) {
@@ -200,7 +295,7 @@
     const outer = out.prefix;
     const indent = "  ".repeat(Math.max(0, context.depth));
     out.prefix = indent + mark;
-    walkAll(childrenOf(el), { ...context, depth: context.depth + 1 }, out);
+    contents(el, { ...context, depth: context.depth + 1 }, out);
     out.end();
     out.prefix = outer;
     return true;
@@ -220,24 +315,41 @@
 
   const collapsed = (el, context, out) => {
     const summary = [...el.children].find((child) => child.tagName === "SUMMARY");
+    const handle = (summary || el).getBoundingClientRect();
+    const opens = handle.width > 1 && handle.height > 1 && onPage(handle, context);
     const label = summary ? line(summary, { ...inside(summary, context), el: summary }) : "Details";
+    const inner = [...el.childNodes].filter((child) => child !== summary);
+    if (opens) folded(label, inner, context, out);
+    else walkAll(inner, { ...context, concealed: true }, out);
+    return true;
+  };
+  const folded = (label, nodes, context, out) => {
     out.end();
     out.text(`[collapsed: ${label}]`, false);
     out.end();
-    const rest = [...el.childNodes].filter((child) => child !== summary);
-    walkAll(rest, { ...context, collapsed: true }, out);
+    walkAll(nodes, { ...context, collapsed: true }, out);
     out.end();
     out.text("[end of collapsed]", false);
     out.end();
-    return true;
+  };
+  // What stands behind a tab that can be seen, and is shown when the tab is chosen: its label, else null.
+  const tabOf = (el, context) => {
+    if (context.concealed || el.getAttribute("role") !== "tabpanel" || getComputedStyle(el).display !== "none") return null;
+    const named = (el.getAttribute("aria-labelledby") || "").split(" ")[0];
+    const tab = document.querySelector(`[role=tab][aria-controls="${CSS.escape(el.id || "-")}"]`) || document.getElementById(named);
+    const box = tab && tab.getAttribute("role") === "tab" && tab.checkVisibility({ opacityProperty: true, visibilityProperty: true }) ?
+      tab.getBoundingClientRect() : null;
+    return box && box.width > 8 && box.height > 8 && squeeze(tab.innerText || "") ? squeeze(tab.innerText).slice(0, 100) : null;
   };
 
   const frame = (el, context, out) => {
     const rect = el.getBoundingClientRect();
-    const seen = visible(el, context) && rect.width >= 30 && rect.height >= 15 && frames.length < limits.frames;
+    const seen = visible(el, context) && rect.width >= 30 && rect.height >= 15 && onPage(rect, context) && within(rect, context.box) &&
+      !covered(el, rect) && frames.length < limits.frames;
     if (!seen) return true;
     out.end();
-    out.text(`${limits.mark}${frames.push(el) - 1}${limits.mark}`, false);
+    if (consent.asksIn(el)) facts.consentFrames.push(frames.length);
+    out.text(`${limits.mark}${frames.push(placeOf(el)) - 1}${limits.mark}`, false);
     out.end();
     return true;
   };
@@ -246,7 +358,8 @@
     if (el.type === "hidden" || !visible(el, context)) return true;
     if (el.type === "password") {
       facts.hasPasswordField = true;
-      const form = el.form || el.closest("form") || el.parentElement;
+      const parent = el.parentElement === document.body ? null : el.parentElement;
+      const form = el.form || el.closest("form") || parent;
       facts.loginFormChars = Math.max(facts.loginFormChars, squeeze((form && form.innerText) || "").length);
     }
     const isButton = /^(submit|button|reset|image)$/.test(el.type);
@@ -254,22 +367,25 @@
     let text = el.type === "password" ? "" : el.value || el.placeholder || "";
     if (tag === "SELECT") text = el.selectedOptions && el.selectedOptions[0] ? el.selectedOptions[0].text : "";
     if (/^(checkbox|radio)$/.test(el.type)) text = el.checked ? "[x]" : "[ ]";
-    if (text) out.text(` ${squeeze(text)} `, false);
+    if (!text) return true;
+    const said = el.value || !el.placeholder ? context : styled(getComputedStyle(el, "::placeholder"), context, false);
+    if (fieldIsSeen(el, said)) out.text(` ${squeeze(text)} `, false);
+    else hidden.push(squeeze(text));
     return true;
   };
-
-  const consentChars = () => {
-    const isDialog = (el) => /dialog$/.test(el.getAttribute("role") || "");
-    const asks = (el) => CONSENT.test(`${el.id} ${el.getAttribute("class") || ""}`) || (isDialog(el) && CONSENT.test(el.innerHTML.slice(0, 2000)));
-    const found = [...document.querySelectorAll("[id], [class], [role=dialog], [role=alertdialog]")]
-      .filter((el) => el !== root && asks(el) && el.getClientRects().length && (isDialog(el) || floats(el)));
-    const outer = found.filter((el) => !found.some((other) => other !== el && other.contains(el)));
-    return outer.reduce((sum, el) => sum + squeeze(el.innerText || "").length, 0);
+  const fieldIsSeen = (el, context) => {
+    const rect = el.getBoundingClientRect(), style = context.style;
+    return !context.concealed && onPage(rect, context) && within(rect, context.box) && ink.lost(el, style, context) === "" &&
+      parseFloat(style.fontSize) >= MIN_FONT_PX && Math.abs(parseFloat(style.textIndent)) < Math.max(rect.width, 1);
   };
 
   const out = new Writer(false);
-  const blank = { el: root, opacity: 1, background: [255, 255, 255, 1], concealed: false, collapsed: false, clipText: false, depth: 0, pre: false };
+  const blank = { el: root, opacity: 1, background: [255, 255, 255, 1], concealed: false, collapsed: false, clipText: false, depth: 0, pre: false, box: null, sight: null, fixed: false, cut: false };
   if (root) walk(root, blank, out);
-  facts.consentChars = consentChars();
-  return { title: document.title || "", text: out.value(), hidden, links, headlines, truncated, ...facts };
+  facts.consentChars = consent.chars([document, ...shadows]);
+  return {
+    title: document.title || "", text: out.value(), hidden, alternatives, links, headlines: headlines.length ? headlines : subheads.slice(0, 1), frames, hosts: hosts.length,
+    // As text: what carries values out of the page needs a second, and 300 MB, for a hundred thousand numbers.
+    places: JSON.stringify(textPlaces.found), truncated, ...facts,
+  };
 }

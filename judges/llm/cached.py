@@ -5,34 +5,48 @@ Votes of one claim are different requests by their index, so they are never join
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 from cache.single_flight import SingleFlight
-from judges.errors import LLMOutputUnusable
+from judges.errors import LLMOutputUnusable, NotKept
 from judges.llm.client import LLMReply, LLMRequest
 from judges.llm.encoding import request_key
 from judges.llm.remote import RemoteLLM, sent_params
 from judges.llm.replies import read_reply
-from judges.llm.response_cache import ReplyStore
+from judges.llm.response_cache import Replies
 from judges.llm.wire import Finish, RawReply
 from rubrics.verdict import Usage
+
+MARK_CHARS = 16
 
 
 class CachedLLM:
     """An ``LLMClient`` in front of a remote one. ``store=None`` joins requests and stores nothing."""
 
-    def __init__(self, inner: RemoteLLM, store: ReplyStore | None) -> None:
+    def __init__(self, inner: RemoteLLM, store: Replies | None) -> None:
         self._inner = inner
         self._store = store
         self._under_way: SingleFlight[str, LLMReply] = SingleFlight()
 
-    async def complete(self, request: LLMRequest) -> LLMReply:
-        key = request_key(
+    def key_of(self, request: LLMRequest) -> str:
+        """The hash of everything that decides the reply."""
+        return request_key(
             request, provider=self._inner.provider, endpoint=self._inner.endpoint, params=sent_params(request)
         )
+
+    def manner(self, model: str) -> str:
+        """A short mark of how ``model`` is asked here, beside what it is asked: provider, address and parameters."""
+        request = LLMRequest(model=model, messages=())
+        return self.key_of(request)[:MARK_CHARS]
+
+    async def complete(self, request: LLMRequest) -> LLMReply:
+        return await self.complete_keyed(self.key_of(request), request)
+
+    async def complete_keyed(self, key: str, request: LLMRequest) -> LLMReply:
+        """``complete`` for who has the request's key at hand: hashing a long page twice is dear."""
         stored = await self._stored(key, request)
         if stored is not None:
             return stored
+        if request.kept_only:
+            raise NotKept
         asked = False
 
         async def ask() -> LLMReply:
@@ -44,8 +58,15 @@ class CachedLLM:
             return reply
 
         reply = await self._under_way.run(key, ask)
+        if asked:
+            return reply
         # Whoever joined paid nothing: the cost stands with the one who asked.
-        return reply if asked else replace(reply, cached=True, usage=Usage(cached_calls=1))
+        joined = read_for(request, reply.text, reply.model)
+        return joined if joined is not None else await self._inner.complete(request)
+
+    async def kept(self, request: LLMRequest) -> LLMReply | None:
+        """The reply that is kept for a request, if there is one; asks nobody."""
+        return await self._stored(self.key_of(request), request)
 
     async def aclose(self) -> None:
         await self._under_way.aclose()
@@ -53,12 +74,19 @@ class CachedLLM:
 
     async def _stored(self, key: str, request: LLMRequest) -> LLMReply | None:
         found = None if self._store is None else await self._store.get(key)
-        if found is None:
-            return None
-        raw = RawReply(text=found.text, finish=Finish.STOP, model=found.model)
-        try:
-            parsed = read_reply(raw, request.schema, strict=request.purpose == "verify")
-        except LLMOutputUnusable:
-            return None  # it fitted when it was stored; a class that changed since is asked for anew
-        usage = Usage(cached_calls=1)
-        return LLMReply(text=found.text, parsed=parsed, model=found.model, usage=usage, cached=True)
+        return None if found is None else read_for(request, found.text, found.model)
+
+
+def read_for(request: LLMRequest, text: str, model: str) -> LLMReply | None:
+    """A reply that was paid for before, as an object of the request's own class; None where it does not fit.
+
+    Even for equal requests the classes may be two: each answer has its judge script loaded anew. And a class may
+    have changed since the reply was stored.
+    """
+    try:
+        parsed = read_reply(
+            RawReply(text=text, finish=Finish.STOP, model=model), request.schema, strict=request.purpose == "verify"
+        )
+    except LLMOutputUnusable:
+        return None
+    return LLMReply(text=text, parsed=parsed, model=model, usage=Usage(cached_calls=1), cached=True)

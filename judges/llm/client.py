@@ -12,6 +12,8 @@ from typing import Any, Literal, Protocol, TypeAlias
 
 from pydantic import BaseModel
 
+from judges.errors import UnusableReply
+from judges.llm.budget import Purse
 from rubrics.verdict import Usage
 
 Message: TypeAlias = Mapping[str, Any]
@@ -24,7 +26,10 @@ class LLMRequest:
 
     ``parts`` holds the labelled plain texts the messages were rendered from (task, answer, page, claim,
     instruction ...): a judge without a model, such as ``lexical``, reads those instead of the prose.
-    ``vote`` is the index of this vote: equal requests with different votes are different requests.
+    ``vote`` is the index of this vote: equal requests with different votes are different requests. ``evidence`` are
+    the SHA-256 digests of the page that is shown, all of it, also of what had to be cut.
+    ``purse`` is who pays (None: whoever pays for the client), ``kept_only`` that nobody is to be asked: a client that
+    keeps replies raises NotKept where it has none. Neither decides anything about the reply.
     """
 
     model: str
@@ -35,17 +40,24 @@ class LLMRequest:
     vote: int = 0
     parts: Mapping[str, str] = field(default_factory=dict)
     params: Mapping[str, Any] = field(default_factory=dict)
+    evidence: tuple[str, ...] = ()
+    purse: Purse | None = field(default=None, compare=False, repr=False)
+    kept_only: bool = field(default=False, compare=False, repr=False)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LLMReply:
-    """A usable reply: ``parsed`` is an instance of the request's schema, or None where it had none."""
+    """A usable reply: ``parsed`` is an instance of the request's schema, or None where it had none.
+
+    ``unusable`` are the replies before it that could not be used; whoever is given a kept reply is not told of them.
+    """
 
     text: str
     parsed: BaseModel | None
     model: str
     usage: Usage
     cached: bool = False
+    unusable: tuple[UnusableReply, ...] = ()
 
 
 class LLMClient(Protocol):

@@ -18,26 +18,29 @@ from pydantic import BaseModel
 from judges.llm.client import LLMRequest, Message
 from judges.llm.images import DataURI
 
-KEY_VERSION = 1
+KEY_VERSION = 2
 """Part of every key: a change in what goes into it must not find replies stored before."""
+
+_IN_EVIDENCE = frozenset({"page", "page_links"})
+"""Parts that the digests of the evidence stand for already."""
 
 _PLACE = f"image-{secrets.token_hex(16)}-"
 """Stands in for a picture while the rest is encoded. Drawn anew in every process, so no page can contain it."""
 
 
 class JsonBody:
-    """A request body in pieces: a picture is the bytes it was encoded to once, however many requests hold it.
+    """A request body in pieces: a picture is the one string it was encoded to, however many requests hold it.
 
-    May be iterated as often as one likes.
+    May be iterated as often as one likes: bytes exist only of the piece that is being sent.
     """
 
     def __init__(self, body: Mapping[str, Any]) -> None:
         images: list[DataURI] = []
         text = json.dumps(_without_images(body, images), ensure_ascii=False, separators=(",", ":"))
         head, *rest = text.split(_PLACE) if images else [text]
-        self.pieces = [head.encode("utf-8", "replace")]
+        self.pieces: list[bytes | DataURI] = [head.encode("utf-8", "replace")]
         for image, piece in zip(images, rest, strict=True):
-            self.pieces += [image.ascii, piece.encode("utf-8", "replace")]
+            self.pieces += [image, piece.encode("utf-8", "replace")]
 
     def __len__(self) -> int:
         """In bytes."""
@@ -45,7 +48,7 @@ class JsonBody:
 
     async def __aiter__(self) -> AsyncIterator[bytes]:
         for piece in self.pieces:
-            yield piece
+            yield piece if isinstance(piece, bytes) else piece.encode("ascii")
 
 
 def _without_images(value: Any, images: list[DataURI]) -> Any:
@@ -62,7 +65,9 @@ def _without_images(value: Any, images: list[DataURI]) -> Any:
 def request_key(request: LLMRequest, *, provider: str, endpoint: str, params: Mapping[str, Any]) -> str:
     """The SHA-256 (hex) of everything that decides a reply: equal keys, equal requests.
 
-    ``params`` are those that are sent: the request's own and its family's.
+    ``params`` are those that are sent: the request's own and its family's. What a request was made from counts beside
+    what is sent: a page that changed where it had to be cut, a claim that changed by a character nobody sees, a prompt
+    of another version are other questions, even where the model would be shown the same bytes.
     """
     document = {
         "version": KEY_VERSION,
@@ -73,6 +78,10 @@ def request_key(request: LLMRequest, *, provider: str, endpoint: str, params: Ma
         "schema": None if request.schema is None else _schema_digest(request.schema),
         "params": {name: params[name] for name in sorted(params)},
         "vote": request.vote,
+        "purpose": request.purpose,
+        "prompt": request.prompt,
+        "evidence": list(request.evidence),
+        "parts": {name: _sha256(text) for name, text in sorted(request.parts.items()) if name not in _IN_EVIDENCE},
     }
     return _sha256(json.dumps(document, ensure_ascii=True, sort_keys=True, default=str))
 

@@ -28,12 +28,11 @@ _QUOTA_CODES = frozenset(
     {"insufficient_quota", "billing_hard_limit_reached", "billing_not_active", "access_terminated"}
 )
 _FILTER_CODES = frozenset({"content_filter", "content_policy_violation", "responsibleaipolicyviolation"})
-_THIS_REQUEST_CODES = frozenset(
+_TOO_LONG_CODES = frozenset({"context_length_exceeded", "string_above_max_length", "request_too_large"})
+_TOO_LONG_WORDS = ("context length", "maximum context", "too many tokens", "prompt is too long")
+_THIS_REQUEST_CODES = _TOO_LONG_CODES | frozenset(
     {
-        "context_length_exceeded",
-        "string_above_max_length",
         "array_above_max_length",
-        "request_too_large",
         "invalid_json_schema",
         "invalid_image_format",
         "invalid_image_url",
@@ -44,7 +43,8 @@ _THIS_REQUEST_CODES = frozenset(
 )
 """Codes of a 400 that say something about this one request and nothing about the next."""
 
-_THIS_REQUEST_WORDS = ("context length", "maximum context", "too many tokens", "prompt is too long", "response_format")
+_THIS_REQUEST_WORDS = (*_TOO_LONG_WORDS, "response_format")
+_TOO_LARGE = 413
 _SCOPES = {401: RejectionScope.ENDPOINT, 402: RejectionScope.ENDPOINT}
 _MODEL_SCOPE = frozenset({400, 403, 404})
 _REMEDIES = {
@@ -77,7 +77,12 @@ def status_fault(fault: StatusFault, *, now: float) -> LLMError:
     if code in _FILTER_CODES:
         return LLMOutputUnusable(UnusableKind.FILTERED, text)
     remedy = _REMEDIES.get(fault.status)
-    return LLMRejected(f"{text} ({remedy})" if remedy else text, status=fault.status, scope=_scope(fault, code))
+    return LLMRejected(
+        f"{text} ({remedy})" if remedy else text,
+        status=fault.status,
+        scope=_scope(fault, code),
+        too_long=_is_too_long(fault, code),
+    )
 
 
 def connection_fault(provider: str, cause: BaseException) -> LLMUnavailable:
@@ -86,6 +91,12 @@ def connection_fault(provider: str, cause: BaseException) -> LLMUnavailable:
 
 def timeout_fault(provider: str) -> LLMTimeout:
     return LLMTimeout(f"{provider}: no reply in time")
+
+
+def _is_too_long(fault: StatusFault, code: str) -> bool:
+    """Whether the same question would be taken if it were shorter."""
+    says_so = code in _TOO_LONG_CODES or any(word in fault.message.lower() for word in _TOO_LONG_WORDS)
+    return fault.status == _TOO_LARGE or (fault.status == 400 and says_so)
 
 
 def _scope(fault: StatusFault, code: str) -> RejectionScope:

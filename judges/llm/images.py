@@ -4,27 +4,44 @@ from __future__ import annotations
 
 import base64
 import hashlib
+import re
 from typing import Any, Self
+
+_PLAIN = re.compile(r"data:image/[a-z0-9.+-]+;base64,[A-Za-z0-9+/=]*")
 
 
 class DataURI(str):
-    """A ``data:`` URI that knows its SHA-256 (hex) and its bytes, so that no request works them out again.
+    """A ``data:`` URI that knows its SHA-256 (hex), so that no request works it out again.
 
-    It is an ordinary string to everything else. Base64 needs no escaping in JSON.
+    ``picture_sha256`` is that of the picture in it, "" where whoever encoded it did not know.
+
+    It is an ordinary string to everything else. Base64 needs no escaping in JSON, and its bytes are its characters:
+    copying them is so quick that keeping them, too, would only double the memory.
     """
 
-    __slots__ = ("ascii", "sha256")
+    __slots__ = ("picture_sha256", "sha256")
 
-    ascii: bytes
     sha256: str
+    picture_sha256: str
 
     @classmethod
-    def of_jpeg(cls, jpeg: bytes) -> Self:
-        """Encode JPEG bytes. Takes milliseconds per megabyte: call it in a thread."""
-        encoded = b"data:image/jpeg;base64," + base64.b64encode(jpeg)
+    def of_jpeg(cls, jpeg: bytes, *, sha256: str = "") -> Self:
+        """Encode JPEG bytes, ``sha256`` theirs if it is known. Takes milliseconds per megabyte: call it in a thread."""
+        return cls._of_ascii(b"data:image/jpeg;base64," + base64.b64encode(jpeg), picture_sha256=sha256)
+
+    @classmethod
+    def given(cls, uri: str) -> str:
+        """The same address, as one of these where it is a picture in plain base64; call it in a thread.
+
+        Anything else stays an ordinary string: what others wrote must be escaped like every other text.
+        """
+        return cls._of_ascii(uri.encode("ascii")) if _PLAIN.fullmatch(uri) else uri
+
+    @classmethod
+    def _of_ascii(cls, encoded: bytes, *, picture_sha256: str = "") -> Self:
         uri = cls(encoded.decode("ascii"))
-        uri.ascii = encoded
         uri.sha256 = hashlib.sha256(encoded).hexdigest()
+        uri.picture_sha256 = picture_sha256
         return uri
 
 

@@ -2,23 +2,23 @@
 
 from __future__ import annotations
 
-import asyncio
 import re
 from collections.abc import Mapping
+from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
 from types import MappingProxyType
-from typing import Final
+from typing import Any, Final
 
 from judges.errors import ModelNotConfigured
 from judges.llm.bedrock import open_bedrock
-from judges.llm.budget import Budget
+from judges.llm.budget import Purse
 from judges.llm.cached import CachedLLM
 from judges.llm.circuit import Circuit
 from judges.llm.client import LLMClient
 from judges.llm.lexical import LexicalClient
 from judges.llm.openai import AZURE_API_VERSION, open_azure, open_openai
 from judges.llm.remote import RemoteLLM
-from judges.llm.response_cache import ReplyStore
+from judges.llm.response_cache import Replies
 from judges.llm.retry import RetryPolicy
 from judges.llm.wire import Backend
 
@@ -92,14 +92,14 @@ def parse_model(name: str) -> ModelName:
 def make_client(
     model: str,
     *,
-    semaphore: asyncio.Semaphore,
+    semaphore: AbstractAsyncContextManager[Any],
     api_key: str | None = None,
     base_url: str | None = None,
     access: Access | None = None,
-    store: ReplyStore | None = None,
+    store: Replies | None = None,
     policy: RetryPolicy | None = None,
     circuit: Circuit | None = None,
-    budget: Budget | None = None,
+    budget: Purse | None = None,
 ) -> tuple[LLMClient, str]:
     """A client for ``model`` and the model's bare name.
 

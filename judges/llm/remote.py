@@ -1,25 +1,27 @@
 """A model behind a network, made fit for judges: retried, repaired once, counted and priced.
 
 Everything a provider's adapter does not do. One ``complete`` is at most two usable exchanges: the request, and
-one repair try when the reply cannot be used.
+one repair try when the reply cannot be used. A request that was refused for its length is one that was never made.
 """
 
 from __future__ import annotations
 
-import asyncio
 import logging
 from collections.abc import Mapping
+from contextlib import AbstractAsyncContextManager
 from dataclasses import replace
 from typing import Any
 
-from judges.errors import LLMError, LLMOutputUnusable, UnusableKind
-from judges.llm.budget import Budget
+from judges.errors import LLMError, LLMOutputUnusable, LLMRejected, UnusableKind, UnusableReply
+from judges.llm.budget import Purse, likely_usd
 from judges.llm.circuit import Circuit
 from judges.llm.client import LLMReply, LLMRequest
 from judges.llm.families import params_for
 from judges.llm.pricing import price_of
 from judges.llm.replies import read_reply
 from judges.llm.retry import Retrier, RetryPolicy
+from judges.llm.roles import role_of
+from judges.llm.shrinking import shortened
 from judges.llm.wire import Backend, RawReply
 from judges.prompts.library import load_prompt
 from rubrics.verdict import Usage
@@ -29,16 +31,16 @@ log = logging.getLogger(__name__)
 
 class RemoteLLM:
     """An ``LLMClient`` over one provider. ``semaphore`` bounds the requests under way (``limits.llm``), ``budget``
-    what they may cost.
+    what they may cost where a request brings no purse of its own.
     """
 
     def __init__(
         self,
         backend: Backend,
         *,
-        semaphore: asyncio.Semaphore,
+        semaphore: AbstractAsyncContextManager[Any],
         circuit: Circuit | None = None,
-        budget: Budget | None = None,
+        budget: Purse | None = None,
         policy: RetryPolicy | None = None,
         retrier: Retrier | None = None,
     ) -> None:
@@ -56,20 +58,44 @@ class RemoteLLM:
         return self._backend.endpoint
 
     async def complete(self, request: LLMRequest) -> LLMReply:
-        """Ask, and ask once more if the reply cannot be used.
+        """Ask, and ask once more if the reply cannot be used, or with less of the page if that was too long.
 
         Raises:
-            LLMUnavailable, LLMRejected, LLMOutputUnusable: each with the usage up to then.
+            LLMUnavailable, LLMRejected, LLMOutputUnusable: each with the usage, and the unusable replies, up to then.
         """
+        try:
+            return await self._asked(request)
+        except LLMRejected as error:
+            refusal, less = error, shortened(request, str(error)) if error.too_long else None
+            if less is None:
+                raise
+        log.info("page shortened for the model", extra={"model": request.model, "prompt": request.prompt})
+        reply = await self._asked(less)
+        if getattr(reply.parsed, "result", None) is not True:
+            raise LLMRejected(
+                f"{refusal}; the part of the page that it takes does not support the claim, and the rest was not seen",
+                status=refusal.status,
+                usage=reply.usage,
+            ) from refusal
+        return reply
+
+    async def _asked(self, request: LLMRequest) -> LLMReply:
         params = sent_params(request)
         first = await self._exchange(request, params, Usage())
         if isinstance(first, LLMReply):
             return first
         log.info("llm reply unusable", extra={"kind": first.kind, "model": request.model, "prompt": request.prompt})
-        second = await self._exchange(_repaired(request, first.kind), params, first.usage)
-        if isinstance(second, LLMReply):
-            return second
-        raise second
+        again = repaired(request, first.kind)
+        added = again.messages[len(request.messages) :]
+        before = tuple(replace(each, then=added) for each in first.unusable)
+        try:
+            second = await self._exchange(again, params, first.usage)
+            if isinstance(second, LLMOutputUnusable):
+                raise second
+        except LLMError as error:
+            error.unusable = before + error.unusable
+            raise
+        return replace(second, unusable=before)
 
     async def aclose(self) -> None:
         await self._backend.aclose()
@@ -80,12 +106,20 @@ class RemoteLLM:
         """One usable reply, or in which way it is not; ``before`` is what was used up to now."""
 
         async def attempt() -> RawReply:
-            if self._budget is not None:
-                self._budget.check()
-            async with self.circuit.attempt(request.model):
-                raw = await self._backend.send(request, params)
-            if self._budget is not None:
-                self._budget.count(usage_of(raw, request.model), raw.model or request.model)
+            purse = request.purse or self._budget
+            if purse is None:
+                return await self._send(request, params)
+            likely = likely_usd(request.model, request.messages)
+            await purse.reserve(likely)
+            cost, model = Usage(), request.model
+            try:
+                raw = await self._send(request, params)
+                cost, model = usage_of(raw, request.model), raw.model or request.model
+            except LLMError as error:
+                cost = error.usage
+                raise
+            finally:
+                purse.settle(likely, cost, model, role_of(request))
             return raw
 
         await self.circuit.ready(request.model)
@@ -94,14 +128,21 @@ class RemoteLLM:
         except LLMError as error:
             error.usage = before + error.usage
             raise
-        usage = before + usage_of(raw, request.model)
+        used, model = usage_of(raw, request.model), raw.model or request.model
         try:
             # A verdict must be a boolean; what scripts extract may be as lax as their classes.
             parsed = read_reply(raw, request.schema, strict=request.purpose == "verify")
         except LLMOutputUnusable as error:
-            error.usage = usage
+            error.usage = before + used
+            error.unusable = (
+                UnusableReply(kind=error.kind, text=raw.text, detail=raw.detail, model=model, usage=used),
+            )
             return error
-        return LLMReply(text=raw.text, parsed=parsed, model=raw.model or request.model, usage=usage)
+        return LLMReply(text=raw.text, parsed=parsed, model=model, usage=before + used)
+
+    async def _send(self, request: LLMRequest, params: Mapping[str, Any]) -> RawReply:
+        async with self.circuit.attempt(request.model):
+            return await self._backend.send(request, params)
 
 
 def sent_params(request: LLMRequest) -> dict[str, Any]:
@@ -120,9 +161,11 @@ def usage_of(raw: RawReply, model: str) -> Usage:
     return Usage(calls=1, input_tokens=input_tokens, output_tokens=output_tokens, usd=usd)
 
 
-def _repaired(request: LLMRequest, kind: UnusableKind) -> LLMRequest:
+def repaired(request: LLMRequest, kind: UnusableKind) -> LLMRequest:
     """The same request with a last word on what was wrong. The unusable reply itself is not repeated to the model:
-    it may carry whatever a page told it to write.
+    it may carry whatever a page told it to write. Free text has no form to be reminded of: it is asked again as it was.
     """
+    if request.schema is None:
+        return request
     text = load_prompt("repair").render(problem=kind.value.replace("_", " "))
     return replace(request, messages=(*request.messages, {"role": "user", "content": text}))

@@ -11,7 +11,8 @@ from typing import Final
 
 from pydantic import BaseModel, ValidationError
 
-from judges.errors import LLMOutputUnusable, UnusableKind
+from judges.errors import JudgeBug, LLMOutputUnusable, UnusableKind
+from judges.foreign import judge_code
 from judges.llm.wire import Finish, RawReply
 
 MAX_REPLY_CHARS: Final = 2_000_000
@@ -47,9 +48,15 @@ def read_reply(raw: RawReply, schema: type[BaseModel] | None, *, strict: bool) -
         raise LLMOutputUnusable(UnusableKind.MALFORMED, f"the reply is longer than {MAX_REPLY_CHARS} characters")
     fenced = _FENCE.fullmatch(text)
     try:
-        return schema.model_validate_json(fenced["body"] if fenced else text, strict=strict)
-    except ValidationError as error:
-        raise _translated(error) from error
+        # The class is a judge file's: its validators may raise anything over a value they did not foresee.
+        with judge_code(f"a validator of {schema.__name__} raised"):
+            return schema.model_validate_json(fenced["body"] if fenced else text, strict=strict)
+    except JudgeBug as bug:
+        cause = bug.__cause__
+        if isinstance(cause, ValidationError):
+            raise _translated(cause) from cause
+        why = f"a validator of {schema.__name__} raised {type(cause).__name__}"
+        raise LLMOutputUnusable(UnusableKind.OFF_SCHEMA, f"the reply does not fit the schema: {why}") from cause
 
 
 def _translated(error: ValidationError) -> LLMOutputUnusable:

@@ -17,7 +17,7 @@ from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol
 
 from judges.llm.client import LLMReply
 
@@ -35,6 +35,14 @@ class StoredReply:
 
     text: str
     model: str
+
+
+class Replies(Protocol):
+    """Where replies are kept, by the hash of their request."""
+
+    async def get(self, key: str) -> StoredReply | None: ...
+
+    async def put(self, key: str, reply: LLMReply) -> None: ...
 
 
 class StoreSize(NamedTuple):
@@ -77,7 +85,7 @@ class ReplyStore:
         """The reply stored under ``key`` (hex), None where there is none that can be read."""
         return await asyncio.to_thread(self._read, key)
 
-    async def put(self, key: str, reply: LLMReply) -> None:
+    async def put(self, key: str, reply: LLMReply | StoredReply) -> None:
         """Store a reply. A disk that is full or read-only costs the entry, not the verdict."""
         try:
             written = await asyncio.to_thread(self._write, key, reply)
@@ -114,24 +122,18 @@ class ReplyStore:
     def _read(self, key: str) -> StoredReply | None:
         place = self._place(key)
         try:
-            entry = json.loads(place.read_bytes())
-            if entry["version"] == ENTRY_VERSION and entry["sha256"] == _digest(entry["model"], entry["text"]):
+            found = read_entry(place.read_bytes())
+            if found is not None:
                 os.utime(place)
-                return StoredReply(text=entry["text"], model=entry["model"])
+            return found
         except FileNotFoundError:
             return None
         except (OSError, ValueError, TypeError, LookupError) as error:
             log.warning("stored llm reply unreadable", extra={"key": key, "error": type(error).__name__})
         return None
 
-    def _write(self, key: str, reply: LLMReply) -> int:
-        entry: dict[str, Any] = {
-            "version": ENTRY_VERSION,
-            "sha256": _digest(reply.model, reply.text),
-            "model": reply.model,
-            "text": reply.text,
-        }
-        data = json.dumps(entry).encode()
+    def _write(self, key: str, reply: LLMReply | StoredReply) -> int:
+        data = entry_of(reply).encode()
         place = self._place(key)
         place.parent.mkdir(parents=True, exist_ok=True)
         with tempfile.NamedTemporaryFile(dir=place.parent, prefix=".", delete=False) as file:
@@ -199,5 +201,29 @@ def _model_of(path: Path) -> str | None:
         return None
 
 
-def _digest(model: str, text: str) -> str:
-    return hashlib.sha256(f"{model}\0{text}".encode("utf-8", "surrogatepass")).hexdigest()
+def entry_of(reply: LLMReply | StoredReply, *, at: str = "") -> str:
+    """A reply as it is stored: JSON in ASCII with a digest of its own. ``at``: the place to which it belongs."""
+    entry: dict[str, Any] = {
+        "version": ENTRY_VERSION,
+        "sha256": _digest(reply.model, reply.text, at),
+        "model": reply.model,
+        "text": reply.text,
+    }
+    return json.dumps(entry)
+
+
+def read_entry(entry: str | bytes, *, at: str = "") -> StoredReply | None:
+    """The reply in an entry; None for one of another version, that was changed, or that belongs to another place.
+
+    Raises:
+        ValueError, TypeError, LookupError: it is no entry at all.
+    """
+    found = json.loads(entry)
+    if found["version"] != ENTRY_VERSION or found["sha256"] != _digest(found["model"], found["text"], at):
+        return None
+    return StoredReply(text=found["text"], model=found["model"])
+
+
+def _digest(model: str, text: str, at: str) -> str:
+    bound = f"{at}\0{model}\0{text}" if at else f"{model}\0{text}"
+    return hashlib.sha256(bound.encode("utf-8", "surrogatepass")).hexdigest()

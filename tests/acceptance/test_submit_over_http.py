@@ -5,6 +5,7 @@ Nothing is replaced but the model (``lexical``) and the world wide web (a site o
 
 from __future__ import annotations
 
+import hashlib
 import os
 import re
 import shutil
@@ -24,6 +25,7 @@ import httpx
 import psutil
 import pytest
 
+from tests.fakes.promises import in_seconds
 from tests.fakes.sandbox import sandbox_variables
 
 pytestmark = [pytest.mark.browser, pytest.mark.postgres, pytest.mark.timeout(180)]
@@ -66,9 +68,12 @@ class Site(BaseHTTPRequestHandler):
     pages: ClassVar[dict[str, str]] = {"/river": RIVER, "/late": LATE}
     gate: ClassVar[threading.Event] = threading.Event()
     asked: ClassVar[threading.Event] = threading.Event()
+    slow: ClassVar[int] = 0
+    """How often the slow page was asked for."""
 
     def do_GET(self) -> None:
         if self.path == "/slow":
+            type(self).slow += 1
             self.asked.set()
             self.gate.wait(60)
         body = self.pages.get(self.path.partition("?")[0], RIVER if self.path == "/slow" else None)
@@ -89,6 +94,7 @@ def site() -> Iterator[str]:
     thread.start()
     Site.gate.clear()
     Site.asked.clear()
+    Site.slow = 0
     yield f"http://127.0.0.1:{server.server_port}"
     Site.gate.set()
     server.shutdown()
@@ -225,16 +231,41 @@ def test_an_answer_is_judged_by_what_a_real_browser_saw(home: Path, site: str):
     assert ours(home) == []
 
 
-def test_a_job_survives_kill_9_of_the_server(home: Path, site: str):
+@in_seconds
+def test_f3_killed_while_a_page_is_captured_nothing_is_left_and_it_is_fetched_once_more(home: Path, site: str):
     with assay(home, site) as (process, client):
         url = submit(client, f"The Ahne, see {site}/slow")
         assert Site.asked.wait(60)
+        offspring = psutil.Process(process.pid).children(recursive=True)
+        browsers = [each for each in offspring if "--type=" in " ".join(each.cmdline())]
+        assert browsers
         process.kill()
         process.wait()
+    killed = time.monotonic()
+    while left := [each for each in offspring if living(each) and each.name() != "postgres"]:
+        assert time.monotonic() - killed < 10, left
+        time.sleep(0.1)
+    assert half_written(home) == []
     Site.gate.set()
     with assay(home, site) as (process, client):
         job = ended(client, url)
         assert (job["status"], job["attempts"]) == ("succeeded", 2)
         process.send_signal(signal.SIGTERM)
         assert process.wait(30) == 0
+    assert Site.slow == 2
     assert ours(home) == []
+
+
+def living(process: psutil.Process) -> bool:
+    try:
+        return process.is_running() and process.status() != psutil.STATUS_ZOMBIE
+    except psutil.NoSuchProcess:
+        return False
+
+
+def half_written(home: Path) -> list[Path]:
+    """Bodies whose bytes are not those that their name says."""
+    bodies = [
+        path for path in (home / "data").rglob("*") if path.is_file() and re.fullmatch(r"[0-9a-f]{64}", path.name)
+    ]
+    return [path for path in bodies if hashlib.sha256(path.read_bytes()).hexdigest() != path.name]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -53,6 +54,33 @@ def broad_handlers(tree: ast.Module) -> Iterator[int]:
                 yield node.lineno
 
 
+def pipes_given_to_the_loop(tree: ast.Module) -> Iterator[int]:
+    """Lines that give the event loop a pipe: uvloop closes its number twice, once by the file object and once by
+    libuv, and in between a thread may have got that number for a file of its own. A socket is closed once."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Attribute) and node.attr in ("connect_read_pipe", "connect_write_pipe"):
+            yield node.lineno
+
+
+def raises_out_of_groups(tree: ast.Module) -> Iterator[int]:
+    """Lines that raise something of their own within ``except*``: before 3.11.4 Python wraps it in a group (gh-103590),
+    and the one who waits for it does not see it."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.TryStar):
+            for handler in node.handlers:
+                raised = (each for each in ast.walk(handler) if isinstance(each, ast.Raise))
+                yield from (each.lineno for each in raised if each.exc is not None)
+
+
+def possessive_groups(tree: ast.Module) -> Iterator[int]:
+    """Lines of patterns that repeat a group possessively, which Python gets wrong before 3.11.5 (gh-106052)."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Constant) and isinstance(node.value, str | bytes):
+            text = node.value.decode("latin-1") if isinstance(node.value, bytes) else node.value
+            if re.search(r"(?<!\\)\)(?:[*+?]|\{\d*,?\d*\})\+", text):
+                yield node.lineno
+
+
 def _raises_again(handler: ast.ExceptHandler) -> bool:
     last = handler.body[-1]
     return isinstance(last, ast.Raise) and last.exc is None
@@ -92,11 +120,26 @@ def test_only_named_borders_catch_everything():
         (broad_handlers, "try:\n    pass\nexcept Exception:\n    pass"),
         (broad_handlers, "try:\n    pass\nexcept (ValueError, BaseException):\n    pass"),
         (broad_handlers, "try:\n    pass\nexcept:\n    pass"),
+        (possessive_groups, "import re\nre.compile(r'(?:a+|b)++')"),
+        (raises_out_of_groups, "try:\n    pass\nexcept* ValueError as errors:\n    raise errors.exceptions[0]"),
+        (pipes_given_to_the_loop, "await loop.connect_read_pipe(make, file)"),
         (lambda tree: long_functions(tree, 2), "def f():\n    a = 1\n    b = 2\n    return a + b"),
     ],
 )
 def test_each_check_sees_an_offence(check, line: str):
     assert list(check(ast.parse(line)))
+
+
+def test_no_pattern_repeats_a_group_possessively():
+    assert found(possessive_groups) == []
+
+
+def test_the_event_loop_is_given_sockets_and_no_pipes():
+    assert found(pipes_given_to_the_loop) == []
+
+
+def test_nothing_is_raised_out_of_a_group():
+    assert found(raises_out_of_groups) == []
 
 
 def test_files_hold_one_idea():

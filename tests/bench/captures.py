@@ -24,6 +24,7 @@ from cache.blobs import BlobStore
 from cache.egress import EgressGuard
 from cache.pages import PageCache
 from cache.store import FolderIndex
+from tests.bench.bare_browser import per_minute
 from tests.bench.model import ROOT
 from tests.bench.pages import prose
 from tests.fakes.sandbox import installed_browser, unsandboxed_here
@@ -32,16 +33,21 @@ from tests.standin.web import Reply, StandInWeb
 PAGES = 60
 DIFFERENT = 10
 AT_ONCE = 10
-_WATCH_S = 0.5
+_WATCH_S = 1.0
+"""Looking takes processor time from what is looked at."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Captures:
-    """``wall_s`` includes the browser's start. ``good`` pages became evidence. ``peak_bytes``: shared pages once."""
+    """``wall_s`` includes the browser's start. ``good`` pages became evidence. ``peak_bytes``: shared pages once.
+
+    ``bare_per_minute``: what a bare browser does with the same pages on this machine, in the same run.
+    """
 
     wall_s: float
     good: int
     browser: str
+    bare_per_minute: float
     peak_bytes: int = 0
 
     @property
@@ -104,7 +110,9 @@ async def _capture_all(executable: Path, work: Path, *, unsandboxed: bool) -> Ca
             wall_s = time.perf_counter() - began
         finally:
             await cache.aclose()
-    return Captures(wall_s=wall_s, good=sum(each.is_evidence for each in seen), browser=executable.name)
+        bare = await per_minute(executable, [web.url(path) for path in site], AT_ONCE)
+    good = sum(each.is_evidence for each in seen)
+    return Captures(wall_s=wall_s, good=good, browser=executable.name, bare_per_minute=bare)
 
 
 def _page(number: int) -> str:

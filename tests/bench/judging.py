@@ -24,7 +24,10 @@ class Run:
     """What is judged and how. ``delay_s`` is the model's latency.
 
     ``route``: the way of ``assay evaluate``, or the public API with page cache, client and semaphores handed over
-    and no service around it.
+    and no service around it. ``quotes``: the model quotes the page, so each quote is looked for and weighed; the
+    public toolkit's models give none. ``isolate``: each judge file in a process of its own (the service's route).
+    ``votes_in_turn``: one vote after the other, the sequence in which the toolkit was measured, on our scripts.
+    ``ticks``: watch how late the event loop is, which takes processor time that is not the work's.
     """
 
     route: Literal["service", "toolkit"] = "service"
@@ -35,6 +38,10 @@ class Run:
     max_answers: int = 3
     max_llm: int = 30
     look_ahead: bool = False
+    quotes: bool = False
+    isolate: bool = True
+    votes_in_turn: bool = False
+    ticks: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -76,13 +83,16 @@ def measure(run: Run) -> Measured:
         RuntimeError: it failed or did not judge every answer to the end; with what it said.
     """
     answers, pages = answers_folder(run.answers), cache_folder(tiny=run.tiny)
-    with running_model(delay_s=run.delay_s) as model, tempfile.TemporaryDirectory(prefix="assay-bench-run-") as place:
+    with (
+        running_model(delay_s=run.delay_s, quotes=run.quotes) as model,
+        tempfile.TemporaryDirectory(prefix="assay-bench-run-") as place,
+    ):
         # Linked, not copied: files there are replaced when they change, never written in place.
         shutil.copytree(pages, Path(place) / "cache", copy_function=os.link)
         done = subprocess.run(
             [sys.executable, "-m", "tests.bench.judging_run", json.dumps(asdict(run)), str(answers), place],
             cwd=ROOT,
-            env={**os.environ, "OPENAI_API_KEY": "bench", "OPENAI_BASE_URL": model.base_url},
+            env={**_environment(), "OPENAI_API_KEY": "bench", "OPENAI_BASE_URL": model.base_url},
             capture_output=True,
             text=True,
             check=False,
@@ -95,3 +105,8 @@ def measure(run: Run) -> Measured:
             f"{run}: {measured.outcome.missing} answers were not judged to the end\n{done.stderr[-4000:]}"
         )
     return measured
+
+
+def _environment() -> dict[str, str]:
+    """Ours, but compiled modules are kept, as where nobody forbids it: compiling them each time is not the work."""
+    return {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}

@@ -13,12 +13,16 @@ from pathlib import Path
 from typing import Any, Literal, TypeAlias
 
 from answers.bundle import read_folder
+from app.cli import event_loop
 from app.cli.judging import quiet_logging
 from app.evaluation import Evaluated, PlannedAnswer, evaluate_all, plan
+from app.garbage import collect_seldom, leave_out_what_is_loaded
+from app.large_blocks import give_back_large_blocks
 from app.progress import Progress
 from app.public_cache import PublicCache
 from app.runtime import open_runtime
 from app.settings import load_settings
+from judges import verifier, voting
 from mind2web2 import LLMClient
 from mind2web2.eval_runner import evaluate_task
 from tests.bench.inputs import AGENT, SCRIPTS, TASKS
@@ -33,14 +37,23 @@ Judging: TypeAlias = Callable[[], Awaitable[Sequence[Result]]]
 async def _service(run: Run, answers: Path, work: Path) -> AsyncIterator[Judging]:
     """As ``assay evaluate`` goes."""
     limits = {"max_tasks": run.max_tasks, "max_answers": run.max_answers, "max_llm": run.max_llm}
-    flags = {"look_ahead": True} if run.look_ahead else {}
+    flags = {"look_ahead": run.look_ahead, "isolate": run.isolate}
     settings = load_settings(data_dir=work / "data", judges=(SCRIPTS,), model=f"openai/{MODEL}", **limits, **flags)
     quiet_logging(settings)
+    collect_seldom()
+    give_back_large_blocks()
     async with open_runtime(settings) as runtime:
         planned = plan(read_folder(answers, AGENT), runtime.catalogue, out=work / "out", model=MODEL, overwrite=True)
 
+        if runtime.nursery is not None:
+            await runtime.nursery.ready()  # as in a service that has been running for a while
+        leave_out_what_is_loaded()
+
         async def judge() -> list[Result]:
             evaluated = await evaluate_all(runtime, planned, _Silent(), cache=PublicCache(work / "cache"))
+            for one in evaluated:
+                if one.error is not None:
+                    print(f"{one.planned.folder.task_id} {one.planned.answer.name}: {one.error}", file=sys.stderr)
             return [one.outcome.result for one in evaluated if one.outcome.result is not None]
 
         yield judge
@@ -109,8 +122,8 @@ def _outcome(cost: Cost, results: Sequence[Result], run: Run, most_at_once: int)
         wall_s=cost.wall_s,
         cpu_s=cost.cpu_s,
         memory_bytes=cost.peak_bytes - cost.start_bytes,
-        late_s=(max(cost.late_s), quantile(cost.late_s, 0.99)),
-        held_s=(max(cost.held_s), quantile(cost.held_s, 0.99)),
+        late_s=(max(cost.late_s, default=0.0), quantile(cost.late_s, 0.99)),
+        held_s=(max(cost.held_s, default=0.0), quantile(cost.held_s, 0.99)),
         trees=hashlib.sha256("\n".join(shapes).encode()).hexdigest(),
         nodes=sum(result["tree_statistics"]["total_nodes"] for result in results),
         missing=run.answers - sum(result["status"] == "complete" for result in results),
@@ -127,11 +140,17 @@ def _shape(node: Mapping[str, Any]) -> list[Any]:
 async def _carry_out(run: Run, answers: Path, work: Path) -> Outcome:
     llm = _CountingSemaphore(run.max_llm)
     way = _service(run, answers, work) if run.route == "service" else _toolkit(run, answers, work, llm)
-    async with way as judge, watched() as cost:
+    async with way as judge, watched(ticks=run.ticks) as cost:
         results = await judge()
     return _outcome(cost, results, run, llm.most_held)
 
 
 if __name__ == "__main__":
     order, answers_at, work_at = sys.argv[1:]
-    print(json.dumps(asdict(asyncio.run(_carry_out(Run(**json.loads(order)), Path(answers_at), Path(work_at))))))
+    wanted = Run(**json.loads(order))
+    if wanted.votes_in_turn:
+        together = voting.to_ask
+        verifier.to_ask = lambda votes, trials: min(1, together(votes, trials))  # type: ignore[attr-defined]
+    # The loop of ``assay evaluate``, or that of a program of one's own.
+    run = event_loop.run if wanted.route == "service" else asyncio.run
+    print(json.dumps(asdict(run(_carry_out(wanted, Path(answers_at), Path(work_at))))))

@@ -23,7 +23,7 @@ from tests.bench.prefixes import PrefixCache
 from tests.standin.call import Call
 from tests.standin.http import HttpRequest, response
 from tests.standin.llm import StandInLLM
-from tests.standin.rules import seeded_rule
+from tests.standin.rules import first_sentence_quotes, no_quotes, seeded_rule
 
 SEED = 0
 PASS_RATE = 0.8
@@ -44,8 +44,9 @@ class Tally:
 class BenchModel(StandInLLM):
     """Keeps no request: thousands of them, with pictures, would fill the memory."""
 
-    def __init__(self, *, delay_s: float) -> None:
-        super().__init__(rule=seeded_rule(SEED, PASS_RATE), delay_s=delay_s)
+    def __init__(self, *, delay_s: float, quotes: bool) -> None:
+        quoting = first_sentence_quotes if quotes else no_quotes
+        super().__init__(rule=seeded_rule(SEED, PASS_RATE), delay_s=delay_s, quotes=quoting)
         self._prefixes = PrefixCache()
         self._questions: Counter[tuple[bytes, bool]] = Counter()
 
@@ -92,9 +93,9 @@ class RunningModel:
 
 
 @contextmanager
-def running_model(*, delay_s: float) -> Iterator[RunningModel]:
-    """A model in a process of its own, which is gone afterwards."""
-    command = [sys.executable, "-m", "tests.bench.model", "--delay", str(delay_s)]
+def running_model(*, delay_s: float, quotes: bool = False) -> Iterator[RunningModel]:
+    """A model in a process of its own, which is gone afterwards. ``quotes``: it quotes pages for what it supports."""
+    command = [sys.executable, "-m", "tests.bench.model", "--delay", str(delay_s), *(["--quotes"] if quotes else [])]
     process = Popen(command, cwd=ROOT, stdout=PIPE, text=True)
     try:
         assert process.stdout is not None
@@ -104,8 +105,8 @@ def running_model(*, delay_s: float) -> Iterator[RunningModel]:
         process.wait()
 
 
-async def _serve(delay_s: float) -> None:
-    model = BenchModel(delay_s=delay_s)
+async def _serve(delay_s: float, quotes: bool) -> None:
+    model = BenchModel(delay_s=delay_s, quotes=quotes)
     await model.start()
     print(model.base_url, flush=True)
     await asyncio.Event().wait()
@@ -114,4 +115,6 @@ async def _serve(delay_s: float) -> None:
 if __name__ == "__main__":
     options = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     options.add_argument("--delay", type=float, default=0.0, help="seconds of latency for each reply")
-    asyncio.run(_serve(options.parse_args().delay))
+    options.add_argument("--quotes", action="store_true", help="quote the page for each supported claim")
+    given = options.parse_args()
+    asyncio.run(_serve(given.delay, given.quotes))

@@ -91,7 +91,11 @@ def test_pages_that_the_public_toolkit_loses_are_kept(url: str, tmp_path: Path):
     assert CacheFileSys(tmp_path).get_web(url) == ("kept", None)
 
 
-@pytest.mark.parametrize("content", ["", "{", "[]", "null", '"x"', "\x00"])
+@pytest.mark.parametrize(
+    "content",
+    ["", "{", "[]", "null", '"x"', "\x00", "[" * 100_000, '{"https://a.com": ["web"]}', '{"https://a.com": {}}'],
+    ids=lambda content: repr(content[:20]),
+)
 def test_a_broken_index_is_an_empty_one(content: str, tmp_path: Path):
     (tmp_path / "index.json").write_text(content, "utf-8")
     assert CacheFileSys(tmp_path).get_all_urls() == []

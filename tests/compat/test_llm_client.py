@@ -19,6 +19,7 @@ from mind2web2 import (
     OpenAIClient,
     calculate_api_cost,
 )
+from mind2web2.eval_toolkit import BinaryEvalResult
 from mind2web2.llm_client.bedrock_anthropic_client import BedrockAnthropicClient
 from tests.compat.scripted import outcomes, set_up
 from tests.standin.faults import REFUSED, WRONG_KEY
@@ -177,6 +178,28 @@ async def test_a_wrong_key_is_no_verdict(server: StandInLLM):
     e = set_up(LLMClient("openai", is_async=True))
     assert not await e.verify("it is right", e.add_leaf("a", "a"))
     assert outcomes(e.get_summary())["a"] == ("not_judged", "llm_rejected")
+
+
+async def test_a_run_with_our_own_client_knows_its_tokens_and_cost(server: StandInLLM):
+    e = set_up(LLMClient("openai", is_async=True))
+    assert await e.verify("it is right", e.add_leaf("a", "a"))
+    usage = e.get_summary()["usage"]
+    assert usage["calls"] == 2
+    assert usage["input_tokens"] > 0 < usage["output_tokens"]
+    assert usage["usd"] > 0
+
+
+async def test_a_replaced_method_of_our_own_client_is_called(server: StandInLLM, monkeypatch: pytest.MonkeyPatch):
+    client, seen = LLMClient("openai", is_async=True), []
+
+    async def recorded(**keywords: Any) -> BinaryEvalResult:
+        seen.append(keywords["model"])
+        return BinaryEvalResult(reasoning="", result=True)
+
+    monkeypatch.setattr(client, "async_response", recorded)
+    e = set_up(client)
+    assert await e.verify("it is right", e.add_leaf("a", "a"))
+    assert len(seen) == 2
 
 
 @pytest.mark.parametrize(("model", "usd"), [("gpt-4.1", 10.0), ("o4-mini", 5.5), ("gpt-4o", 12.5)])

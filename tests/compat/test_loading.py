@@ -129,3 +129,10 @@ def test_places_can_be_overridden(tmp_path: Path):
 def test_the_root_cannot_be_overridden(tmp_path: Path):
     with pytest.raises(TypeError):
         PathConfig(tmp_path).apply_overrides(project_root=tmp_path)  # type: ignore[call-arg]
+
+
+def test_a_link_counts_by_its_own_name(tmp_path: Path):
+    blob = write(tmp_path, f"async def evaluate_answer({SIGNATURE}): ...", name="5f2c9e")
+    link = tmp_path / "task.py"
+    link.symlink_to(blob)
+    assert load_eval_script(link).__name__ == "evaluate_answer"

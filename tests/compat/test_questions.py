@@ -157,10 +157,24 @@ async def test_limits_come_from_the_config(cache: CacheFileSys):
     config = EvaluatorConfig()
     config.image_max_width = 30
     config.default_num_trials = 5
+    config.max_text_chars = 12
+    cache.put_web("https://words.com", "one two three four", None)
     client = ScriptedClient()
-    await set_up(client, cache, config=config).verify("c", None, URL)
+    e = set_up(client, cache, config=config)
+    await e.verify("c", None, URL)
     assert size(images(client.calls[0])[0]) == (30, 20)
     assert len(client.calls) == 3
+    _, text = await e.extractor.get_page_info("https://words.com")
+    assert text is not None
+    assert text.splitlines()[0] == "one two"
+
+
+async def test_a_config_without_a_number_of_votes_means_three():
+    config = EvaluatorConfig()
+    config.default_num_trials = 0
+    client = ScriptedClient()
+    assert await set_up(client, config=config).verify("c", None)
+    assert len(client.calls) == 2
 
 
 def test_a_config_takes_no_arguments_and_has_the_public_defaults():
@@ -228,7 +242,7 @@ async def test_each_call_is_held_under_the_llm_semaphore():
 async def test_a_plain_semaphore_of_one_does_for_everything(cache: CacheFileSys):
     client = ScriptedClient({("c", URL): [True, False, True]})
     e = set_up(client, cache, global_semaphore=asyncio.Semaphore(1))
-    async with asyncio.timeout(5):
+    async with asyncio.timeout(20):
         assert await e.verify("c", None, [URL, URL, "https://b.invalid/x"])
 
 

@@ -227,7 +227,8 @@ async def evaluate_answer(client, answer, agent_name, answer_name, cache, semaph
         seen["pdf"] = "KeyError"
     async with semaphore:
         pass
-    reply = [await client.async_response(model=model, messages=[{"role": "user", "content": "x"}]) for _ in range(2)]
+    asked = {"model": model, "messages": [{"role": "user", "content": "x"}]}
+    reply = [await client.async_response(**asked), await client.client.response(**asked)]
     return seen | {"replies": reply}
 
 
@@ -256,6 +257,29 @@ async def test_a_hosted_script_finds_captured_pages_in_its_cache(tmp_path: Path)
     assert result["summary"] == {"total_urls": 2, "web_pages": 2, "pdf_pages": 0}
     assert result["pdf"] == "KeyError"
     assert result["replies"] == ["vote 0", "vote 1"]
+
+
+SPELLED_OTHERWISE = """
+from mind2web2 import Evaluator
+
+async def evaluate_answer(client, answer, agent_name, answer_name, cache, semaphore, logger, model):
+    e = Evaluator()
+    e.initialize("spelled", client=client, answer=answer, global_cache=cache, global_semaphore=semaphore, logger=logger)
+    await e.verify("It is so", e.add_leaf("a", "a"), "HTTP://www.A.Example/THE%20PAGE/?utm_source=x#top")
+    return e.get_summary()
+"""
+
+
+async def test_a_cited_page_is_found_by_every_spelling_that_the_public_look_up_forgives(tmp_path: Path):
+    path = tmp_path / "task.py"
+    path.write_text(SPELLED_OTHERWISE)
+    cited = "https://a.example/the%20page"
+    seen_pages = SeenPages({cited: "page text"})
+    pages = PageCache(seen_pages, BLOBS, MemoryIndex())
+    result = await run_hosted(path, Hosted(CASES[0]), pages, captures=[await pages.get(cited)])
+    assert tree_of(result)["a"] == ("passed", 1.0)
+    assert [page["url"] for page in result["pages"]] == [cited]
+    assert seen_pages.asked == [cited]
 
 
 SLOW = """

@@ -182,7 +182,7 @@ async def test_a_machine_without_a_browser_is_no_verdict():
     assert outcomes(e.get_summary())["a"] == ("not_judged", "capture_failed")
 
 
-@pytest.mark.parametrize("source", ["N/A", "see above", "not a url", "https://", "[link]"])
+@pytest.mark.parametrize("source", ["N/A", "see above", "not a url", "https://", "[link]", "https://a.com (see above)"])
 async def test_what_is_no_address_at_all_is_a_verdict(source: str):
     web = Web((CaptureOutcome.OK, False))
     e = set_up(ScriptedClient(), browser_manager=web)
@@ -196,6 +196,21 @@ async def test_an_address_without_a_scheme_is_looked_up_by_https():
     web = Web((CaptureOutcome.OK, False))
     assert await set_up(ScriptedClient(), browser_manager=web).verify("c", None, "www.a.com/x")
     assert web.asked == ["https://www.a.com/x"]
+
+
+@pytest.mark.parametrize(
+    ("source", "asked"),
+    [
+        ("https://a.com/my file.pdf", "https://a.com/my%20file.pdf"),
+        (" a.com/x y\\_z\n", "https://a.com/x%20y_z"),
+        ("https://a.com/long\n/path?q=a b", "https://a.com/long/path?q=a%20b"),
+        ("https://a.com/no\u00a0break", "https://a.com/no%C2%A0break"),
+    ],
+)
+async def test_white_space_in_an_address_is_sent_as_browsers_send_it(source: str, asked: str):
+    web = Web((CaptureOutcome.OK, False))
+    assert await set_up(ScriptedClient(), browser_manager=web).verify("c", None, source)
+    assert web.asked == [asked]
 
 
 async def test_a_page_that_could_not_be_had_is_asked_for_once_in_a_run():

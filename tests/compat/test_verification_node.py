@@ -181,3 +181,18 @@ def test_what_scoring_zeroed_is_still_known_as_decided():
     assert steps[1].decided == (1.0, "passed")
     steps[1].decide(0.0, "skipped")
     assert steps[1].decided == (0.0, "skipped")
+
+
+def test_a_node_in_two_places_counts_in_both():
+    shared = node("x", score=1.0, status="passed")
+    root = node("r", children=[node("p", children=[shared]), node("q", children=[shared, node("y")])])
+    assert root.compute_score(mutate=True) == 0.75
+    assert [each.id for each in root.walk()] == ["r", "p", "q", "x", "y"]
+
+
+def test_a_tree_in_a_circle_raises_and_does_not_hang():
+    root = node("r", children=[node("p")])
+    root.children[0].children.append(root)
+    with pytest.raises(RecursionError):
+        root.compute_score(mutate=True)
+    assert [each.id for each in root.walk()] == ["r", "p"]

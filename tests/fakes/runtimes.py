@@ -3,21 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Callable, Mapping
-from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
 from datetime import UTC, datetime
 from pathlib import Path
 
 from app.limits import Limits
+from app.model_clients import ModelClients, reply_store
 from app.redaction import Redactor
-from app.runtime import ModelClients, Runtime
+from app.runtime import Runtime, open_blobs
 from app.settings import Settings
 from app.storage.captures import PostgresIndex
 from app.storage.database import Database
+from app.storage.sharing import open_sharing
 from cache.blobs import BlobStore
 from cache.capture import CaptureOutcome, Observation, PageKind
 from cache.pages import PageCache
 from judges.blocks import Separator
-from judges.llm.response_cache import ReplyStore
 from judges.llm.retry import RetryPolicy
 from judges.loader import load_judges
 from judges.page_view import PagePreparer
@@ -63,26 +64,47 @@ def scripted_runtime(
 
     @asynccontextmanager
     async def opened(settings: Settings, database: Database) -> AsyncIterator[Runtime]:
-        limits = Limits.from_settings(settings)
-        blobs = BlobStore.open("memory://" if kept is None else (kept / "blobs").as_uri())
+        blobs = open_blobs(settings) if settings.blobs else BlobStore.open(_folder(kept))
         index = PostgresIndex(database)
-        cache = PageCache(PagesByUrl({} if pages is None else pages), blobs, index)
-        separator = Separator(b"a secret of the tests")
-        replies = None if kept is None else ReplyStore(kept / "replies")
-        models = ModelClients(settings, limits, replies, policy=HURRIED)
-        yield Runtime(
-            settings=settings,
-            limits=limits,
-            catalogue=load_judges([judges]),
-            pages=cache,
-            blobs=blobs,
-            index=index,
-            models=models,
-            separator=separator,
-            prepared=PagePreparer(separator),
-            redactor=Redactor(settings.secrets),
-        )
-        await models.aclose()
-        await cache.aclose()
+        redactor = Redactor(settings.secrets)
+        async with AsyncExitStack() as stack:
+            sharing = await stack.enter_async_context(
+                open_sharing(
+                    database,
+                    secret=b"a secret of the tests",
+                    redact=redactor.redact,
+                    reply_bytes=settings.shared_reply_bytes,
+                )
+            )
+            replies = None if kept is None else reply_store(_kept_in(settings, kept), sharing.replies)
+            total = settings.max_llm_total
+            of_all = None if total is None else sharing.slots.places("llm", total)
+            limits = Limits.from_settings(settings, llm_of_all=of_all)
+            models = ModelClients(settings, limits, replies, policy=HURRIED, lines=sharing.lines, secret=sharing.secret)
+            stack.push_async_callback(models.aclose)
+            cache = PageCache(PagesByUrl({} if pages is None else pages), blobs, index)
+            stack.push_async_callback(cache.aclose)
+            separator = Separator(sharing.secret)
+            yield Runtime(
+                settings=settings,
+                limits=limits,
+                catalogue=load_judges([judges]),
+                pages=cache,
+                blobs=blobs,
+                index=index,
+                models=models,
+                separator=separator,
+                prepared=PagePreparer(separator),
+                redactor=redactor,
+                replies=sharing.replies,
+            )
 
     return opened
+
+
+def _folder(kept: Path | None) -> str:
+    return "memory://" if kept is None else (kept / "blobs").as_uri()
+
+
+def _kept_in(settings: Settings, kept: Path) -> Settings:
+    return settings.model_copy(update={"data_dir": kept})

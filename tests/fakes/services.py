@@ -15,6 +15,7 @@ from app.jobs.execution import Evaluate, JobExecution
 from app.jobs.intake import Intake
 from app.jobs.pausing import Pausing
 from app.jobs.queue import JobQueue, WorkerPace
+from app.jobs.room import QueueRoom
 from app.jobs.takeover import Takeover
 from app.jobs.worker import Worker
 from app.metrics import Metrics
@@ -56,7 +57,7 @@ class Rig:
             yield cls(
                 database=database,
                 queue=queue,
-                intake=Intake(database, queue, clock=clock, ids=SortableIds(clock), attempts_allowed=attempts),
+                intake=Intake(database, QueueRoom(0), clock=clock, ids=SortableIds(clock), attempts_allowed=attempts),
                 control=JobControl(
                     database, queue, clock=clock, attempts_allowed=attempts, mended=models.mended.append
                 ),
@@ -79,9 +80,18 @@ class Rig:
             deadline_s=deadline_s,
         )
 
-    def worker(self, evaluate: Evaluate, *, drain_s: float = 0.0, concurrency: int = 4) -> Worker:
+    def worker(
+        self, evaluate: Evaluate, *, drain_s: float = 0.0, concurrency: int = 4, deadline_s: float = 30.0
+    ) -> Worker:
         pace = WorkerPace(concurrency=concurrency, heartbeat_s=0.2, stalled_s=STALLED_S, drain_s=drain_s, poll_s=0.2)
-        return Worker(self.database, self.queue, self.execution(evaluate), self.takeover, self.pausing, pace)
+        return Worker(
+            self.database,
+            self.queue,
+            self.execution(evaluate, deadline_s=deadline_s),
+            self.takeover,
+            self.pausing,
+            pace,
+        )
 
     @asynccontextmanager
     async def working(self, evaluate: Evaluate, **options: Any) -> AsyncIterator[Worker]:

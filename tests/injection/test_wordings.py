@@ -46,7 +46,7 @@ def test_this_share_of_orders_is_recognised_by_its_wording(name: str, at_least: 
 @pytest.mark.parametrize("said", ORDINARY, ids=lambda said: said["about"])
 def test_ordinary_pages_still_bear_their_claims(said: dict[str, str]):
     shown = prepare_page(page(text=said["text"]), SEPARATOR)
-    quotes = find_quotes(shown.folded, shown.text, [said["proof"]], page_id=shown.page_id)
+    quotes = find_quotes(shown.reading.folded, shown.text, [said["proof"]], page_id=shown.page_id)
     asked = Asked.of(said["claim"], task="Find out what is asked.", answer="It is so.", page=shown)
     assert [quote.text for quote in asked.grounds(quotes)] == [said["proof"].rstrip(".")]
 

@@ -28,6 +28,42 @@ def pdf_with_pages(count: int, *, width: float = 595, height: float = 842, passw
     return bytes(document.tobytes())
 
 
+def pdf_without_contents() -> bytes:
+    """A PDF of two pages that name contents which are not in the file."""
+    pymupdf: Any = importlib.import_module("pymupdf")
+    document = pymupdf.open(stream=pdf_with_pages(2))
+    for page in document:
+        document.xref_set_key(page.xref, "Contents", "99 0 R")
+    return bytes(document.tobytes())
+
+
+def pdf_with_a_layer_switched_off(shown: str, hidden: str) -> bytes:
+    """A PDF with words on a layer that is off, beside words on none, and words in a note that is closed."""
+    pymupdf: Any = importlib.import_module("pymupdf")
+    document = pymupdf.open()
+    page = document.new_page()
+    layer = document.add_ocg("draft", on=False)
+    page.insert_text((72, 100), shown, fontsize=14)
+    page.insert_text((72, 200), hidden, fontsize=14, oc=layer)
+    page.add_text_annot((300, 300), f"note {hidden}")
+    document.set_metadata({"title": "A title", "keywords": hidden})
+    document.embfile_add("attached.txt", hidden.encode())
+    return bytes(document.tobytes())
+
+
+def pdf_of_many_pages(count: int) -> bytes:
+    """A small file that claims very many pages, all the same object."""
+    objects = [
+        b"<</Type/Catalog/Pages 2 0 R>>",
+        b"<</Type/Pages/Count %d/Kids[%s]>>" % (count, b"3 0 R " * count),
+        b"<</Type/Page/Parent 2 0 R/MediaBox[0 0 200 200]/Contents 4 0 R/Resources<</Font<</F 5 0 R>>>>>>",
+        b"<</Length 44>>stream\nBT /F 12 Tf 20 100 Td (The same page) Tj ET  \nendstream",
+        b"<</Type/Font/Subtype/Type1/BaseFont/Helvetica>>",
+    ]
+    numbered = b"".join(b"%d 0 obj\n%s\nendobj\n" % (place, made) for place, made in enumerate(objects, start=1))
+    return b"%PDF-1.4\n" + numbered + b"trailer<</Root 1 0 R>>"
+
+
 def pdf_of_a_scan(layer: str, *, covered: str = "") -> bytes:
     """A PDF of one picture that says something, with an invisible text layer, and words that the picture covers."""
     pymupdf: Any = importlib.import_module("pymupdf")

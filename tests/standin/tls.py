@@ -12,11 +12,11 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
 
 
-def untrusted_server_context(folder: Path, host: str = "localhost") -> ssl.SSLContext:
-    """A server's TLS context with a self-signed certificate for ``host``."""
+def untrusted_server_context(folder: Path, host: str = "localhost", *, expired: bool = False) -> ssl.SSLContext:
+    """A server's TLS context with a self-signed certificate for ``host``, of today or (``expired``) of last year."""
     key = ec.generate_private_key(ec.SECP256R1())
     name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, host)])
-    now = datetime.now(UTC)
+    now = datetime.now(UTC) - timedelta(days=365 if expired else 0)
     certificate = (
         x509.CertificateBuilder()
         .subject_name(name)

@@ -8,6 +8,7 @@ from collections import Counter
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from types import TracebackType
+from typing import Self
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -48,7 +49,7 @@ Answer = Reply | Callable[[Visit], Reply] | Callable[[Visit], Awaitable[Reply]]
 
 
 class StandInWeb:
-    """Serves ``pages`` (path -> answer) on a port of its own; anything else is a 404 with a body."""
+    """Serves ``pages`` (path -> answer) on a port of its own, and ``anything_else`` (a 404 with a body) elsewhere."""
 
     def __init__(
         self,
@@ -56,8 +57,10 @@ class StandInWeb:
         *,
         host: str = "127.0.0.1",
         tls: ssl.SSLContext | None = None,
+        anything_else: Answer | None = None,
     ) -> None:
         self.pages: dict[str, Answer] = dict(pages or {})
+        self.anything_else: Answer = anything_else or Reply.html("<h1>Not here</h1>", status=404)
         self.hits: Counter[str] = Counter()
         self.visits: list[Visit] = []
         self.connections = 0
@@ -66,7 +69,7 @@ class StandInWeb:
         self._server: asyncio.Server | None = None
         self._tasks: set[asyncio.Task[None]] = set()
 
-    async def __aenter__(self) -> StandInWeb:
+    async def __aenter__(self) -> Self:
         self._server = await asyncio.start_server(self._accept, self.host, 0, ssl=self._tls)
         return self
 
@@ -105,7 +108,7 @@ class StandInWeb:
             visit = await _read_visit(reader)
             self.hits[visit.path] += 1
             self.visits.append(visit)
-            answer = self.pages.get(visit.path, Reply.html("<h1>Not here</h1>", status=404))
+            answer = self.pages.get(visit.path, self.anything_else)
             if callable(answer):
                 made = answer(visit)
                 answer = made if isinstance(made, Reply) else await made

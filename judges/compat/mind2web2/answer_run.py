@@ -18,7 +18,7 @@ from typing import Any
 from judges.errors import JudgeBug, JudgeError
 from judges.foreign import judge_code
 from judges.result_files import AnswerFolder, write_json, write_whole
-from mind2web2.host import checked_result
+from mind2web2.playing import checked_result
 from mind2web2.utils.cache_filesys import CacheFileSys
 from mind2web2.utils.load_eval_script import EvaluateAnswer
 from mind2web2.utils.logging_setup import cleanup_logger, create_logger

@@ -6,12 +6,12 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from cache.evidence import Evidence
+from judges.rendering import Question
 from judges.verifier import DEFAULT_TRIALS, Verifier
 from mind2web2.config import NO_INSTRUCTION, EvaluatorConfig
 from mind2web2.utils.misc import normalize_url_markdown
 from mind2web2.verification_tree import VerificationNode
-from rubrics.verdict import Claim, Outcome, Reason, Verdict
+from rubrics.verdict import Outcome, Reason, Verdict
 
 _UNSET: Any = object()
 
@@ -32,19 +32,8 @@ class Asking:
 class StrictVerifier(Verifier):
     """Where one vote is lost there is no verdict, as in the public toolkit: the same votes give the same tree."""
 
-    async def judge(
-        self,
-        claim: Claim,
-        *,
-        task: str,
-        answer: str,
-        evidence: Evidence | None = None,
-        trials: int = DEFAULT_TRIALS,
-        use_screenshot: bool = True,
-    ) -> Verdict:
-        verdict = await super().judge(
-            claim, task=task, answer=answer, evidence=evidence, trials=trials, use_screenshot=use_screenshot
-        )
+    async def _settled(self, question: Question, trials: int, *, kept_only: bool) -> Verdict:
+        verdict = await super()._settled(question, trials, kept_only=kept_only)
         lost = [vote for vote in verdict.votes if vote.result is None]
         if not lost or verdict.outcome is Outcome.NOT_JUDGED:
             return verdict
@@ -70,7 +59,7 @@ def how_to_ask(
     is_voted = config.default_majority_vote if majority_vote is _UNSET else majority_vote
     trials = 1
     if is_voted:
-        trials = config.default_num_trials if num_trials is _UNSET else num_trials or DEFAULT_TRIALS
+        trials = (config.default_num_trials if num_trials is _UNSET else num_trials) or DEFAULT_TRIALS
         if not isinstance(trials, int) or trials < 1 or trials % 2 == 0:
             raise WrongCall(f"num_trials must be odd and above zero, not {trials!r}")
     return Asking(

@@ -41,6 +41,7 @@ class Breakdown:
             "score": asdict(self.score),
             "score_strict": asdict(self.score_strict),
             "extraction_error": self._ledger.unread,
+            "cut_short": self._ledger.ended,
             "usage": asdict(self._ledger.usage),
             "prompts": sorted(self._ledger.prompts),
         }
@@ -93,4 +94,5 @@ class Breakdown:
         return fields if node.children else fields | self._leaf(self._views[id(node)])
 
     def _leaf(self, view: LeafView) -> dict[str, Any]:
-        return leaf_json(view.claim, view.verdict)
+        # Which leaves are unknown hangs on gates that the tree does not show: the range says what each may count.
+        return leaf_json(view.claim, view.verdict) | {"low": view.low, "high": view.high}

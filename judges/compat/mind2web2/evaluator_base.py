@@ -56,7 +56,7 @@ class BaseEvaluator:
     async def get_page_info(self, url: str) -> tuple[list[str], str] | tuple[None, None]:
         """Screenshots (base64 JPEG) and text of a page, from the cache or the network; (None, None) for none."""
         try:
-            page = await self.session.pages.evidence(url)
+            page = await self.session.pages.whole(url)
         except CacheError as error:
             self.logger.warning("no evidence: %s", error)
             return None, None

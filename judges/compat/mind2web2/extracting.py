@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, TypeVar
 
-from pydantic import BaseModel
+from pydantic import BaseModel, PydanticUserError
 
 from cache.errors import CacheError, NoEvidence
 from cache.evidence import Evidence
@@ -71,6 +71,9 @@ class Extractor(BaseEvaluator):
         use_screenshot: bool = True,
     ) -> S:
         ledger = self.session.ledger
+        if not issubclass(template_class, BaseModel):
+            self._failed(f"extraction failed: {template_class.__name__} is no class of pydantic 2")
+            return template_class()
         try:
             found = await self.session.extractor(self.MODEL_NAME).extract_in_full(
                 template_class,
@@ -84,6 +87,9 @@ class Extractor(BaseEvaluator):
         except ExtractionFailed as error:
             ledger.note(error.usage, None)
             self._failed(str(error))
+            return template_class()
+        except PydanticUserError as error:
+            self._failed(f"extraction failed: {template_class.__name__} has no JSON schema: {error.message}")
             return template_class()
         ledger.note(found.usage, found.prompt)
         return found.value
@@ -102,4 +108,6 @@ class Extractor(BaseEvaluator):
 
 def as_recorded(value: Any) -> Any:
     """A value as it stands at this moment, as a dict where it is a model."""
-    return value.model_dump() if isinstance(value, BaseModel) else value
+    if isinstance(value, BaseModel):
+        return value.model_dump()
+    return value.dict() if hasattr(value, "dict") else value  # a class of pydantic 1

@@ -1,7 +1,8 @@
 """A judge script's client, whatever it is, as the one client our judges ask through.
 
 The border to foreign objects, this client and others: whatever they raise becomes one of our errors here. Any object
-with ``async_response`` will do as a client; it is called with exactly the keywords the public toolkit uses.
+with ``async_response`` will do as a client; it is called with exactly the keywords the public toolkit uses. Our own
+``LLMClient`` is asked without this detour, which would lose the tokens that a reply cost.
 """
 
 from __future__ import annotations
@@ -11,15 +12,18 @@ from contextlib import AbstractAsyncContextManager, contextmanager
 from http import HTTPStatus
 from typing import Any
 
-from pydantic import BaseModel, ValidationError
+from pydantic import BaseModel
 
 from judges.errors import JudgeError, LLMError, LLMOutputUnusable, LLMRejected, LLMTimeout, LLMUnavailable, UnusableKind
 from judges.llm.client import LLMReply, LLMRequest
+from mind2web2.llm_client.base_client import LLMClient
+from mind2web2.llm_client.provider_client import AsyncProviderClient
 from rubrics.verdict import Usage
 
 _REFUSED_FOR_GOOD = frozenset(
     {HTTPStatus.BAD_REQUEST, HTTPStatus.UNAUTHORIZED, HTTPStatus.FORBIDDEN, HTTPStatus.NOT_FOUND}
 )
+_ASYNC_RESPONSE, _RESPONSE = LLMClient.async_response, AsyncProviderClient.response
 _ONE_CALL = Usage(calls=1, usd=None)
 
 
@@ -58,12 +62,24 @@ class ForeignClient:
             # The public toolkit's rule, odd as it is. Clients of our own choose parameters by model family.
             keywords["temperature"] = 0.0
         async with self._call_slot():
+            if (own := _unchanged(self._client)) is not None:
+                return await own.complete(request)
             with foreign_object(_translated, passing=JudgeError):
                 said = await self._client.async_response(**keywords)
         return LLMReply(text="", parsed=_as_asked(said, request), model=request.model, usage=_ONE_CALL)
 
     async def aclose(self) -> None:
         """The client belongs to the caller of the script."""
+
+
+def _unchanged(client: Any) -> AsyncProviderClient | None:
+    """What asks behind an ``LLMClient`` of ours; None for other objects, and where somebody replaced a method."""
+    if type(client) is not LLMClient or "async_response" in vars(client):
+        return None
+    asking = client.client
+    ours = isinstance(asking, AsyncProviderClient) and "response" not in vars(asking)
+    replaced = LLMClient.async_response is not _ASYNC_RESPONSE or type(asking).response is not _RESPONSE
+    return asking if ours and not replaced else None
 
 
 def _translated(error: Exception) -> LLMError:
@@ -92,7 +108,7 @@ def _as_asked(said: Any, request: LLMRequest) -> BaseModel | None:
         if isinstance(said, Mapping):
             return schema.model_validate(dict(said))
         return schema.model_validate(said, from_attributes=True)
-    except ValidationError as error:
+    except Exception as error:  # the class is a script's own: its validators may raise anything
         raise LLMOutputUnusable(
             UnusableKind.OFF_SCHEMA,
             f"the client returned {type(said).__name__}, which is no {schema.__name__}",

@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-import json
 import logging
 from collections.abc import Iterable
-from contextlib import AsyncExitStack
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
 from functools import partial
 from typing import Any
 
@@ -16,16 +14,20 @@ from cache.blobs import BlobStore
 from cache.capture import Capture
 from judges.blocks import Separator
 from judges.errors import JudgeBug
-from judges.foreign import judge_code, judge_import
+from judges.foreign import judge_import
+from judges.isolation.nursery import Nursery
 from judges.llm.client import LLMClient
 from judges.page_view import PagePreparer
 from judges.registry import Judge
 from judges.settling import Progress
-from mind2web2.hosting import EvidenceSource, HostedClient
+from judges.source_code import compiled
+from mind2web2.confining import Confinement
+from mind2web2.hosting import EvidenceSource, HostedClient, JudgingHere
 from mind2web2.look_ahead import Scout
-from mind2web2.scouting import Play, gone_ahead
+from mind2web2.playing import play_out
+from mind2web2.scouting import Play
 from mind2web2.shared_replies import SharedReplies
-from mind2web2.utils.load_eval_script import EvaluateAnswer, load_eval_script
+from mind2web2.utils.load_eval_script import EvaluateAnswer, script_in
 from rubrics.verdict import Usage
 
 __all__ = ["run_script"]
@@ -49,21 +51,23 @@ async def run_script(
     progress: Progress | None = None,
     deadline_s: float | None = None,
     ahead: EvidenceSource | None = None,
+    nursery: Nursery | None = None,
 ) -> dict[str, Any]:
     """What the script says of an answer, ready for JSON and with our ``status`` and ``score`` in it.
 
     ``model`` is the bare name. ``captures`` are the answer's cited pages, as far as they are captured: what a script
     that reads the cache itself will find there. ``llm`` and ``pages`` hold their own limits. ``progress`` is told the
     leaves done and known so far. What is not settled within ``deadline_s`` is not judged, and the result incomplete.
-    ``ahead`` turns look-ahead on: the pages as the scouting run sees them.
+    ``ahead`` turns look-ahead on: the pages as the scouting run sees them. With a ``nursery`` the script runs in a
+    process of its own, and nothing but its process can suffer from it.
 
     Raises:
         JudgeBug: the file cannot be loaded, raised (unless values it needed could not be read), returned no dict, or
             had made no tree by the deadline; with the traceback.
+        ScriptStopped: (with a ``nursery``) it went beyond a limit of its process, or did not return at all.
         JudgeError: the script let an error of the model out.
     """
-    load = partial(_load_aside, judge)
-    script = await load()
+    replies = SharedReplies(llm)
     play = Play(
         task_id=judge.task,
         answer=answer,
@@ -73,63 +77,52 @@ async def run_script(
         captures=tuple(captures),
         outside=None if ahead is None else {},
     )
-    own: dict[str, Any] = {"separator": separator, "preparer": preparer}
-    replies = SharedReplies(llm)
-    scout = None if ahead is None else Scout(replies)
-    asked = llm if scout is None else replies.view(real=True)
-    client = HostedClient(llm=asked, progress=progress, scouted_by=scout, **own)
-    limit = asyncio.timeout(deadline_s)
-    async with AsyncExitStack() as side_by_side:
-        side_by_side.callback(client.let_go)
-        if scout is not None and ahead is not None:
-            client_for = partial(_scouting_client, **own)
-            going = gone_ahead(play, load, client_for, replies=replies, scout=scout, pages=ahead)
-            await side_by_side.enter_async_context(going)
-        try:
-            async with limit:
-                said = await play.run(script, client, pages, logger or _log)
-        except TimeoutError as error:
-            if not limit.expired():
-                raise
-            said = _cut_short(
-                client, f"the judge script of {judge.task!r} did not return within {deadline_s:g} s", error
-            )
-        except JudgeBug as error:
-            if not any(evaluator.extraction_failed for evaluator in client.evaluators):
-                raise
-            # It stumbled over the empty values it was given, which is no fault of its own.
-            said = _cut_short(client, str(error), error)
-    return _with_unused(_completed(checked_result(said, judge.task)), replies.unused())
+    if nursery is not None:
+        confinement = Confinement(
+            judge=judge,
+            play=play,
+            llm=llm,
+            replies=replies,
+            separator=separator,
+            preparer=preparer,
+            pages=pages,
+            ahead=ahead,
+        )
+        result = await confinement.run(nursery, logger=logger or _log, progress=progress, deadline_s=deadline_s)
+        return _with_unused(result, replies.unused())
+    result = await play_out(
+        play,
+        partial(_load_aside, judge),
+        client_for=_ClientFor(llm=llm, replies=replies, separator=separator, preparer=preparer, progress=progress),
+        replies=replies,
+        pages=pages,
+        ahead=ahead,
+        logger=logger or _log,
+        deadline_s=deadline_s,
+    )
+    return _with_unused(result, replies.unused())
 
 
-def _scouting_client(llm: LLMClient, scout: Scout, **own: Any) -> HostedClient:
-    return HostedClient(llm=llm, scout=scout, **own)
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _ClientFor:
+    """Clients of runs in this process. Replies are shared only where there are two runs."""
 
+    llm: LLMClient
+    replies: SharedReplies
+    separator: Separator
+    preparer: PagePreparer
+    progress: Progress | None
 
-def checked_result(said: Any, task_id: str) -> dict[str, Any]:
-    """What a script returned, as plain JSON values; what JSON has no word for becomes text.
-
-    Raises:
-        JudgeBug: it is no dict, or its ``final_score`` no number.
-    """
-    if not isinstance(said, dict):
-        raise JudgeBug(f"the judge script of {task_id!r} returned {type(said).__name__}, not a dict")
-    with judge_code(f"what the judge script of {task_id!r} returned cannot be written down"):
-        text = json.dumps(said, default=str, skipkeys=True, ensure_ascii=False).encode("utf-8", errors="replace")
-        plain: dict[str, Any] = json.loads(text, parse_constant=str)
-    score = plain.get("final_score", 0.0)
-    if isinstance(score, bool) or not isinstance(score, int | float):
-        raise JudgeBug(f"the judge script of {task_id!r} returned the final_score {score!r}")
-    return plain
-
-
-def _cut_short(client: HostedClient, why: str, error: Exception) -> dict[str, Any]:
-    """What the script's evaluator knows so far."""
-    if not client.evaluators:
-        raise JudgeBug(why) from error
-    evaluator = client.evaluators[-1]
-    evaluator.cut_short(why)
-    return evaluator.get_summary()
+    def __call__(self, *, scout: Scout | None = None, scouted_by: Scout | None = None) -> HostedClient:
+        alone = scout is None and scouted_by is None
+        llm = self.llm if alone else self.replies.view(real=scout is None)
+        return HostedClient(
+            llm=llm,
+            judging=JudgingHere(llm=llm, separator=self.separator, preparer=self.preparer),
+            progress=self.progress if scout is None else None,
+            scout=scout,
+            scouted_by=scouted_by,
+        )
 
 
 async def _load_aside(judge: Judge) -> EvaluateAnswer:
@@ -137,10 +130,10 @@ async def _load_aside(judge: Judge) -> EvaluateAnswer:
 
 
 def _load(judge: Judge) -> EvaluateAnswer:
-    if judge.path is None:
+    if judge.path is None or judge.source is None:
         raise JudgeBug(f"the judge of {judge.task!r} has no file")
     with judge_import(f"loading the judge script of {judge.task!r} failed"):
-        return load_eval_script(judge.path)
+        return script_in(compiled(judge.source, str(judge.path)), judge.path)
 
 
 def _with_unused(result: dict[str, Any], unused: Usage) -> dict[str, Any]:
@@ -148,10 +141,3 @@ def _with_unused(result: dict[str, Any], unused: Usage) -> dict[str, Any]:
     if unused != Usage() and isinstance(result.get("usage"), dict):
         result["usage"] = asdict(Usage(**result["usage"]) + unused)
     return result
-
-
-def _completed(result: dict[str, Any]) -> dict[str, Any]:
-    """A script may make its dict without our evaluator: its number is then all there is to know."""
-    known = float(result.get("final_score", 0.0))
-    certain = {"value": known, "low": known, "high": known}
-    return {"final_score": known, "status": "complete", "score": certain, "score_strict": certain} | result

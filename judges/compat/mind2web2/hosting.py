@@ -10,20 +10,24 @@ import asyncio
 from collections import Counter
 from collections.abc import Iterable
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Protocol
 
-from cache.blobs import BlobStore
 from cache.capture import Capture, PageKind
 from cache.errors import BlobError
 from cache.evidence import Evidence
-from cache.pages import SCREENSHOT_ROLE
+from cache.tiles import join_tiles
 from cache.urls import canonical_key
 from judges.blocks import Separator
+from judges.extractor import Extractor, ValueReader
 from judges.llm.client import LLMClient
 from judges.page_view import PagePreparer
+from judges.rendering import Style
 from judges.settling import Progress
+from judges.verifier import ClaimJudge
+from mind2web2.asking import StrictVerifier
+from mind2web2.config import EvaluatorConfig
 from mind2web2.llm_client.provider_client import Response, as_request, respond
 from mind2web2.look_ahead import Scout
 from mind2web2.page_facts import PageFacts
@@ -36,6 +40,41 @@ class EvidenceSource(Protocol):
     """Where the service's evidence comes from: its page cache, or whoever keeps account of what is looked at there."""
 
     async def evidence_for(self, url: str) -> Evidence: ...
+
+
+class Judging(Protocol):
+    """How one run of a script has claims settled and values read, each with a model that it names."""
+
+    def claim_judge(self, model: str) -> ClaimJudge: ...
+
+    def value_reader(self, model: str) -> ValueReader: ...
+
+    def shown(self, pages: EvidenceSource) -> EvidenceSource:
+        """Those pages as the two above want them: whole, or only so far as they are needed to name them."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JudgingHere:
+    """Judges in this process. ``separator`` and ``preparer`` are the installation's own."""
+
+    llm: LLMClient
+    separator: Separator
+    preparer: PagePreparer
+
+    def claim_judge(self, model: str) -> ClaimJudge:
+        return StrictVerifier(self.llm, model, separator=self.separator, pages=self.preparer, style=Style.COMPAT)
+
+    def value_reader(self, model: str) -> ValueReader:
+        return Extractor(self.llm, model, separator=self.separator, pages=self.preparer, style=Style.COMPAT)
+
+    def shown(self, pages: EvidenceSource) -> EvidenceSource:
+        return pages
+
+
+class Bodies(Protocol):
+    """Stored bodies by their hash, as ``BlobStore`` has them."""
+
+    async def get(self, sha256: str) -> bytes: ...
 
 
 class HostedEvaluator(Protocol):
@@ -63,21 +102,19 @@ class HostedClient:
         self,
         *,
         llm: LLMClient,
-        separator: Separator,
-        preparer: PagePreparer,
+        judging: Judging,
         progress: Progress | None = None,
         scout: Scout | None = None,
         scouted_by: Scout | None = None,
     ) -> None:
-        """``separator`` and ``preparer`` are the installation's own. ``progress`` is told leaves done and known.
+        """``judging`` makes what settles claims and reads values. ``progress`` is told leaves done and known.
 
         With look-ahead the scouting run has a ``scout``, and the real run is ``scouted_by`` it.
         """
         self.llm = llm
+        self.judging = judging
         self.scout = scout
         self.scouted_by = scouted_by
-        self.separator = separator
-        self.preparer = preparer
         self.progress = progress
         self.evaluators: list[HostedEvaluator] = []
         self._asked: Counter[str] = Counter()
@@ -95,6 +132,11 @@ class HostedClient:
         self._asked[key] += 1
         return await respond(self.llm, replace(request, vote=number), count_token=count_token)
 
+    @property
+    def client(self) -> HostedProvider:
+        """What stands for the provider's own client."""
+        return HostedProvider(self)
+
     def let_go(self) -> None:
         """The run is over: forget the evaluators, which hold this client and the pages they have read.
 
@@ -109,10 +151,21 @@ class HostedClient:
         raise ValueError("this client is asynchronous: await async_response")
 
 
+@dataclass(frozen=True, slots=True)
+class HostedProvider:
+    """The service's model as the asynchronous client of a provider."""
+
+    _client: HostedClient
+
+    async def response(self, *, count_token: bool = False, **request: Any) -> Response:
+        """As ``AsyncProviderClient.response``; raises the same."""
+        return await self._client.async_response(count_token=count_token, **request)
+
+
 class HostedCache(CacheFileSys):
     """The captured pages of one answer, read from the service; pages a script puts here are its own."""
 
-    def __init__(self, folder: Path, *, pages: EvidenceSource, blobs: BlobStore, captures: Iterable[Capture]) -> None:
+    def __init__(self, folder: Path, *, pages: EvidenceSource, blobs: Bodies, captures: Iterable[Capture]) -> None:
         """``folder`` takes what the script puts, and lives as long as its run."""
         super().__init__(folder)
         self.pages = pages
@@ -124,20 +177,21 @@ class HostedCache(CacheFileSys):
         self._forgiving = {forgiving_key(capture.url): capture for capture in self._captured.values()}
 
     def get_web(self, url: str, get_screenshot: bool = True) -> tuple[str, bytes | None]:
-        capture = self._capture(url)
+        capture = self.captured(url)
         if capture is None or _type_of(capture) != "web":
             return super().get_web(url, get_screenshot)
         text = self._body(capture, "text") or b""
-        return text.decode("utf-8"), self._body(capture, f"{SCREENSHOT_ROLE}0") if get_screenshot else None
+        roles = capture.screenshot_roles if get_screenshot else ()
+        return text.decode("utf-8"), join_tiles([self._body(capture, role) or b"" for role in roles])
 
     def get_pdf(self, url: str) -> bytes:
-        capture = self._capture(url)
+        capture = self.captured(url)
         if capture is None or _type_of(capture) != "pdf":
             return super().get_pdf(url)
         return self._body(capture, "pdf") or b""
 
     def has(self, url: str) -> PageType | None:
-        capture = self._capture(url)
+        capture = self.captured(url)
         return super().has(url) if capture is None else _type_of(capture)
 
     def has_web(self, url: str) -> bool:
@@ -153,7 +207,8 @@ class HostedCache(CacheFileSys):
         types = [self.has(url) for url in self.get_all_urls()]
         return {"total_urls": len(types), "web_pages": types.count("web"), "pdf_pages": types.count("pdf")}
 
-    def _capture(self, url: str) -> Capture | None:
+    def captured(self, url: str) -> Capture | None:
+        """The cited page of this URL, however it is spelled; None where it has none or the script put its own."""
         if super().has(url) is not None:
             return None
         return self._captured.get(canonical_key(url)) or self._forgiving.get(forgiving_key(url))
@@ -173,12 +228,15 @@ class HostedCache(CacheFileSys):
 class HostedPages(StoredPages):
     """The service's evidence, and before it whatever the script has put into its cache itself."""
 
-    def __init__(self, cache: HostedCache, *, max_width: int, max_height: int) -> None:
-        super().__init__(_PutByScript(cache), max_width=max_width, max_height=max_height)
-        self._pages = cache.pages
+    def __init__(self, cache: HostedCache, pages: EvidenceSource, *, config: EvaluatorConfig) -> None:
+        super().__init__(_PutByScript(cache), config=config)
+        self._cited = cache
+        self._pages = pages
 
     async def _look(self, url: str, address: str) -> Evidence:
-        return await self._pages.evidence_for(address)
+        # A cited page is found by every spelling that the public look-up forgives, not only by those we take for equal.
+        cited = self._cited.captured(url)
+        return await self._pages.evidence_for(address if cited is None else cited.url)
 
 
 class _PutByScript:

@@ -11,8 +11,10 @@ import threading
 from concurrent.futures import Future
 from contextlib import AsyncExitStack
 
+from cache.backends.http import HttpCapturer
 from cache.backends.patchright import BrowserCapturer
 from cache.backends.router import RoutedCapturer
+from cache.backends.sibling_probe import PROBE_BYTES, PROBE_S, SiblingProbe
 from cache.browser_search import find_browser
 from cache.capture import Capturer, Observation
 from cache.egress import EgressGuard
@@ -130,6 +132,7 @@ async def _open_capturer(stack: AsyncExitStack, max_pages: int) -> Capturer:
     first, *others = (
         BrowserCapturer(program, guard, semaphore=slots, allow_unsandboxed=unsandboxed) for program in programs
     )
-    capturer = RoutedCapturer(first, next(iter(others), None))
+    probe = HttpCapturer(guard, semaphore=asyncio.Semaphore(max_pages), deadline_s=PROBE_S, max_bytes=PROBE_BYTES)
+    capturer = RoutedCapturer(first, next(iter(others), None), siblings=SiblingProbe(probe))
     stack.push_async_callback(capturer.aclose)
     return capturer

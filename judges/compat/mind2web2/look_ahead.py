@@ -12,9 +12,8 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
-from typing import Final
+from typing import Final, Protocol
 
-from mind2web2.shared_replies import SharedReplies
 from mind2web2.verification_tree import VerificationNode, as_status
 from rubrics.gating import Prerequisite, first_blocker
 from rubrics.tree import leaves_below
@@ -31,10 +30,17 @@ Judge = Callable[[], Awaitable[bool]]
 """Settles one claim and writes the verdict into its node."""
 
 
+class Asked(Protocol):
+    """Counts the calls made for either run."""
+
+    @property
+    def asked(self) -> int: ...
+
+
 class Scout:
     """The claims that a scouting run has started. ``aclose`` calls off what is left of them."""
 
-    def __init__(self, replies: SharedReplies) -> None:
+    def __init__(self, replies: Asked) -> None:
         self._replies = replies
         self._at_risk: dict[asyncio.Task[None], set[asyncio.Task[None]]] = {}
         """Claims started behind an open gate, with the claims that gate waits for."""

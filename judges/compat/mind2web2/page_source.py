@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
-import re
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from contextlib import AbstractAsyncContextManager
@@ -16,14 +15,19 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import Any, Protocol
 
-from cache.backends.documents import read_document
 from cache.capture import Blob, Capture, CaptureOutcome, Observation, PageKind
 from cache.errors import BlobCorrupt, CacheError, DocumentRejected, NoEvidence
 from cache.evidence import Evidence
 from cache.recent import Recent
 from cache.single_flight import SingleFlight
-from cache.urls import canonical_key, host_and_port
+from cache.tiles import join_tiles
+from cache.urls import canonical_key
+from judges.isolation.remote import Glance
+from judges.page_view import MAX_TEXT_CHARS, cut_text
+from mind2web2.config import EvaluatorConfig
 from mind2web2.foreign_client import foreign_object
+from mind2web2.outside import outside
+from mind2web2.page_addresses import address_of
 from mind2web2.page_facts import PageFacts
 from mind2web2.page_keys import file_stems, layout_key
 from mind2web2.screenshots import shown_jpeg
@@ -31,9 +35,6 @@ from mind2web2.utils.misc import normalize_url_markdown
 
 KEPT_BYTES = 16 * 1024 * 1024
 PDF_DEADLINE_S = 60.0
-_SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:")
-_HTTP = re.compile(r"https?:", re.IGNORECASE)
-_HOST = re.compile(r"localhost|[a-z0-9_-]+(?:\.[a-z0-9_-]+)+|[0-9a-f.]*:[0-9a-f:.]+")
 NOT_KNOWN = datetime(1970, 1, 1, tzinfo=UTC)
 """The capture time of a page that somebody stored without saying when."""
 
@@ -43,6 +44,9 @@ class PageSource(Protocol):
 
     async def evidence(self, url: str) -> Evidence:
         """What a judge is shown of a page. Raises only NoEvidence, CacheError and CancelledError."""
+
+    async def whole(self, url: str) -> Evidence:
+        """The same with its text and pictures, wherever they are kept."""
 
     def used(self) -> list[Capture]:
         """All pages that were asked for, in that order."""
@@ -75,11 +79,10 @@ class _Stored:
 class StoredPages(ABC):
     """The pages of a public-layout cache; where it has none, a subclass knows where else to look."""
 
-    def __init__(self, cache: Any, *, max_width: int, max_height: int) -> None:
-        """``max_width`` and ``max_height`` (pixels) bound the screenshots shown. ``cache=None`` is an empty one."""
+    def __init__(self, cache: Any, *, config: EvaluatorConfig) -> None:
+        """``config`` bounds what is shown of a page. ``cache=None`` is an empty one."""
         self._cache = cache
-        self._max_width = max_width
-        self._max_height = max_height
+        self._config = config
         self._loads: SingleFlight[str, Evidence] = SingleFlight()
         # The newest page stays however large it is: a long PDF would be drawn again for every claim on it.
         self._kept: Recent[str, Evidence] = Recent(KEPT_BYTES, keeps_newest=True)
@@ -100,6 +103,11 @@ class StoredPages(ABC):
         if cleaned in self._absent:
             raise self._absent[cleaned]
         return await self._loads.run(cleaned, lambda: self._load(cleaned))
+
+    async def whole(self, url: str) -> Evidence:
+        """The page with its text and pictures, which ``evidence`` may have left where they are; raises the same."""
+        found = await self.evidence(url)
+        return await found.whole() if isinstance(found, Glance) else found
 
     def used(self) -> list[Capture]:
         return list(self._used.values())
@@ -165,16 +173,16 @@ class StoredPages(ABC):
         capture = _capture_of(url, seen)
         if stored.kind is PageKind.WEB:
             shots = await asyncio.to_thread(self._shown, [] if stored.body is None else [stored.body])
-            return await _evidence(capture, stored.text, shots)
+            return await self._evidence(capture, stored.text, shots)
         try:
-            pdf = await read_document(stored.body or b"", "application/pdf", deadline_s=PDF_DEADLINE_S)
+            pdf = await outside().read_document(stored.body or b"", "application/pdf", deadline_s=PDF_DEADLINE_S)
         except DocumentRejected as error:
             raise NoEvidence(url, error.outcome, str(error), gone=False, capture=capture) from error
-        return await _evidence(capture, pdf.text, pdf.screenshots)
+        return await self._evidence(capture, pdf.text, pdf.screenshots)
 
     async def _from_web(self, url: str) -> Evidence:
-        address = url if _SCHEME.match(url) else f"https://{url}"
-        if not _names_a_host(address):
+        address = address_of(url)
+        if address is None:
             raise NoEvidence(url, CaptureOutcome.UNSUPPORTED, "this is no web address", gone=True, capture=None)
         return await self._look(url, address)
 
@@ -183,8 +191,29 @@ class StoredPages(ABC):
         """What is to be seen of a page that the cache does not have; ``address`` is ``url`` with a scheme."""
 
     def _shown(self, shots: tuple[bytes, ...] | list[bytes]) -> tuple[bytes, ...]:
-        prepared = (shown_jpeg(shot, max_width=self._max_width, max_height=self._max_height) for shot in shots)
+        config = self._config
+        prepared = (
+            shown_jpeg(
+                shot,
+                max_width=config.image_max_width,
+                max_height=config.image_max_height,
+                quality=config.jpeg_quality,
+            )
+            for shot in shots
+        )
         return tuple(shot for shot in prepared if shot is not None)
+
+    async def _evidence(
+        self, capture: Capture, text: str, shots: tuple[bytes, ...], links: tuple[tuple[str, str], ...] = ()
+    ) -> Evidence:
+        shown = text
+        if self._config.max_text_chars < MAX_TEXT_CHARS:  # longer ones are cut for every prompt anyway
+            shown = await asyncio.to_thread(cut_text, text, max_chars=self._config.max_text_chars)
+        digests = await asyncio.to_thread(_digests, shown, shots)
+        whole = digests[0] if shown is text else (await asyncio.to_thread(_digests, text, ()))[0]
+        body = Blob(sha256=whole, size=len(text), media_type="text/plain; charset=utf-8")
+        capture = replace(capture, blobs={"text": body})
+        return Evidence(capture=capture, text=shown, links=links, screenshots=shots, digests=digests)
 
 
 class CachedPages(StoredPages):
@@ -196,11 +225,10 @@ class CachedPages(StoredPages):
         live: LivePages,
         *,
         capture_slot: Callable[[], AbstractAsyncContextManager[Any]],
-        max_width: int,
-        max_height: int,
+        config: EvaluatorConfig,
     ) -> None:
         """``capture_slot`` is held around each look at the live web."""
-        super().__init__(cache, max_width=max_width, max_height=max_height)
+        super().__init__(cache, config=config)
         self._live = live
         self._capture_slot = capture_slot
 
@@ -213,16 +241,7 @@ class CachedPages(StoredPages):
         if self._cache is not None:
             await asyncio.to_thread(store_observation, self._cache, url, seen)
         shots = await asyncio.to_thread(self._shown, seen.screenshots)
-        return await _evidence(capture, seen.text, shots, seen.links)
-
-
-def _names_a_host(address: str) -> bool:
-    """Whether there could be a page: "N/A" or "see above" in place of a URL can be none."""
-    try:
-        host, _ = host_and_port(address)
-    except ValueError:
-        return not _HTTP.match(address)
-    return not any(char.isspace() for char in address) and _HOST.fullmatch(host) is not None
+        return await self._evidence(capture, seen.text, shots, seen.links)
 
 
 def store_observation(cache: Any, url: str, seen: Observation) -> None:
@@ -238,7 +257,7 @@ def store_observation(cache: Any, url: str, seen: Observation) -> None:
     if seen.pdf is not None:
         cache.put_pdf(url, seen.pdf, **known)
     else:
-        cache.put_web(url, seen.text, seen.screenshots[0] if seen.screenshots else None, **known)
+        cache.put_web(url, seen.text, join_tiles(seen.screenshots), **known)
 
 
 def _capture_of(url: str, seen: Observation) -> Capture:
@@ -259,16 +278,6 @@ def _capture_of(url: str, seen: Observation) -> Capture:
         headers=seen.headers,
         versions=seen.versions,
         gone=seen.gone,
-    )
-
-
-async def _evidence(
-    capture: Capture, text: str, shots: tuple[bytes, ...], links: tuple[tuple[str, str], ...] = ()
-) -> Evidence:
-    digests = await asyncio.to_thread(_digests, text, shots)
-    shown = Blob(sha256=digests[0], size=len(text), media_type="text/plain; charset=utf-8")
-    return Evidence(
-        capture=replace(capture, blobs={"text": shown}), text=text, links=links, screenshots=shots, digests=digests
     )
 
 

@@ -9,19 +9,16 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import Any, Protocol
 
 from answers.submission import Answer
-from cache.blobs import BlobStore
 from cache.capture import Capture
 from judges.errors import JudgeBug, JudgeError
 from judges.foreign import judge_code
-from judges.llm.client import LLMClient
 from mind2web2.asked_once import Answers, called_off, shared
-from mind2web2.hosting import EvidenceSource, HostedCache, HostedClient
+from mind2web2.hosting import Bodies, EvidenceSource, HostedCache, HostedClient
 from mind2web2.look_ahead import Scout
 from mind2web2.semaphores import DualSemaphore
-from mind2web2.shared_replies import SharedReplies
 from mind2web2.utils.load_eval_script import EvaluateAnswer
 
 _UNBOUNDED = 1_000_000
@@ -30,8 +27,16 @@ _unheard = logging.getLogger(f"{__name__}.scout")
 _unheard.addHandler(logging.NullHandler())
 _unheard.propagate = False
 
-ScoutClient: TypeAlias = Callable[[LLMClient, Scout], HostedClient]
-"""Makes the client of a scouting run."""
+
+class Replies(Protocol):
+    """The replies of both runs of a script."""
+
+    @property
+    def asked(self) -> int:
+        """Calls made for either run."""
+
+    async def aclose(self) -> None:
+        """Call off what is still under way."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -42,7 +47,7 @@ class Play:
     answer: Answer
     agent_name: str
     model: str
-    blobs: BlobStore
+    blobs: Bodies
     captures: tuple[Capture, ...]
     outside: Answers | None
     """What the tools of the script have asked, shared by its runs; None where there is only one."""
@@ -76,20 +81,19 @@ class Play:
 async def gone_ahead(
     play: Play,
     load: Callable[[], Awaitable[EvaluateAnswer]],
-    client_for: ScoutClient,
+    client: HostedClient,
     *,
-    replies: SharedReplies,
+    replies: Replies,
     scout: Scout,
     pages: EvidenceSource,
 ) -> AsyncIterator[None]:
-    """While this is open, a scout goes ahead of the run inside.
+    """While this is open, a scout goes ahead of the run inside, with the ``client`` of a scouting run.
 
     It has the script's module to itself (``load`` gives a fresh one), so the script's own state is touched once in
     the run that counts. What becomes of the scout does not matter to anybody.
     """
 
     async def ahead() -> None:
-        client = client_for(replies.view(real=False), scout)
         try:
             await play.run(await load(), client, pages, _unheard)
         except (JudgeBug, JudgeError) as error:

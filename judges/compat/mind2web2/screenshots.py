@@ -40,7 +40,9 @@ def stored_jpeg(data: bytes) -> bytes:
         return data
 
 
-def shown_jpeg(data: bytes, *, max_width: int = MAX_WIDTH_PX, max_height: int = MAX_HEIGHT_PX) -> bytes | None:
+def shown_jpeg(
+    data: bytes, *, max_width: int = MAX_WIDTH_PX, max_height: int = MAX_HEIGHT_PX, quality: int = JPEG_QUALITY
+) -> bytes | None:
     """``data`` scaled down to ``max_width`` and cropped to ``max_height`` pixels; None where it is no image.
 
     A JPEG that fits already is returned byte for byte.
@@ -57,9 +59,18 @@ def shown_jpeg(data: bytes, *, max_width: int = MAX_WIDTH_PX, max_height: int = 
             if scale < 1.0:
                 size = (max_width, max(1, min(max_height, round(flat.height * scale))))
                 flat = flat.resize(size, Image.Resampling.LANCZOS)
-            return _jpeg(flat)
+            return _jpeg(flat, quality)
     except _UNREADABLE:
         return None
+
+
+def fits(data: bytes, *, max_width: int = MAX_WIDTH_PX, max_height: int = MAX_HEIGHT_PX) -> bool:
+    """Whether ``data`` is a JPEG that can be shown as it is, by its header: nothing is decoded."""
+    try:
+        with Image.open(io.BytesIO(data)) as image:
+            return image.format == "JPEG" and image.width <= max_width and image.height <= max_height
+    except _UNREADABLE:
+        return False
 
 
 def _on_white(image: Image.Image) -> Image.Image:
@@ -73,7 +84,7 @@ def _on_white(image: Image.Image) -> Image.Image:
     return image.convert("RGB")
 
 
-def _jpeg(image: Image.Image) -> bytes:
+def _jpeg(image: Image.Image, quality: int = JPEG_QUALITY) -> bytes:
     out = io.BytesIO()
-    image.save(out, format="JPEG", quality=JPEG_QUALITY)
+    image.save(out, format="JPEG", quality=quality)
     return out.getvalue()

@@ -10,16 +10,14 @@ from typing import Any
 from weakref import WeakKeyDictionary
 
 from judges.blocks import Separator
-from judges.extractor import Extractor
+from judges.extractor import ValueReader
 from judges.llm.client import LLMClient
 from judges.page_view import PagePreparer
-from judges.rendering import Style
-from judges.verifier import Verifier
-from mind2web2.asking import StrictVerifier
+from judges.verifier import ClaimJudge
 from mind2web2.browser_sharing import as_live_pages
 from mind2web2.config import EvaluatorConfig
 from mind2web2.foreign_client import ForeignClient
-from mind2web2.hosting import HostedCache, HostedClient, HostedPages
+from mind2web2.hosting import HostedCache, HostedClient, HostedPages, Judging, JudgingHere
 from mind2web2.ledger import Ledger
 from mind2web2.look_ahead import Scout
 from mind2web2.page_source import CachedPages, PageSource
@@ -49,14 +47,14 @@ class Session:
         )
         self.pages: PageSource
         if isinstance(cache, HostedCache):
-            self.pages = HostedPages(cache, max_width=config.image_max_width, max_height=config.image_max_height)
+            shown = cache.pages if self._host is None else self._host.judging.shown(cache.pages)
+            self.pages = HostedPages(cache, shown, config=config)
         else:
             self.pages = CachedPages(
                 cache,
                 as_live_pages(browser_manager, logger),
                 capture_slot=lambda: slot(semaphore, "webpage"),
-                max_width=config.image_max_width,
-                max_height=config.image_max_height,
+                config=config,
             )
 
     @property
@@ -69,19 +67,18 @@ class Session:
         """What has started the claims of this run early; only a run with look-ahead has one."""
         return None if self._host is None else self._host.scouted_by
 
-    def verifier(self, model: str) -> Verifier:
+    def verifier(self, model: str) -> ClaimJudge:
         """Settles claims with ``model``; needs a running event loop."""
-        return StrictVerifier(self._llm, model, separator=self._separator(), pages=self._preparer(), style=Style.COMPAT)
+        return self._judging().claim_judge(model)
 
-    def extractor(self, model: str) -> Extractor:
+    def extractor(self, model: str) -> ValueReader:
         """Reads values with ``model``; needs a running event loop."""
-        return Extractor(self._llm, model, separator=self._separator(), pages=self._preparer(), style=Style.COMPAT)
+        return self._judging().value_reader(model)
 
-    def _separator(self) -> Separator:
-        return _own_separator() if self._host is None else self._host.separator
-
-    def _preparer(self) -> PagePreparer:
-        return _preparer_of_this_loop() if self._host is None else self._host.preparer
+    def _judging(self) -> Judging:
+        if self._host is not None:
+            return self._host.judging
+        return JudgingHere(llm=self._llm, separator=_own_separator(), preparer=_preparer_of_this_loop())
 
 
 @once

@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from typing import TypeAlias
 
-from judges.errors import LLMError
+from judges.errors import LLMError, NotKept
 from judges.llm.client import LLMClient, LLMReply, LLMRequest
 from judges.llm.encoding import request_key
 from judges.llm.replies import read_reply
@@ -36,6 +36,8 @@ class SharedReplies:
 
     def __init__(self, llm: LLMClient) -> None:
         self._llm = llm
+        self.on_asking: Callable[[int], None] | None = None
+        """Told ``asked`` whenever it grows."""
         self._entries: dict[_Key, _Entry] = {}
         self._called_off: list[asyncio.Task[LLMReply]] = []
         self.asked = 0
@@ -54,6 +56,8 @@ class SharedReplies:
         if entry is None:
             entry = self._entries[key] = _Entry(asyncio.create_task(self._ask(request)))
             self.asked += 1
+            if self.on_asking is not None:
+                self.on_asking(self.asked)
         entry.waiting += 1
         try:
             reply = await asyncio.shield(entry.task)
@@ -104,6 +108,8 @@ class _View:
         self._asked: Counter[str] = Counter()
 
     async def complete(self, request: LLMRequest) -> LLMReply:
+        if request.kept_only:
+            raise NotKept  # the other run may have asked: what is kept is not looked up behind its back
         question = request_key(request, provider="", endpoint="", params=request.params)
         number = self._asked[question]
         self._asked[question] += 1

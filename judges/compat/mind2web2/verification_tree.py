@@ -59,20 +59,20 @@ class VerificationNode(BaseModel):
     def claim(self, text: str) -> None:
         self.desc = text
 
-    def add_node(self, node: VerificationNode) -> None:
-        """Hang ``node`` below this one.
+    def add_node(self, child: VerificationNode) -> None:
+        """Hang ``child`` below this node.
 
         Raises:
             AssertionError: it is no VerificationNode, or this very node.
-            ValueError: this node is critical and ``node`` is not.
+            ValueError: this node is critical and ``child`` is not.
         """
-        if not isinstance(node, VerificationNode):
-            raise AssertionError(f"a child must be a VerificationNode, not {type(node).__name__}")
-        if node is self:
+        if not isinstance(child, VerificationNode):
+            raise AssertionError(f"a child must be a VerificationNode, not {type(child).__name__}")
+        if child is self:
             raise AssertionError("a node cannot be its own child")
-        if self.critical and not node.critical:
-            raise ValueError(f"node {self.id!r} is critical, so its child {node.id!r} must be critical too")
-        self.children.append(node)
+        if self.critical and not child.critical:
+            raise ValueError(f"node {self.id!r} is critical, so its child {child.id!r} must be critical too")
+        self.children.append(child)
 
     def compute_score(self, *, mutate: bool = False) -> float:
         """The score of this subtree, 0 to 1; ``mutate`` writes scores and statuses all the way down."""
@@ -112,10 +112,14 @@ class VerificationNode(BaseModel):
         self._aggregated = score
 
     def walk(self) -> list[VerificationNode]:
-        found = [self]
-        for node in found:
-            found.extend(node.children)
-        return found
+        """This node and all below it, each once: a script can hang one node in two places, or in a circle."""
+        found = {id(self): self}
+        pending = [self]
+        for node in pending:
+            new = {id(child): child for child in node.children if id(child) not in found}
+            found |= new
+            pending.extend(new.values())
+        return pending
 
 
 def as_status(node: VerificationNode) -> Status:

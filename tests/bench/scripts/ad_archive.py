@@ -10,7 +10,7 @@ from mind2web2 import AggregationStrategy, Evaluator
 
 TASK = "List thirteen printed advertisements of the archive with their year and page."
 ADS = 13
-CHECKED = 8
+CHECKED = 4
 
 
 class Advertisement(BaseModel):
@@ -54,4 +54,8 @@ async def evaluate_answer(
     for number, ad in enumerate(found[:CHECKED], start=1):
         leaf = evaluator.add_leaf(f"ad_{number}_year", "The year is right", evaluator.find_node(f"ad_{number}"))
         await evaluator.verify(f"{ad.title} was printed in {ad.year}.", leaf, sources=ad.url)
+        held = evaluator.add_leaf(f"ad_{number}_held", "It is in the archive", evaluator.find_node(f"ad_{number}"))
+        await evaluator.verify(f"The archive holds the advertisement {ad.title}.", held, sources=ad.url)
+        printed = evaluator.add_leaf(f"ad_{number}_printed", "It is printed", evaluator.find_node(f"ad_{number}"))
+        await evaluator.verify(f"{ad.title} is a printed advertisement.", printed, sources=ad.url)
     return evaluator.get_summary()

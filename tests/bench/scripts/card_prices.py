@@ -51,7 +51,7 @@ async def evaluate_answer(
         price = evaluator.add_leaf(f"card_{number}_price", "The price is right", node, critical=True)
         await evaluator.verify(f"The price of {card.name} is as given.", price, sources=card.shop_urls[:1])
         memory = evaluator.add_leaf(f"card_{number}_memory", "The memory is right", node, critical=True)
-        await evaluator.verify(f"{card.name} has {card.memory} of memory.", memory, sources=card.shop_urls[-1:])
+        await evaluator.verify(f"{card.name} has {card.memory} of memory.", memory, sources=card.shop_urls[:1])
 
     await asyncio.gather(*(look_at(number, card) for number, card in enumerate(cards, start=1)))
     return evaluator.get_summary()

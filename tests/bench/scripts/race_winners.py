@@ -56,11 +56,12 @@ async def evaluate_answer(
             again = await evaluator.extract(f"Read out race number {number} once more.", Race, f"again_{number}")
             same = again.time == race.time
             evaluator.add_custom_node(same, f"race_{number}_same", "It is told one way", one, critical=False)
-        if number % 2:
+        if number % 3 == 1:
             winner = evaluator.add_leaf(f"race_{number}_winner", "The winner is right", one)
-            claims = [(f"{race.name} won.", race.url, winner, None)]
-            if number % 4 == 1:
-                time = evaluator.add_leaf(f"race_{number}_time", "The time is right", one)
-                claims.append((f"{race.name} needed {race.time}.", race.url, time, None))
+            time = evaluator.add_leaf(f"race_{number}_time", "The time is right", one)
+            claims = [
+                (f"{race.name} won.", race.url, winner, None),
+                (f"{race.name} needed {race.time}.", race.url, time, None),
+            ]
             await evaluator.batch_verify(claims)
     return evaluator.get_summary()

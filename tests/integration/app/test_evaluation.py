@@ -3,115 +3,21 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from answers.bundle import read_folder
-from app.evaluation import Evaluated, PlannedAnswer, evaluate_all, plan
 from app.precapture import Page, capture_pages, cited_in
-from app.progress import Progress, Stage
+from app.progress import Stage
 from app.public_cache import PublicCache
-from app.runtime import load_catalogue, open_runtime
-from app.settings import Settings
+from app.runtime import open_runtime
 from judges.errors import LLMRejected, ModelNotConfigured
-from judges.llm.providers import parse_model
 from mind2web2.utils.cache_filesys import CacheFileSys
-from tests.fakes.settings import settings_for_tests
+from tests.integration.app.judged_folder import ANSWER, JUDGE, RAISES, SCRIPT, SCRIPT_OF_TWO, Folder
 from tests.standin.faults import EMPTY
 from tests.standin.llm import StandInLLM
-
-JUDGE = """
-from judges.registry import judge
-
-@judge(task="bridge", description="When was the old bridge of Vellmar built?")
-async def bridge(ctx):
-    ctx.verify("year", "The old bridge of Vellmar was built in 1764", sources=["https://towns.example/vellmar"])
-    ctx.verify("arches", "The old bridge of Vellmar has nine arches", sources=["https://towns.example/arches"])
-"""
-RAISES = """
-from judges.registry import judge
-
-@judge(task="raises", description="x")
-async def raises(ctx):
-    raise ZeroDivisionError("my own bug")
-"""
-SCRIPT = """
-from mind2web2 import Evaluator
-
-async def evaluate_answer(client, answer, agent_name, answer_name, cache, semaphore, logger, model="o4-mini"):
-    evaluator = Evaluator()
-    evaluator.initialize(task_id="script", agent_name=agent_name, answer_name=answer_name, client=client,
-        task_description="x", answer=answer, global_cache=cache, global_semaphore=semaphore, logger=logger,
-        default_model=model)
-    leaf = evaluator.add_leaf("year", "built in 1764")
-    await evaluator.verify("The old bridge of Vellmar was built in 1764", leaf, "https://towns.example/vellmar")
-    return evaluator.get_summary()
-"""
-SCRIPT_OF_TWO = SCRIPT.replace(
-    "    return evaluator",
-    """
-    leaf = evaluator.add_leaf("arches", "has nine arches")
-    await evaluator.verify("The old bridge of Vellmar has nine arches", leaf, "https://towns.example/arches")
-    return evaluator""",
-)
-ANSWER = "In 1764, see [Vellmar](https://towns.example/vellmar) and [arches](https://towns.example/arches)."
-
-
-class Watched:
-    """Keeps what an evaluation tells."""
-
-    def __init__(self) -> None:
-        self.stages: list[Stage] = []
-        self.ended: list[str] = []
-
-    def progress(self, planned: PlannedAnswer, progress: Progress) -> None:
-        self.stages.append(progress.stage)
-
-    def done(self, evaluated: Evaluated) -> None:
-        self.ended.append(evaluated.outcome.task_id)
-
-
-class Folder:
-    """A folder with answers of ``otter``, judges, and a page cache in the public layout."""
-
-    def __init__(self, root: Path) -> None:
-        self.root = root
-        self.out = root / "results"
-        self.public = PublicCache(root / "cache")
-        self.watched = Watched()
-        (root / "judges").mkdir()
-        self.judge("bridge", JUDGE)
-        self.answer("bridge", 1)
-
-    def judge(self, task: str, source: str) -> None:
-        (self.root / "judges" / f"{task}.py").write_text(source)
-
-    def answer(self, task: str, k: int, text: str = ANSWER) -> None:
-        path = self.root / "answers" / "otter" / task / f"answer_{k}.md"
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(text)
-
-    def page(self, url: str, text: str, task: str = "bridge") -> None:
-        cache = CacheFileSys(self.root / "cache" / "otter" / task)
-        cache.put_web(url, text, None)
-        cache.save()
-
-    def settings(self, **overrides: Any) -> Settings:
-        evidence = self.public.evidence_folder("otter")
-        return settings_for_tests(data_dir=evidence, judges=(self.root / "judges",), **overrides)
-
-    def plan(self, settings: Settings, *, overwrite: bool = False, model: str = "lexical") -> list[PlannedAnswer]:
-        submissions = read_folder(self.root / "answers", "otter")
-        return plan(submissions, load_catalogue(settings), out=self.out, model=model, overwrite=overwrite)
-
-    async def evaluate(self, *, overwrite: bool = False, **overrides: Any) -> Sequence[Evaluated]:
-        settings = self.settings(**overrides)
-        async with open_runtime(settings) as runtime:
-            planned = self.plan(settings, overwrite=overwrite, model=parse_model(settings.model).model)
-            return await evaluate_all(runtime, planned, self.watched, cache=self.public)
 
 
 @pytest.fixture
@@ -133,6 +39,17 @@ async def test_answers_are_judged_by_the_pages_of_a_public_cache(folder: Folder)
     assert (folder.out / "otter" / "bridge" / "answer_1" / "answer_1.md").read_text() == ANSWER
     assert folder.watched.stages[0] is Stage.CAPTURING
     assert folder.watched.stages[-1] is Stage.STORING
+
+
+async def test_pages_of_a_public_cache_are_found_by_a_script_whose_answer_cites_nothing(folder: Folder) -> None:
+    folder.judge("bridge", SCRIPT)
+    folder.answer("bridge", 1, "It was built in 1764.")
+
+    (judged,) = await folder.evaluate()
+
+    assert judged.outcome.result is not None
+    assert judged.outcome.result["final_score"] == 1.0
+    assert [page["outcome"] for page in judged.outcome.result["pages"]] == ["ok"]
 
 
 async def test_a_result_that_stands_is_not_made_again(folder: Folder) -> None:
@@ -159,16 +76,6 @@ async def test_a_changed_answer_judge_or_model_is_judged_again(folder: Folder) -
     folder.answer("bridge", 1, ANSWER + " Really.")
     (planned,) = folder.plan(settings)
     assert (planned.why, planned.to_judge) == ("the answer changed", True)
-
-
-async def test_a_page_that_was_mended_in_the_public_cache_is_judged_as_it_is_now(folder: Folder) -> None:
-    await folder.evaluate()
-    folder.page("https://towns.example/arches", "The old bridge of Vellmar has nine arches.")
-
-    (judged,) = await folder.evaluate(overwrite=True)
-
-    assert judged.outcome.result is not None
-    assert judged.outcome.result["score"]["value"] == 1.0
 
 
 async def test_a_judge_that_fails_costs_nobody_else_anything(folder: Folder) -> None:
@@ -198,6 +105,7 @@ async def test_public_scripts_and_native_judges_go_the_same_way(folder: Folder) 
 
     assert ended["script"].result is not None
     assert ended["script"].result["final_score"] == 1.0
+    assert all(again.reused for again in await folder.evaluate())
     assert ended["script"].result["judge"]["kind"] == "mind2web2"
     assert ended["script"].result["answer_name"] == "answer_1.md"
 

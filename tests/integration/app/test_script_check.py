@@ -7,7 +7,7 @@ import pytest
 
 from app.doctor import State, check_judges
 from app.runtime import load_catalogue
-from app.script_check import import_problems
+from app.script_check import import_reports
 from tests.fakes.settings import settings_for_tests
 
 SOUND = """
@@ -49,19 +49,19 @@ def test_scripts_that_cannot_be_imported_are_broken_tasks_before_anybody_hands_i
 
 
 def test_the_traceback_names_the_line(folder: Path):
-    problems = import_problems([folder / "raises.py"])
-    assert 'raises.py", line 1' in problems[folder / "raises.py"]
+    reports = import_reports([folder / "raises.py"])
+    assert 'raises.py", line 1' in str(reports[folder / "raises.py"])
 
 
 def test_a_script_that_hangs_is_named_and_the_others_are_looked_at(folder: Path):
     hangs = folder / "hangs.py"
     hangs.write_text("import time\ntime.sleep(600)\n" + SOUND)
     began = time.monotonic()
-    problems = import_problems([folder / "a_sound.py", hangs, folder / "raises.py"], script_s=1.0)
-    assert time.monotonic() - began < 20
-    assert problems.keys() == {hangs, folder / "raises.py"}
-    assert "longer than 1 s" in problems[hangs]
+    reports = import_reports([folder / "a_sound.py", hangs, folder / "raises.py"], script_s=1.0)
+    assert time.monotonic() - began < 60
+    assert {path for path, report in reports.items() if report} == {hangs, folder / "raises.py"}
+    assert "longer than 1 s" in str(reports[hangs])
 
 
 def test_without_scripts_no_process_is_started():
-    assert import_problems([]) == {}
+    assert import_reports([]) == {}

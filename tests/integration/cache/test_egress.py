@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+import socket
 from collections.abc import Sequence
+from types import SimpleNamespace
 
 import httpx
+import psutil
 import pytest
 
 from cache.egress import EgressGuard, EgressLimits, Lane, RefusalReason, parse_place
@@ -89,6 +92,19 @@ async def test_no_spelling_of_an_inside_address_is_reached() -> None:
         assert inside6.connections == 0
 
 
+@pytest.mark.parametrize("method", ["HEAD", "OPTIONS", "POST"])
+async def test_other_methods_pass_the_same_guard(method: str) -> None:
+    async with StandInWeb() as inside, StandInWeb({"/": Reply.html("hello")}) as site:
+        guard = EgressGuard(frozenset({site.place}), ports=frozenset({inside.port, site.port}))
+        async with guard, httpx.AsyncClient(proxy=guard.url, trust_env=False) as client:
+            refused = await client.request(method, inside.url("/"))
+            passed = await client.request(method, site.url("/"))
+        assert (refused.status_code, refused.headers["proxy-status"]) == (403, "assay; error=address_denied")
+        assert passed.status_code == 200
+        assert inside.connections == 0
+        assert [visit.method for visit in site.visits] == [method]
+
+
 async def test_the_same_server_is_reached_when_it_is_allowed() -> None:
     async with StandInWeb({"/": Reply.html("hello")}) as site:
         async with EgressGuard(frozenset({site.place})) as guard:
@@ -115,6 +131,21 @@ async def test_a_name_that_changes_its_mind_is_judged_at_every_connection() -> N
                 assert response.status_code in (403, 502)
         assert names.asked == ["rebind.test"] * 3
         assert inside.connections == 0
+
+
+@pytest.mark.parametrize("spelling", ["198.51.99.7", "::ffff:198.51.99.7", "64:ff9b::c633:6307", "2606:4700::0:7"])
+async def test_a_public_address_of_this_machine_is_as_private_as_any(
+    monkeypatch: pytest.MonkeyPatch, spelling: str
+) -> None:
+    entries = [
+        SimpleNamespace(family=socket.AF_INET, address="198.51.99.7"),
+        SimpleNamespace(family=socket.AF_INET6, address="2606:4700::7%eth0"),
+        SimpleNamespace(family=psutil.AF_LINK, address="02:42:ac:11:00:02"),
+    ]
+    monkeypatch.setattr(psutil, "net_if_addrs", lambda: {"eth0": entries})
+    async with EgressGuard(resolver=NamesOf(me_test=[[spelling]])) as guard, guard.lane() as lane:
+        assert (await _ask(lane.url, b"CONNECT me.test:443 HTTP/1.1", "me.test")).startswith(b"HTTP/1.1 403")
+        assert ["of this machine" in refusal.detail for refusal in lane.refusals] == [True]
 
 
 async def test_a_port_that_is_not_the_webs_is_refused_before_the_name_is_looked_up() -> None:

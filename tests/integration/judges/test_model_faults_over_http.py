@@ -30,6 +30,8 @@ from judges.verdict_reply import BinaryEvalResult
 from judges.verifier import Verifier
 from rubrics.verdict import Claim, Outcome, Reason, Verdict
 from tests.fakes.clock import FakeClock
+from tests.fakes.pages import page
+from tests.fakes.promises import in_seconds
 from tests.standin import faults
 from tests.standin.faults import Fault
 from tests.standin.llm import StandInLLM
@@ -173,6 +175,7 @@ async def test_no_retry_after_makes_it_hang_or_hammer(server: StandInLLM, connec
     [faults.WRONG_KEY, faults.NO_ACCESS, faults.UNKNOWN_MODEL, faults.BAD_REQUEST],
     ids=["401", "403", "404", "400"],
 )
+@in_seconds
 async def test_a_refusal_for_good_costs_one_request_for_everybody(server: StandInLLM, connect: Connect, fault: Fault):
     server.always = fault
     client, started = connect(), time.monotonic()
@@ -227,6 +230,29 @@ async def test_a_request_that_is_too_long_stops_no_other(server: StandInLLM, con
         await client.complete(REQUEST)
     assert result_of(await client.complete(REQUEST)) is True
     assert len(server.calls) == 2
+
+
+@pytest.mark.parametrize(("result", "outcome"), [(True, Outcome.PASSED), (False, Outcome.NOT_JUDGED)])
+async def test_a_page_that_is_too_long_is_shown_in_part_once_and_only_its_support_counts(
+    server: StandInLLM, connect: Connect, result: bool, outcome: Outcome
+):
+    server.fault_for = lambda call: faults.TOO_LONG if len(call.page) > 10_000 else None
+    server.rule = lambda call: result
+    verifier = Verifier(connect(), "o4-mini", separator=SEPARATOR, pages=PagePreparer(SEPARATOR))
+    shown = page(text="So it is. " * 1_500)
+    verdict = await verifier.judge(Claim(text="So it is."), task="t", answer="a", evidence=shown)
+    assert verdict.outcome is outcome
+    assert verdict.reason is (None if result else Reason.LLM_REJECTED)
+    assert [len(call.page) > 10_000 for call in server.calls].count(True) == len(server.calls) / 2
+    assert verdict.usage.calls == len(server.calls) / 2
+
+
+async def test_a_page_that_is_too_long_in_part_too_leaves_its_claim_open(server: StandInLLM, connect: Connect):
+    server.always = faults.TOO_LONG
+    verifier = Verifier(connect(), "o4-mini", separator=SEPARATOR, pages=PagePreparer(SEPARATOR))
+    shown = page(text="So it is. " * 1_500)
+    verdict = await verifier.judge(Claim(text="So it is."), task="t", answer="a", evidence=shown, trials=1)
+    assert (verdict.outcome, verdict.reason, len(server.calls)) == (Outcome.NOT_JUDGED, Reason.LLM_REJECTED, 2)
 
 
 async def test_a_filtered_prompt_leaves_only_its_claim_open(server: StandInLLM, connect: Connect):

@@ -66,6 +66,9 @@ def test_arguments_win_over_the_environment(monkeypatch: pytest.MonkeyPatch):
         ("ASSAY_MAX_LLM", "many"),
         ("ASSAY_EGRESS_ALLOW", "localhost"),
         ("ASSAY_STALLED_S", "-1"),
+        ("ASSAY_PAGE_MAX_AGE_S", "0"),
+        ("ASSAY_HOST_GAP_S", "-1"),
+        ("ASSAY_WAYBACK", "yes"),
     ],
 )
 def test_an_impossible_setting_is_refused_by_name(monkeypatch: pytest.MonkeyPatch, name: str, value: str):
@@ -74,11 +77,42 @@ def test_an_impossible_setting_is_refused_by_name(monkeypatch: pytest.MonkeyPatc
         load_settings()
 
 
+@pytest.mark.parametrize(
+    ("given", "means"),
+    [("", ""), ("off", ""), ("on", "on"), ("http://127.0.0.1:9/", "http://127.0.0.1:9")],
+)
+def test_the_archive_is_off_on_or_an_address(monkeypatch: pytest.MonkeyPatch, given: str, means: str):
+    monkeypatch.setenv("ASSAY_WAYBACK", given)
+    assert load_settings().wayback == means
+
+
 def test_a_refusal_never_repeats_the_value(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setenv("ASSAY_MAX_TASKS", "hunter2-secret")
     with pytest.raises(WrongSettings) as refused:
         load_settings()
     assert "hunter2" not in str(refused.value)
+
+
+@pytest.mark.parametrize(
+    ("database", "blobs", "room", "shared"),
+    [
+        (None, "", 5, 0),
+        (None, "s3://evidence/pages", 5, 0),
+        ("postgresql://db/assay", "", 5, 0),
+        ("postgresql://db/assay", "memory://", 5, 0),
+        ("postgresql://db/assay", "file://{data}/blobs", 5, 0),
+        ("postgresql://db/assay", "file:///mnt/of%20all", 5, 5),
+        ("postgresql://db/assay", "s3://evidence/pages", 5, 5),
+        ("postgresql://db/assay", "s3://evidence/pages", 0, 0),
+    ],
+)
+def test_replies_are_shared_where_there_are_several_machines(
+    tmp_path: Path, database: str | None, blobs: str, room: int, shared: int
+):
+    settings = settings_for_tests(
+        data_dir=tmp_path, database_url=database, blobs=blobs.format(data=tmp_path), reply_cache_bytes=room
+    )
+    assert settings.shared_reply_bytes == shared
 
 
 def test_secrets_do_not_show_when_settings_are_printed():
@@ -90,11 +124,11 @@ def test_secrets_do_not_show_when_settings_are_printed():
 @pytest.mark.parametrize("host", ["127.0.0.1", "127.9.9.9", "localhost", "::1", "[::1]"])
 def test_loopback_needs_no_key(host: str):
     assert is_loopback(host)
-    check_bind(settings_for_tests(), host)
+    check_bind(host, keys=False)
 
 
 @pytest.mark.parametrize("host", ["0.0.0.0", "::", "192.168.1.5", "example.org", "", "127.0.0.1.example.org"])
 def test_a_public_bind_needs_keys(host: str):
     with pytest.raises(WrongSettings, match="ASSAY_API_KEYS"):
-        check_bind(settings_for_tests(), host)
-    check_bind(settings_for_tests(api_keys="a-key"), host)
+        check_bind(host, keys=False)
+    check_bind(host, keys=True)

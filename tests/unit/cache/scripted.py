@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from datetime import UTC, datetime, timedelta
 
 from cache.capture import CaptureOutcome, Observation
@@ -33,7 +33,10 @@ class ScriptedCapturer:
         outcome: Callable[[str, int], CaptureOutcome] = lambda url, nth: CaptureOutcome.OK,
         *,
         gate: asyncio.Event | None = None,
+        ends_at: Mapping[str, str] | None = None,
     ) -> None:
+        """``ends_at``: where a URL leads that redirects."""
+        self._ends_at = ends_at or {}
         self._clock = clock
         self._outcome = outcome
         self._gate = gate
@@ -57,7 +60,7 @@ class ScriptedCapturer:
             captured_at=self._clock(),
             duration_s=0.5,
             backend="scripted",
-            final_url=url,
+            final_url=self._ends_at.get(url, url),
             http_status=200,
             title="A page",
             text=f"text of {url}, capture {nth}",

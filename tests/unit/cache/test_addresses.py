@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import doctest
+
 import pytest
 
+from cache import addresses
 from cache.addresses import why_denied
 
 _DENIED_TEXT = """
@@ -38,3 +41,7 @@ def test_a_public_address_is_let_through(address: str) -> None:
 def test_what_is_no_address_is_an_error() -> None:
     with pytest.raises(ValueError, match="not appear to be"):
         why_denied("localhost")
+
+
+def test_the_examples_hold() -> None:
+    assert doctest.testmod(addresses).failed == 0

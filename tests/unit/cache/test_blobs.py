@@ -2,12 +2,19 @@
 
 from __future__ import annotations
 
+import asyncio
+import errno
+import os
+import time
+from datetime import timedelta
 from pathlib import Path
 
 import pytest
+from obstore.store import LocalStore
 
 from cache.blobs import BlobStore
-from cache.errors import BlobCorrupt, BlobMissing, BlobStoreFailed
+from cache.errors import BlobCorrupt, BlobMissing, BlobStoreFailed, BlobStoreFull
+from cache.syncing import sync_file
 
 
 @pytest.fixture(params=["memory", "file"])
@@ -24,6 +31,11 @@ async def test_what_was_put_is_got(store: BlobStore, data: bytes) -> None:
 
 async def test_the_same_body_has_one_place(store: BlobStore) -> None:
     assert await store.put(b"same", "a/b") == await store.put(b"same", "a/b")
+
+
+async def test_many_may_put_the_same_body_at_once(store: BlobStore) -> None:
+    blobs = await asyncio.gather(*(store.put(b"same", "text/plain") for _ in range(50)))
+    assert await store.get(blobs[0].sha256) == b"same"
 
 
 async def test_a_body_never_put_is_missing(store: BlobStore) -> None:
@@ -73,3 +85,86 @@ async def test_a_store_that_cannot_write_says_so(tmp_path: Path) -> None:
 def test_an_unknown_kind_of_store_is_refused(url: str) -> None:
     with pytest.raises(ValueError, match="blob store"):
         BlobStore.open(url)
+
+
+class Disk:
+    """Syncs files, unless it was told how to fail; remembers what stood where when it was asked to."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.fails_with: int | None = None
+        self.at_sync: list[list[str]] = []
+
+    def store(self) -> BlobStore:
+        return BlobStore(LocalStore(self.folder, mkdir=True), folder=self.folder, sync=self.sync)
+
+    def sync(self, path: Path) -> None:
+        self.at_sync.append(self.files())
+        if self.fails_with is not None:
+            raise OSError(self.fails_with, os.strerror(self.fails_with))
+        sync_file(path)
+
+    def files(self) -> list[str]:
+        found = (path.relative_to(self.folder) for path in self.folder.rglob("*") if path.is_file())
+        return sorted(path.parts[0] for path in found)
+
+
+async def test_bytes_are_on_the_disk_before_they_have_their_name(tmp_path: Path) -> None:
+    disk = Disk(tmp_path)
+    await disk.store().put(b"the evidence", "text/plain")
+    assert disk.at_sync == [["drafts"]]
+    assert disk.files() == ["sha256"]
+
+
+async def test_a_disk_that_failed_to_sync_is_not_believed_again(tmp_path: Path) -> None:
+    disk = Disk(tmp_path)
+    store = disk.store()
+    before = await store.put(b"written before", "text/plain")
+    disk.fails_with = errno.EIO
+    with pytest.raises(BlobStoreFailed):
+        await store.put(b"the evidence", "text/plain")
+    disk.fails_with = None
+    with pytest.raises(BlobStoreFailed, match="the disk failed"):
+        await store.put(b"the evidence", "text/plain")
+    assert disk.files() == ["sha256"]
+    assert await store.get(before.sha256) == b"written before"
+
+
+async def test_a_full_disk_is_named_and_works_again_once_there_is_room(tmp_path: Path) -> None:
+    disk = Disk(tmp_path)
+    store = disk.store()
+    disk.fails_with = errno.ENOSPC
+    with pytest.raises(BlobStoreFull):
+        await store.put(b"the evidence", "text/plain")
+    assert disk.files() == []
+    disk.fails_with = None
+    blob = await store.put(b"the evidence", "text/plain")
+    assert await store.get(blob.sha256) == b"the evidence"
+
+
+async def test_what_a_crash_left_half_written_is_never_seen_and_is_swept_up(tmp_path: Path) -> None:
+    store = BlobStore.open(tmp_path.as_uri())
+    blob = await store.put(b"the evidence", "text/plain")
+    left, fresh = tmp_path / "drafts" / "left", tmp_path / "drafts" / "fresh"
+    left.write_bytes(b"half of")
+    fresh.write_bytes(b"being written")
+    os.utime(left, (time.time() - 7200,) * 2)
+    assert await store.hashes() == {blob.sha256}
+    assert await store.remove_drafts(timedelta(hours=1)) == 1
+    assert [path.name for path in (tmp_path / "drafts").iterdir()] == ["fresh"]
+
+
+async def test_records_stand_beside_the_bodies_and_a_changed_one_is_left_out(store: BlobStore, tmp_path: Path) -> None:
+    await store.put_record("page_1", b"one")
+    await store.put_record("page_2", b"two")
+    assert [record async for record in store.records()] == [("page_1", b"one"), ("page_2", b"two")]
+    if _spoiled(tmp_path, "records/page_1/*"):
+        assert [record async for record in store.records()] == [("page_2", b"two")]
+
+
+def _spoiled(folder: Path, pattern: str) -> bool:
+    """Change every file of a pattern; whether there was one, as there is on a disk and not in memory."""
+    found = list(folder.rglob(pattern))
+    for path in found:
+        path.write_bytes(b"something else")
+    return bool(found)

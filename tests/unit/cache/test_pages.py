@@ -4,16 +4,20 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import replace
+from datetime import datetime
 from pathlib import Path
 
 import pytest
 
 from cache.blobs import BlobStore
-from cache.capture import Capture, CaptureOutcome
+from cache.capture import Capture, CaptureOutcome, CaptureSource, Observation
 from cache.errors import BlobCorrupt, NoEvidence
 from cache.pages import PageCache
 from cache.store import FolderIndex, MemoryIndex
-from tests.unit.cache.scripted import Clock, ScriptedCapturer
+from tests.unit.cache.scripted import NOON, Clock, ScriptedCapturer
 
 URL = "https://a.com/page"
 
@@ -172,6 +176,111 @@ async def test_damaged_evidence_is_captured_again(tmp_path: Path) -> None:
         await pages.evidence(capture)
     evidence = await pages.evidence_for(URL)
     assert evidence.text == f"text of {URL}, capture 1"
+
+
+async def test_a_page_whose_evidence_went_bad_and_is_gone_today_is_corrupt_and_no_verdict(tmp_path: Path) -> None:
+    clock = Clock()
+    capturer = ScriptedCapturer(clock, lambda url, nth: CaptureOutcome.OK if nth == 0 else CaptureOutcome.DNS_ERROR)
+    pages = PageCache(capturer, BlobStore.open(tmp_path.as_uri()), MemoryIndex(), clock=clock)
+    capture = await pages.get(URL)
+    _flip_a_byte(tmp_path, capture)
+    clock.pass_time(10)
+    for _claim in range(5):
+        with pytest.raises(NoEvidence) as nothing:
+            await pages.evidence_for(URL)
+        assert (nothing.value.outcome, nothing.value.gone) == (CaptureOutcome.CORRUPT, False)
+        assert nothing.value.capture == capture
+    assert len(capturer.asked) == 2  # the second look answers for a while, for every claim on the page
+
+
+async def test_old_evidence_that_cannot_be_had_again_is_not_asked_for_by_every_claim() -> None:
+    clock = Clock()
+    capturer = ScriptedCapturer(clock, lambda url, nth: CaptureOutcome.OK if nth == 0 else CaptureOutcome.BLOCKED)
+    pages = _pages(capturer, clock, max_age_s=3600)
+    await pages.get(URL)
+    clock.pass_time(3601)
+    assert [(await pages.get(URL)).outcome for _ in range(3)] == [CaptureOutcome.BLOCKED] * 3
+    assert len(capturer.asked) == 2
+
+
+async def test_a_url_where_another_ended_has_that_page_in_a_row_of_its_own() -> None:
+    clock = Clock()
+    capturer = ScriptedCapturer(clock, ends_at={"https://a.com/short": "https://a.com/long/way"})
+    pages = _pages(capturer, clock)
+    first = await pages.get("https://a.com/short")
+    second = await pages.get("https://a.com/long/way")
+    assert capturer.asked == ["https://a.com/short"]
+    assert (second.url, second.alias_of, second.blobs) == ("https://a.com/long/way", first.id, first.blobs)
+    assert second.id != first.id
+    assert await pages.get("https://a.com/long/way#part") == second
+    assert await pages.get("https://a.com/short") == first
+    refreshed = await pages.get("https://a.com/long/way", refresh=True)
+    assert refreshed.alias_of is None
+    assert len(capturer.asked) == 2
+
+
+async def test_what_is_added_by_hand_answers_from_then_on_beside_what_was_there() -> None:
+    clock = Clock()
+    capturer = ScriptedCapturer(clock, lambda url, nth: CaptureOutcome.CAPTCHA)
+    pages = _pages(capturer, clock)
+    blocked = await pages.get(URL)
+    clock.pass_time(1)
+    given = replace(await ScriptedCapturer(clock).capture(URL), source=CaptureSource.UPLOAD, provenance={"by": "me"})
+    added = await pages.add(URL, given)
+    assert added.id != blocked.id
+    assert (await pages.get("http://www.a.com/page/")).id == added.id
+    evidence = await pages.evidence_for(URL)
+    assert (evidence.capture.source, evidence.capture.provenance) == (CaptureSource.UPLOAD, {"by": "me"})
+
+
+class _Archive:
+    """Has a copy of every page, and counts how often it was asked, with what date."""
+
+    def __init__(self) -> None:
+        self.asked: list[datetime | None] = []
+
+    async def copy_of(self, url: str, live: Observation, near: datetime | None) -> Observation:
+        self.asked.append(near)
+        return replace(live, outcome=CaptureOutcome.OK, text="the copy", source=CaptureSource.WAYBACK, gone=False)
+
+
+async def test_an_archive_is_asked_only_for_a_page_that_never_was_captured_and_cannot_be() -> None:
+    clock, archive = Clock(), _Archive()
+    outcomes = [CaptureOutcome.OK, CaptureOutcome.DNS_ERROR, CaptureOutcome.DNS_ERROR]
+    capturer = ScriptedCapturer(clock, lambda url, nth: outcomes[nth])
+    pages = PageCache(capturer, BlobStore.open("memory://"), MemoryIndex(), clock=clock, archive=archive)
+    assert (await pages.get(URL)).source is CaptureSource.WEB
+    clock.pass_time(1)
+    assert (await pages.get(URL, refresh=True)).outcome is CaptureOutcome.DNS_ERROR
+    assert archive.asked == []
+    copy = await pages.get("https://b.com/", near=NOON)
+    assert (copy.source, archive.asked) == (CaptureSource.WAYBACK, [NOON])
+    assert (await pages.evidence_for("https://b.com/")).text == "the copy"
+    assert len(archive.asked) == 1
+
+
+async def test_two_processes_take_turns_and_the_second_finds_what_the_first_captured() -> None:
+    clock, gate, turns = Clock(), asyncio.Event(), _OneAtATime()
+    blobs, index = BlobStore.open("memory://"), MemoryIndex()
+    capturers = [ScriptedCapturer(clock, gate=gate) for _ in range(2)]
+    workers = [PageCache(each, blobs, index, clock=clock, turns=turns) for each in capturers]
+    asking = [asyncio.create_task(worker.get(URL, refresh=refresh)) for worker in workers for refresh in (False, True)]
+    await asyncio.sleep(0.01)
+    gate.set()
+    assert len({capture.id for capture in await asyncio.gather(*asking)}) == 1
+    assert sorted(len(each.asked) for each in capturers) == [0, 1]
+
+
+class _OneAtATime:
+    """Turns of processes that are none: one lock for all keys."""
+
+    def __init__(self) -> None:
+        self._lock = asyncio.Lock()
+
+    @asynccontextmanager
+    async def turn(self, key: str) -> AsyncIterator[None]:
+        async with self._lock:
+            yield
 
 
 async def test_a_new_process_finds_what_the_last_one_captured(tmp_path: Path) -> None:

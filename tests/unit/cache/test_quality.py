@@ -6,9 +6,9 @@ from dataclasses import replace
 
 import pytest
 
-from cache.capture import CaptureOutcome
+from cache.capture import CaptureOutcome, Suspicion
 from cache.quality import PageFacts, classify
-from cache.soft_404 import is_missing_headline, is_sent_home
+from cache.soft_404 import is_missing_headline, is_sent_home, is_sent_up
 
 URL = "https://news.example/2024/story"
 ARTICLE = "The council met on Tuesday and agreed on the plan for the bridge, after a long debate. " * 12
@@ -97,7 +97,7 @@ BAD: dict[str, tuple[PageFacts, CaptureOutcome]] = {
     ),
     "cloudflare's bad gateway": (
         facts("Bad gateway", "<div class='p-0 cf-error-details-wrapper cf-error-overview'></div>", status=502),
-        CaptureOutcome.BLOCKED,
+        CaptureOutcome.HTTP_ERROR,
     ),
     "datadome": (
         facts("", "<script>var dd={'rt':'c'}</script><script src='https://ct.captcha-delivery.com/c.js'></script>"),
@@ -215,6 +215,60 @@ def test_what_stands_in_the_place_of_a_page_is_named(name: str) -> None:
 @pytest.mark.parametrize(("status", "gone"), [(404, True), (410, True), (403, False), (500, False), (451, False)])
 def test_only_404_and_410_say_that_a_page_is_gone(status: int, gone: bool) -> None:
     assert classify(facts("Sorry", status=status)).gone is gone
+
+
+@pytest.mark.parametrize(
+    ("page", "outcome", "suspicion"),
+    [
+        (facts(ARTICLE), CaptureOutcome.OK, None),
+        (facts("Sorry. " * 9, title="Page not found"), CaptureOutcome.SOFT_404, Suspicion.SAID),
+        (facts("Listen to it. " * 9, title="Not Found"), CaptureOutcome.SOFT_404, Suspicion.LIKELY),
+        (facts("The page was not found.\n" * 9, title="Not Found"), CaptureOutcome.SOFT_404, Suspicion.SAID),
+        (facts("An even number. " * 9, headlines=("404",)), CaptureOutcome.SOFT_404, Suspicion.LIKELY),
+        (facts("Oops", headlines=("404",)), CaptureOutcome.SOFT_404, Suspicion.SAID),
+        (facts(ARTICLE, final_url="https://news.example/"), CaptureOutcome.SOFT_404, Suspicion.LIKELY),
+        (facts(ARTICLE, title="News", final_url="https://news.example/2024"), CaptureOutcome.OK, Suspicion.SLIGHT),
+        (facts(ARTICLE, title="A story", final_url="https://news.example/2024"), CaptureOutcome.OK, None),
+        (facts("no", final_url="https://news.example/2024", status=404), CaptureOutcome.HTTP_ERROR, None),
+    ],
+)
+def test_what_may_stand_for_a_missing_page_is_suspect(
+    page: PageFacts, outcome: CaptureOutcome, suspicion: Suspicion | None
+) -> None:
+    found = classify(page)
+    assert (found.outcome, found.suspicion) == (outcome, suspicion)
+
+
+@pytest.mark.parametrize(
+    ("cited", "final", "up"),
+    [
+        ("https://a.com/news/2020/story", "https://a.com/news/2020/", True),
+        ("https://a.com/news/2020/story", "https://www.a.com/news", True),
+        ("https://a.com/story", "https://a.com/", True),
+        ("https://a.com/news/story", "https://a.com/news/story", False),
+        ("https://a.com/news/story", "https://a.com/news/another", False),
+        ("https://a.com/news/story", "https://a.com/newsroom", False),
+        ("https://a.com/news/story", "https://a.com/news?from=story", False),
+        ("https://a.com/news/story", "https://b.com/news", False),
+        ("https://a.com/news/index.html", "https://a.com/news/", False),
+        ("https://a.com/news/story/amp", "https://a.com/news/story", False),
+        ("https://a.com/item/12345/lamp", "https://a.com/item/12345", False),
+        ("https://a.com/a-song-of-ours/lyrics", "https://a.com/a-song-of-ours", False),
+        ("https://a.com/#/story", "https://a.com/", False),
+        ("https://a.com/en", "https://a.com/", False),
+    ],
+)
+def test_being_sent_to_an_address_above(cited: str, final: str, up: bool) -> None:
+    assert is_sent_up(cited, final, ("The news",)) is up
+
+
+def test_bytes_that_were_taken_for_text_are_no_page() -> None:
+    packed = bytes(range(256)).decode("cp1252", errors="replace") * 4
+    finding = classify(facts(packed))
+    assert finding.outcome is CaptureOutcome.DAMAGED
+    assert "no writing" in finding.detail
+    few = ARTICLE.replace("debate", "d\ufffdbate") + "\x07" * 5
+    assert classify(facts(few)).outcome is CaptureOutcome.OK
 
 
 def test_a_soft_404_is_not_known_to_be_gone() -> None:

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
 
 import pytest
 
-from cache.capture import Blob, Capture, CaptureOutcome, PageKind
+from cache.capture import Blob, Capture, CaptureOutcome, CaptureSource, PageKind
 from cache.errors import IndexFailed
 from cache.record import capture_from_json, capture_to_json
-from cache.store import CaptureIndex, FolderIndex, MemoryIndex
+from cache.store import CaptureIndex, FolderIndex, JoinedIndex, MemoryIndex
+from cache.urls import canonical_key
 from tests.unit.cache.scripted import NOON
 
 
@@ -57,6 +59,58 @@ async def test_the_newest_evidence_is_preferred_to_a_newer_failure(index: Captur
     found = await index.find("https://a.com/é?q=1")
     assert found is not None
     assert found.id == "better"
+
+
+async def test_the_newest_attempt_is_known_however_it_ended(index: CaptureIndex) -> None:
+    key = "https://a.com/é?q=1"
+    assert await index.newest(key) is None
+    await index.record(_capture("good", minute=1))
+    await index.record(_capture("failed last", CaptureOutcome.BLOCKED, minute=4))
+    await index.record(_capture("failed first", CaptureOutcome.TIMEOUT, minute=0))
+    found = await index.newest(key)
+    assert found is not None
+    assert found.id == "failed last"
+
+
+async def test_where_a_capture_ended_it_is_found_too(index: CaptureIndex) -> None:
+    ended_at = canonical_key("https://a.com/é")
+    await index.record(_capture("good", minute=1))
+    await index.record(_capture("blocked", CaptureOutcome.BLOCKED, minute=2))
+    found = await index.find(ended_at)
+    assert found is not None
+    assert (found.id, found.key == ended_at) == ("good", False)
+    assert await index.newest(ended_at) is None
+
+
+async def test_evidence_of_its_own_comes_before_an_alias_and_an_alias_before_a_failure(index: CaptureIndex) -> None:
+    ended_at = canonical_key("https://a.com/é")
+    await index.record(_capture("elsewhere", minute=9))
+    own = replace(_capture("own failure", CaptureOutcome.TIMEOUT, minute=10), key=ended_at, url=ended_at)
+    await index.record(own)
+    found = await index.find(ended_at)
+    assert found is not None and found.id == "elsewhere"
+    await index.record(replace(own, id="own evidence", outcome=CaptureOutcome.OK, captured_at=NOON))
+    found = await index.find(ended_at)
+    assert found is not None and found.id == "own evidence"
+
+
+@pytest.mark.parametrize("source", [CaptureSource.UPLOAD, CaptureSource.WAYBACK, CaptureSource.IMPORT])
+async def test_only_what_we_saw_ourselves_makes_an_alias(index: CaptureIndex, source: CaptureSource) -> None:
+    await index.record(replace(_capture("claimed"), source=source))
+    assert await index.find(canonical_key("https://a.com/é")) is None
+
+
+async def test_two_indices_are_read_as_one_and_both_told() -> None:
+    first, second = MemoryIndex(), MemoryIndex()
+    joined = JoinedIndex(first, second)
+    await second.record(_capture("there", minute=1))
+    await first.record(_capture("failed here", CaptureOutcome.TIMEOUT, minute=5))
+    key = "https://a.com/é?q=1"
+    found, newest = await joined.find(key), await joined.newest(key)
+    assert found is not None and newest is not None
+    assert (found.id, newest.id) == ("there", "failed here")
+    await joined.record(_capture("new", minute=7))
+    assert await first.get("new") == await second.get("new") == await joined.get("new") == _capture("new", minute=7)
 
 
 def test_a_record_survives_json() -> None:

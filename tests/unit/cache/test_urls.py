@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import doctest
+import re
+from collections.abc import Callable
+from urllib.parse import quote
 
 import pytest
 from hypothesis import given
@@ -35,6 +38,11 @@ def test_the_examples_in_the_docstrings_hold() -> None:
         ("https://a.com/%C3%A9", "https://a.com/é"),
         ("https://a.com/%c3%a9", "https://a.com/%C3%A9"),
         ("https://bücher.example/x", "https://xn--bcher-kva.example/x"),
+        ("https://en.example/wiki/Foo_%28bar%29", "https://en.example/wiki/Foo_(bar)"),
+        ("https://en.example/Category%3aIt%27s_here%2C_now", "https://en.example/Category:It's_here,_now"),
+        ("https://a.com/%40user?q=%21%2A", "https://a.com/@user?q=!*"),
+        ("https://stra\u00dfe.example/x", "https://xn--strae-oqa.example/x"),
+        ("https://STRA\u1e9eE.example:443/x", "https://stra\u00dfe.example/x"),
         ("https://a.com/p?q=a%20b&utm_x=1", "https://a.com/p?q=a+b"),
         ("https://a.com/p?UTM_Source=x", "https://a.com/p"),
         ("https://a.com/p/?fbclid=1", "https://a.com/p"),
@@ -57,6 +65,9 @@ def test_spellings_of_one_page_meet(one: str, other: str) -> None:
         ("https://a.com/?q=a%26b", "https://a.com/?q=a&b"),
         ("https://a.com/?q=a%3Db", "https://a.com/?q=a=b"),
         ("https://a.com/?q=a%2Bb", "https://a.com/?q=a+b"),
+        ("https://stra\u00dfe.example/", "https://strasse.example/"),
+        ("https://a.com/C%2B%2B", "https://a.com/C  "),
+        ("https://a.com/a%3Bb", "https://a.com/a;b"),
         ("https://a.com/a%3Fb", "https://a.com/a?b"),
         ("https://a.com/a%23b", "https://a.com/a#b"),
         ("https://a.com/a%25b", "https://a.com/a%b0"),
@@ -103,6 +114,43 @@ def test_tracking_parameters_change_no_key(pairs: list[str]) -> None:
     plain = "https://a.com/p" + ("?" + "&".join(pairs) if pairs else "")
     tracked = "https://a.com/p?" + "&".join(["utm_source=z", *pairs, "gclid=1"])
     assert canonical_key(plain) == canonical_key(tracked)
+
+
+_NAMES = st.text(alphabet="aAbB0/&=+#?%. ~é'():;@,", min_size=1, max_size=5).filter(lambda name: name.strip(".") != "")
+_RESOURCES = st.tuples(
+    st.lists(_NAMES, max_size=3),
+    st.lists(st.tuples(_NAMES, _NAMES), max_size=3, unique_by=lambda pair: pair[0]),
+    st.one_of(st.just(""), _NAMES.map(lambda name: f"/{quote(name, safe='')}")),
+)
+
+
+def _spelled(resource: tuple[list[str], list[tuple[str, str]], str], escape: Callable[[str], str] = str) -> str:
+    """A URL of a path, a query and a route, with everything escaped that may mean something."""
+    path, query, route = resource
+    pairs = "&".join(f"{escape(quote(name, safe=''))}={escape(quote(value, safe=''))}" for name, value in query)
+    place = "/".join(escape(quote(segment, safe="")) for segment in path)
+    return f"a.com/{place}{'?' if pairs else ''}{pairs}{f'#{route}' if route else ''}"
+
+
+@given(_RESOURCES, _RESOURCES)
+def test_two_urls_have_one_key_only_if_they_name_the_same(one, other) -> None:
+    same = one == other
+    assert same_page(f"https://{_spelled(one)}", f"https://{_spelled(other)}") == same
+
+
+@given(
+    _RESOURCES,
+    st.sampled_from(["http://", "https://", "HTTPS://", "https://www.", "http://WWW."]),
+    st.sampled_from([str, str.lower]),
+)
+def test_another_spelling_of_the_same_has_the_same_key(resource, beginning: str, escapes: Callable[[str], str]) -> None:
+    def lower_escapes(text: str) -> str:
+        return re.sub(r"%[0-9A-F]{2}", lambda match: escapes(match[0]), text)
+
+    other = _spelled(resource, lower_escapes)
+    if not resource[2]:
+        other += "#section"
+    assert same_page(f"https://{_spelled(resource)}", f"{beginning}{other}")
 
 
 @pytest.mark.parametrize(
@@ -167,3 +215,19 @@ def test_host_and_port_of_a_url(url: str, place: tuple[str, int]) -> None:
 def test_no_host_no_place() -> None:
     with pytest.raises(ValueError, match="no host"):
         host_and_port("mailto:x@a.com")
+
+
+_PLAIN_URLS = st.builds(
+    "{}://{}{}{}{}".format,
+    st.sampled_from(["http", "https"]),
+    st.sampled_from(["a.example", "www.a.example", "www.www.a.example", "xn--bcher-kva.example", "127.0.0.1"]),
+    st.sampled_from(["", ":80", ":443", ":8080", ":0080"]),
+    st.from_regex(r"(/[A-Za-z0-9._~%+,;:@/-]{0,20})?", fullmatch=True),
+    st.from_regex(r"(\?[A-Za-z0-9._~%+,;:@/&=-]{0,20})?(#[A-Za-z0-9._~/-]{0,8})?", fullmatch=True),
+)
+
+
+@given(_PLAIN_URLS)
+def test_what_needs_no_escaping_has_the_key_that_the_long_way_gives(url: str) -> None:
+    the_long_way = url.replace("http", "HTTP", 1)
+    assert canonical_key(url) == canonical_key(the_long_way)

@@ -49,6 +49,22 @@ def test_a_name_or_number_that_stands_nowhere_is_missed(claim: str, missed: tupl
 
 
 @pytest.mark.parametrize(
+    "claim",
+    [
+        "It covers 25 m\u00b2 or 5\u00b2 m.",
+        "x \u00b2",
+        "\u2460 and \u00bd",
+        "\u0661\u0662 arches",
+        "version 1.2.3",
+        "at 10.0.0.1",
+        "12.5.2024",
+    ],
+)
+def test_figures_that_are_no_plain_digits_are_no_stumbling_block(claim: str):
+    assert isinstance(lacking(claim, PAGE), tuple)
+
+
+@pytest.mark.parametrize(
     "quotes",
     [
         ["The Halvorsen Bridge was opened in 1931."],

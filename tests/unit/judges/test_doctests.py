@@ -7,9 +7,12 @@ import pytest
 
 from judges import blocks, folding, voting
 from judges.llm import families, pricing, providers, retry
+from judges.statistics import agreement, holm, passing, student, wilson
 
 
-@pytest.mark.parametrize("module", [blocks, families, folding, pricing, providers, retry, voting])
+@pytest.mark.parametrize(
+    "module", [agreement, blocks, families, folding, holm, passing, pricing, providers, retry, student, voting, wilson]
+)
 def test_examples_in_the_documentation_are_right(module: ModuleType):
     outcome = doctest.testmod(module)
     assert outcome.attempted > 0

@@ -3,7 +3,9 @@ from __future__ import annotations
 import asyncio
 import threading
 from collections.abc import Sequence
+from dataclasses import replace
 
+from cache.capture import SCREENSHOT_ROLE, Blob
 from judges.blocks import Separator
 from judges.page_view import (
     CUT_MARK,
@@ -57,6 +59,15 @@ async def test_pictures_are_left_out_when_not_wanted():
     assert len((await pages.prepare(evidence)).images) == 1
 
 
+async def test_what_a_picture_hashes_to_is_known_of_pages_from_the_store_alone():
+    evidence = page(screenshots=(b"jpeg",))
+    blobs = {f"{SCREENSHOT_ROLE}0": Blob(sha256="ab" * 32, size=4, media_type="image/jpeg")}
+    evidence = replace(evidence, capture=replace(evidence.capture, blobs=blobs))
+    for checked in (True, False):
+        [picture] = (await PagePreparer(Separator(SECRET), hashes_are_checked=checked).prepare(evidence)).images
+        assert picture.picture_sha256 == ("ab" * 32 if checked else "")
+
+
 async def test_memory_is_bounded_and_the_page_used_last_stays():
     pages = PagePreparer(Separator(SECRET), max_bytes=100_000)
     kept = [await pages.prepare(page(f"https://a.example/{n}", "word " * 1_000)) for n in range(20)]
@@ -96,8 +107,8 @@ def test_links_are_whole_lines_within_their_room():
 
 def test_what_is_not_shown_cannot_be_quoted():
     shown = prepare_page(page(text="some words  \n " * 50_000 + "the end of it"), Separator(SECRET))
-    assert "the end of it" not in shown.folded.text
-    assert shown.folded.text.startswith("some words some words")
+    assert "the end of it" not in shown.reading.folded.text
+    assert shown.reading.folded.text.startswith("some words some words")
 
 
 def test_as_much_of_a_text_is_shown_as_the_prompt_holds():

@@ -37,6 +37,7 @@ def test_a_source_known_to_be_gone_fails_the_claim(outcome: CaptureOutcome):
         (missing(URL, CaptureOutcome.CAPTCHA), Reason.CAPTURE_BLOCKED),
         (missing(URL, CaptureOutcome.LOGIN_WALL), Reason.CAPTURE_BLOCKED),
         (missing(URL, CaptureOutcome.EGRESS_DENIED), Reason.EGRESS_DENIED),
+        (missing(URL, CaptureOutcome.CORRUPT), Reason.EVIDENCE_CORRUPT),
         (missing(URL, CaptureOutcome.TIMEOUT), Reason.TIMEOUT),
         (missing(URL, CaptureOutcome.CRASH), Reason.CAPTURE_FAILED),
         (missing(URL, CaptureOutcome.SOFT_404), Reason.CAPTURE_FAILED),

@@ -32,7 +32,7 @@ def grounds(
     what: PreparedPage, quotes: Sequence[str], *, claim: str = CLAIM, answer: str = "In 1931.", task: str = TASK
 ) -> list[str]:
     asked = Asked.of(claim, task=task, answer=answer, page=what)
-    found = find_quotes(what.folded, what.text, quotes, page_id=what.page_id, url=what.url)
+    found = find_quotes(what.reading.folded, what.text, quotes, page_id=what.page_id, url=what.url)
     return [quote.text for quote in asked.grounds(found)]
 
 

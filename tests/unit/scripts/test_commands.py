@@ -53,7 +53,7 @@ def test_command_past_its_deadline_is_ended_with_its_children(commands: Commands
     started = time.monotonic()
     done = commands.run("slow", python(code), timeout_s=1.5)
     assert done.timed_out and not done.ok
-    assert time.monotonic() - started < 15
+    assert time.monotonic() - started < 30
     child = int((tmp_path / "child").read_text())
     assert _ended_within(child, 5.0)
 

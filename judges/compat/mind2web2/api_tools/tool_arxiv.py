@@ -66,14 +66,14 @@ class ArxivTool:
         """
         return urlsplit(link).path.rstrip("/").rsplit("/", 1)[-1].removesuffix(".pdf")
 
-    async def search_arxiv_by_id(self, arxiv_id: str) -> dict[str, Any] | None:
+    async def search_arxiv_by_id(self, id: str) -> dict[str, Any] | None:
         """The paper with this id, or None.
 
         Raises:
             arxiv.ArxivError: arXiv did not answer.
         """
         try:
-            return await self._first(arxiv.Search(id_list=[arxiv_id], max_results=1))
+            return await self._first(arxiv.Search(id_list=[id], max_results=1))
         except arxiv.HTTPError as error:
             if error.status == HTTPStatus.BAD_REQUEST:  # what arXiv says of an id that cannot be one
                 return None

@@ -5,10 +5,8 @@ from __future__ import annotations
 import asyncio
 from typing import Any, Final
 
-import googlemaps  # type: ignore[import-untyped]
-
 from mind2web2.asked_once import asked_once
-from mind2web2.environment import required_key
+from mind2web2.outside import outside
 
 __all__ = ["GoogleMapsTool"]
 
@@ -20,7 +18,8 @@ _MODES = ("driving", "walking", "transit")
 
 
 class GoogleMapsTool:
-    """Asks the Maps API by the key in GOOGLE_MAPS_API_KEY. ``client`` is a ``googlemaps.Client``.
+    """Asks the Maps API by the key in GOOGLE_MAPS_API_KEY. ``client`` is a ``googlemaps.Client``, or where
+    the key is out of reach what asks through one.
 
     What the API refuses gets out as ``googlemaps.exceptions``; what it does not know is said in words.
     """
@@ -31,12 +30,7 @@ class GoogleMapsTool:
         Raises:
             ValueError: there is no key, or it is none of Google's.
         """
-        self.client: Any = googlemaps.Client(
-            key=required_key("GOOGLE_MAPS_API_KEY"),
-            timeout=timeout_s,
-            retry_timeout=2 * timeout_s,
-            base_url=base_url,
-        )
+        self.client: Any = outside().maps(base_url=base_url, timeout_s=timeout_s)
 
     async def get_city_name(self, address: str, level: str = "locality") -> str:
         """The name of the city ("locality") or part of a city ("sublocality") an address lies in.

@@ -20,9 +20,11 @@ from judges.errors import LLMOutputUnusable, UnusableKind
 from judges.llm.client import LLMClient, LLMReply, LLMRequest
 from judges.llm.openai import AZURE_API_VERSION
 from judges.llm.providers import Access, make_client
+from judges.llm.recording import overheard
 from judges.verdict_reply import BinaryEvalResult
 from mind2web2.environment import value_of
 from mind2web2.loop_end import at_end_of_loop
+from mind2web2.outside import outside
 from rubrics.verdict import Usage
 
 __all__ = ["AsyncProviderClient", "ProviderClient", "Response"]
@@ -80,9 +82,19 @@ class AsyncProviderClient:
         Raises:
             judges.errors.LLMError: there was no usable reply.
         """
+        return await respond(self, as_request(**request), count_token=count_token)
+
+    async def complete(self, request: LLMRequest) -> LLMReply:
+        """The same as our judges ask, with what the reply cost.
+
+        Raises:
+            judges.errors.LLMError: there was no usable reply.
+        """
         # Two equal calls are two questions: a script may put something to the vote.
-        asked = replace(as_request(**request), vote=next(self._numbers))
-        return await respond(self._of_this_loop(), asked, count_token=count_token)
+        return await self._of_this_loop().complete(replace(request, vote=next(self._numbers)))
+
+    async def aclose(self) -> None:
+        """Connections close with their event loops."""
 
     def _of_this_loop(self) -> LLMClient:
         """Connections belong to the event loop they were opened in, and are closed with it."""
@@ -107,10 +119,22 @@ def _access() -> Access:
     )
 
 
+def open_provider(provider: str) -> LLMClient:
+    """A client for any model of a provider, by the keys of this process.
+
+    Raises:
+        judges.errors.ModelNotConfigured: a key is missing.
+    """
+    return _open(provider, _access())
+
+
 def _open(provider: str, access: Access) -> LLMClient:
+    elsewhere = outside().model(provider)
+    if elsewhere is not None:
+        return overheard(elsewhere)
     # Whoever asks holds its own semaphore around each call.
     llm, _ = make_client(f"{provider}/{_ANY_MODEL}", access=access, semaphore=asyncio.Semaphore(_UNBOUNDED))
-    return llm
+    return overheard(llm)
 
 
 async def respond(llm: LLMClient, request: LLMRequest, *, count_token: bool) -> Response:

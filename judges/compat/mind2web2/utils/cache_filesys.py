@@ -52,11 +52,15 @@ class CacheFileSys:
         final_url: str | None = None,
         headers: Mapping[str, str] | None = None,
         captured_at: datetime | None = None,
+        as_is: bool = False,
     ) -> None:
-        """Store a web page; the screenshot is bytes, base64 or a data URI, kept as JPEG on white."""
+        """Store a web page; the screenshot is bytes, base64 or a data URI, kept as JPEG on white.
+
+        ``as_is``: it is a JPEG already and kept byte for byte.
+        """
         files = {"txt": text.encode("utf-8", errors="replace")}
         if screenshot is not None:
-            files["jpg"] = stored_jpeg(image_bytes(screenshot))
+            files["jpg"] = image_bytes(screenshot) if as_is else stored_jpeg(image_bytes(screenshot))
         facts = self._new_facts(url, files, status, final_url, headers, captured_at)
         self._put(url, "web", files, facts)
 
@@ -241,8 +245,8 @@ def _read_index(path: Path) -> list[tuple[str, PageType]]:
     """The entries of an index file; a missing or broken one is an empty one."""
     try:
         entries = json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError):
+    except (OSError, ValueError, RecursionError):
         return []
     if not isinstance(entries, dict):
         return []
-    return [(key, kind) for key, kind in entries.items() if kind in _REQUIRED]
+    return [(key, kind) for key, kind in entries.items() if isinstance(kind, str) and kind in _REQUIRED]

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import importlib.util
 import inspect
-import sys
-import uuid
 from collections.abc import Awaitable, Callable
 from pathlib import Path
+from types import CodeType
 from typing import Any, Final, TypeAlias
+
+from judges.source_code import compiled, run_as_module
 
 __all__ = ["EvaluateAnswer", "load_eval_script"]
 
@@ -28,22 +28,18 @@ def load_eval_script(path: str | Path) -> EvaluateAnswer:
         TypeError: that is not ``async def``, or lacks arguments, which the message lists.
         Exception: whatever the file itself raises.
     """
-    file = Path(path).expanduser().resolve()
+    # Not resolved: download tools keep files under their hashes and put links with the real names beside them.
+    file = Path(path).expanduser().absolute()
     if not file.is_file():
         raise FileNotFoundError(f"there is no judge script {file}")
-    name = f"mind2web2_script_{uuid.uuid4().hex}"
-    spec = importlib.util.spec_from_file_location(name, file) if file.suffix == ".py" else None
-    if spec is None or spec.loader is None:
+    if file.suffix != ".py":
         raise ImportError(f"{file} is no Python file")
-    module = importlib.util.module_from_spec(spec)
-    # Registered before it runs: dataclasses and pydantic look up the module of the classes they find.
-    sys.modules[name] = module
-    try:
-        spec.loader.exec_module(module)
-        return _checked(getattr(module, FUNCTION, None), file)
-    except BaseException:
-        del sys.modules[name]
-        raise
+    return script_in(compiled(file.read_bytes(), str(file)), file)
+
+
+def script_in(code: CodeType, file: Path) -> EvaluateAnswer:
+    """The same for the code of a file that is read already; raises as above."""
+    return _checked(getattr(run_as_module(code, str(file), prefix="mind2web2_script_"), FUNCTION, None), file)
 
 
 def _checked(function: Any, file: Path) -> EvaluateAnswer:

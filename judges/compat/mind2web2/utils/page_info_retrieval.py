@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import asyncio
 import base64
 from types import TracebackType
 from typing import Any
 
 import html2text
 
-from cache.capture import Observation
+from cache.capture import Observation, PageKind
 from cache.errors import CacheError
+from cache.tiles import join_tiles
 from mind2web2.api_tools.tool_pdf import make_blank_png_b64
-from mind2web2.live_capture import LiveCapture
+from mind2web2.outside import outside
 
 __all__ = ["BatchBrowserManager", "PageManager", "html_to_markdown", "make_blank_png_b64"]
 
@@ -24,7 +26,7 @@ class BatchBrowserManager:
         self.headless = headless
         self.max_retries = max_retries
         self.max_concurrent_pages = max_concurrent_pages
-        self._live = LiveCapture(max_pages=max_concurrent_pages)
+        self._live = outside().live_pages(max_concurrent_pages)
 
     async def __aenter__(self) -> BatchBrowserManager:
         await self.start()
@@ -73,7 +75,8 @@ class BatchBrowserManager:
         if not seen.is_evidence:
             logger.warning("%s is no evidence: %s %s", url, seen.outcome.value, seen.detail)
             return None, None
-        shot = seen.screenshots[0] if seen.screenshots else None
+        tiles = seen.screenshots if seen.kind is PageKind.WEB else seen.screenshots[:1]
+        shot = await asyncio.to_thread(join_tiles, tiles)
         return None if shot is None else base64.b64encode(shot).decode("ascii"), seen.text
 
 

@@ -22,7 +22,7 @@ _PATH = r"(?:/[^\s<>\"`|\[\]\\]*+)?"
 _BARE = re.compile(rf"(?:https?://|(?<![\w@/.:-])www\.)(?>{_NAMED_HOST})(?![\w@-]|:\d|\?\S){_PATH}", re.IGNORECASE)
 _START = r"((?:https?://|www\.)"
 # Inside brackets an opening one may stand, but not one that opens the next URL: each character is read once.
-_BRACKETED = _START + r"(?:[^\s()]|\((?!https?:|www\.))*+)"
+_BRACKETED = _START + r"(?>(?:[^\s()]|\((?!https?:|www\.))*))"
 _WRAPPED = tuple(
     re.compile(pattern, re.IGNORECASE)
     for pattern in (

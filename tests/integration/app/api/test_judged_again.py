@@ -59,12 +59,15 @@ def start(database_url: str, judges: Path, tmp_path: Path, model: StandInLLM) ->
     """Starts the service with a judge of these claims; all starts share the database and the disk."""
 
     @asynccontextmanager
-    async def started(**claims: str) -> AsyncIterator[httpx.AsyncClient]:
+    async def started(
+        *, pages: dict[str, str] | None = None, asks: str = "openai/o4-mini", replies: int | None = None, **claims: str
+    ) -> AsyncIterator[httpx.AsyncClient]:
         (judges / "paris.py").write_text(judge_file(**claims))
+        bound = {} if replies is None else {"reply_cache_bytes": replies}
         settings = settings_for_tests(
-            data_dir=tmp_path, database_url=database_url, model="openai/o4-mini", openai_base_url=model.base_url
+            data_dir=tmp_path, database_url=database_url, model=asks, openai_base_url=model.base_url, **bound
         )
-        app = create_app(settings, runtime=scripted_runtime(judges, {URL: PAGE}, kept=tmp_path / "kept"))
+        app = create_app(settings, runtime=scripted_runtime(judges, pages or {URL: PAGE}, kept=tmp_path / "kept"))
         async with (
             app.router.lifespan_context(app),
             httpx.AsyncClient(transport=httpx.ASGITransport(app=app), base_url="http://127.0.0.1:8000") as client,
@@ -137,3 +140,88 @@ async def test_a_changed_claim_pays_for_itself_alone(start: Start, model: StandI
         result = await judged(api)
     assert [call.claim for call in model.calls] == [changed] * VOTES
     assert (result["usage"]["calls"], result["usage"]["cached_calls"]) == (VOTES, VOTES * 2)
+
+
+def rejudged(result: dict[str, Any]) -> dict[str, Any]:
+    return {claim: leaf["rejudged"] for claim, leaf in leaves(result).items()}
+
+
+def again(*because: str) -> dict[str, Any]:
+    return {"reused": False, "because": list(because)}
+
+
+REUSED = {"reused": True, "because": []}
+
+
+async def test_a_retry_without_a_change_says_that_every_leaf_was_reused(start: Start, model: StandInLLM):
+    async with start(**CLAIMS) as api:
+        first = await judged(api)
+        calls = len(model.calls)
+        origin = (await api.get(f"/v1/results/{first['id']}/origin")).json()
+        await api.post(f"/v1/jobs/{origin['job_id']}/retry")
+        second = await result_of(api, origin["job_id"])
+    assert first["rejudged"] is None
+    assert len(model.calls) == calls
+    assert rejudged(second) == dict.fromkeys(CLAIMS.values(), REUSED)
+    assert second["rejudged"] == {"of": first["id"], "reused": 3, "again": 0, "because": {}}
+
+
+async def test_a_page_that_says_something_else_now_is_why_its_leaves_are_judged_again(start: Start, model: StandInLLM):
+    other = "https://example.org/lyon"
+    pages = {URL: PAGE, other: "Lyon is the third city of France."}
+    async with start(pages=pages, **CLAIMS) as api:
+        first = await judged(api)
+        pages[URL] = PAGE + " It is old."
+        [page_id] = [page["page_id"] for page in first["pages"]]
+        assert (await api.post(f"/v1/pages/{page_id}/recapture")).status_code == 201
+        model.calls.clear()
+        second = await judged(api)
+    assert rejudged(second) == dict.fromkeys(CLAIMS.values(), again("page"))
+    assert len(model.calls) == len(CLAIMS) * VOTES
+
+
+async def test_a_changed_claim_of_the_judge_file_is_the_only_one_judged_again(start: Start):
+    async with start(**CLAIMS) as api:
+        await judged(api)
+    changed = "Paris lies on the river Seine"
+    async with start(**{**CLAIMS, "river": changed}) as api:
+        result = await judged(api)
+    assert rejudged(result) == {CLAIMS["capital"]: REUSED, changed: again("script"), CLAIMS["districts"]: REUSED}
+
+
+async def test_another_text_is_another_question_for_every_claim(start: Start, model: StandInLLM):
+    async with start(**CLAIMS) as api:
+        await judged(api)
+        model.calls.clear()
+        [job_id] = await submit(api, task_id="paris", answers=[{"name": "answer_1", "text": "It is Paris, I think."}])
+        result = await result_of(api, job_id)
+    assert rejudged(result) == dict.fromkeys(CLAIMS.values(), again("answer"))
+    assert len(model.calls) == len(CLAIMS) * VOTES
+
+
+async def test_another_model_is_told_as_such(start: Start):
+    async with start(**CLAIMS) as api:
+        await judged(api)
+        [job_id] = await submit(api, task_id="paris", model="openai/gpt-4o")
+        result = await result_of(api, job_id)
+    assert rejudged(result) == dict.fromkeys(CLAIMS.values(), again("model"))
+
+
+async def test_replies_that_were_not_kept_are_told_as_such(start: Start, model: StandInLLM):
+    async with start(replies=0, **CLAIMS) as api:
+        await judged(api)
+        model.calls.clear()
+        result = await judged(api)
+    assert rejudged(result) == dict.fromkeys(CLAIMS.values(), again("not_kept"))
+    assert len(model.calls) == len(CLAIMS) * VOTES
+
+
+async def test_a_leaf_that_was_not_judged_is_new_once_it_is(start: Start, model: StandInLLM):
+    model.fault_for = lose
+    async with start(**CLAIMS) as api:
+        [job_id] = await submit(api, task_id="paris")
+        await result_of(api, job_id)
+        model.fault_for = None
+        await api.post(f"/v1/jobs/{job_id}/retry")
+        result = await result_of(api, job_id)
+    assert rejudged(result) == {claim: again("new") if claim in LOST else REUSED for claim in CLAIMS.values()}

@@ -3,6 +3,7 @@ from __future__ import annotations
 import httpx
 import psycopg
 import pytest
+from openapi_schema_validator import OAS31Validator
 from openapi_spec_validator import validate
 
 from tests.fakes.evaluating import ScriptedEvaluation
@@ -14,7 +15,7 @@ pytestmark = pytest.mark.postgres
 
 async def test_the_service_is_alive_and_ready(open_api: Open):
     async with open_api(evaluate=ScriptedEvaluation()) as api:
-        assert (await api.get("/healthz")).json() == {"status": "alive"}
+        assert (await api.get("/healthz")).json() == {"status": "alive", "sandbox": "on"}
         await ended(api, (await submit(api))[0])
         ready = await api.get("/readyz")
     assert (ready.status_code, ready.json()["ready"]) == (200, True)
@@ -159,3 +160,25 @@ async def test_the_description_of_the_api_is_sound_and_names_every_error_shape(a
         assert operation["responses"]["4XX"]["content"].keys() == {"application/problem+json"}
         assert "422" not in operation["responses"]
     assert "HTTPValidationError" not in description["components"]["schemas"]
+
+
+async def test_every_operation_has_an_example_of_what_it_takes_and_answers(api: httpx.AsyncClient):
+    description = (await api.get("/openapi.json")).json()
+    for path, operations in description["paths"].items():
+        for method, operation in operations.items():
+            contents = dict(operation.get("requestBody", {}).get("content", {}))
+            for code, answer in operation["responses"].items():
+                if code.startswith("2"):
+                    contents |= answer.get("content", {})
+            for parameter in operation.get("parameters", ()):
+                fits(description, parameter["schema"], parameter["example"])
+            texts = {media: part for media, part in contents.items() if media.startswith("text/") or "json" in media}
+            assert [media for media, part in texts.items() if "example" not in part] == [], (method, path)
+            for media, part in texts.items():
+                if "json" in media:
+                    fits(description, part.get("schema", {}), part["example"])
+
+
+def fits(description: dict, schema: dict, value: object) -> None:
+    """The value is one of the schema's, whose references lead into the description."""
+    OAS31Validator({**schema, "components": description["components"]}).validate(value)

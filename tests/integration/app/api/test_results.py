@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import asyncio
 import json
 
 import httpx
@@ -65,11 +66,13 @@ async def test_a_broken_judge_file_fails_its_jobs_only(open_api: Open):
     assert "nothing_of_that_name" in job["error"]["traceback"]
 
 
-async def test_a_job_may_name_a_model_without_a_key(open_api: Open):
+async def test_a_job_whose_model_has_no_key_waits_and_says_what_is_missing(open_api: Open):
     async with open_api() as api:
         [job_id] = await submit(api, model="azure/some-model")
-        job = await ended(api, job_id)
-    assert job["error"]["code"] == "MODEL_NOT_CONFIGURED"
+        async with asyncio.timeout(20):
+            while not (job := (await api.get(f"/v1/jobs/{job_id}")).json())["error"]:  # noqa: ASYNC110 - over HTTP
+                await asyncio.sleep(0.02)
+    assert (job["status"], job["stage"], job["error"]["code"]) == ("queued", "paused", "MODEL_NOT_CONFIGURED")
     assert "AZURE_OPENAI_API_KEY" in job["error"]["detail"]
 
 

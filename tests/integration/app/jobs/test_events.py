@@ -10,6 +10,7 @@ from sqlalchemy import text
 from app.jobs.events import JobEvents
 from app.storage.records import Job, JobStatus
 from tests.fakes.evaluating import ScriptedEvaluation
+from tests.fakes.promises import in_seconds
 from tests.fakes.services import Rig
 
 pytestmark = pytest.mark.postgres
@@ -60,6 +61,7 @@ async def test_many_followers_of_one_job_all_see_the_end(rig: Rig):
     assert {seen[-1].status for seen in ends} == {JobStatus.SUCCEEDED}
 
 
+@in_seconds
 async def test_a_follower_of_an_ended_job_is_told_at_once(rig: Rig):
     [job_id] = await rig.submit("one")
     async with rig.working(ScriptedEvaluation()):
@@ -87,7 +89,7 @@ async def test_a_cut_connection_is_mended_and_the_end_not_missed(rig: Rig):
             )
         async with rig.working(ScriptedEvaluation()):
             await rig.ended(job_id)
-        async with asyncio.timeout(5.0):
+        async with asyncio.timeout(20):
             seen = await following
     assert seen[-1].status is JobStatus.SUCCEEDED
 

@@ -93,7 +93,7 @@ async def test_the_same_key_of_another_owner_is_another_key(rig: Rig):
 
 
 async def test_a_key_under_way_is_told_to_come_back(rig: Rig):
-    async with rig.database.begin() as connection:
+    async with rig.database.quickly() as connection, connection.transaction():
         assert await recall(connection, KEY) is None
         with pytest.raises(KeyInProgress):
             await accept(rig, submission("one"), key=KEY)

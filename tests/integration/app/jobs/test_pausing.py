@@ -6,7 +6,7 @@ from collections.abc import Callable
 import pytest
 
 from app.storage.records import Job, JobStatus
-from judges.errors import LLMRejected, RejectionScope
+from judges.errors import LLMRejected, ModelNotConfigured, RejectionScope
 from judges.llm.circuit import CircuitState
 from tests.fakes.evaluating import ScriptedEvaluation
 from tests.fakes.services import CANARY, Rig
@@ -86,3 +86,14 @@ async def test_a_paused_job_can_be_cancelled(rig: Rig):
         rig.models.states[None] = CircuitState.ANSWERING
         await asyncio.sleep(0.2)
     assert (await rig.job(job_id)).status is JobStatus.CANCELLED
+
+
+async def test_without_a_key_a_job_waits_for_a_worker_that_has_it(rig: Rig):
+    [job_id] = await rig.submit("one")
+    missing = ModelNotConfigured(f"openai/o4-mini needs OPENAI_API_KEY {CANARY}")
+    async with rig.working(ScriptedEvaluation(error=lambda nth: missing if nth == 0 else None)):
+        job = await until(rig, job_id, lambda job: job.paused)
+        assert (job.attempts, job.error and job.error.code) == (0, "MODEL_NOT_CONFIGURED")
+        assert job.error is not None and CANARY not in job.error.detail
+        rig.models.states[None] = CircuitState.UNTRIED  # as it is where a worker was started with the key
+        assert (await rig.ended(job_id)).status is JobStatus.SUCCEEDED

@@ -1,13 +1,16 @@
 from __future__ import annotations
 
 import asyncio
+from contextlib import suppress
 
 import pytest
 from sqlalchemy import text
 
+from app.clock import SystemClock
 from app.jobs.errors import JobSuperseded
 from app.jobs.following import ProgressWriter
-from app.jobs.takeover import ATTEMPTS_EXHAUSTED
+from app.jobs.queue import JobQueue
+from app.jobs.takeover import ATTEMPTS_EXHAUSTED, Takeover
 from app.progress import Progress, Stage
 from app.storage import jobs as rows
 from app.storage.database import Database, connect
@@ -138,3 +141,26 @@ async def test_after_a_restart_alone_on_the_database_jobs_are_taken_up_at_once(r
     running.cancel()
     await asyncio.wait({running})
     assert (await rig.job(job_id)).result_id == job.result_id
+
+
+class Swallowing(JobQueue):
+    """Gets its connection in the moment in which it is cancelled, and goes on: Python 3.11's ``wait_for`` does that."""
+
+    def __init__(self, database: Database) -> None:
+        super().__init__(database)
+        self.asked = asyncio.Event()
+
+    async def stalled(self, seconds: float) -> list[int]:
+        self.asked.set()
+        with suppress(asyncio.CancelledError):
+            await asyncio.sleep(60)
+        return []
+
+
+async def test_a_sweep_that_missed_being_cancelled_ends_all_the_same(database: Database):
+    queue = Swallowing(database)
+    sweeping = asyncio.create_task(Takeover(database, queue, clock=SystemClock(), stalled_s=1.0).run())
+    await asyncio.wait_for(queue.asked.wait(), 10)
+    sweeping.cancel()
+    await asyncio.wait({sweeping}, timeout=10)
+    assert sweeping.cancelled()

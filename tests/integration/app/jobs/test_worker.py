@@ -10,8 +10,9 @@ from app.storage.database import Database
 from app.storage.errors import DatabaseUnavailable
 from app.storage.records import JobStatus
 from app.storage.results import get_result
-from judges.errors import JudgeBug
+from judges.errors import JudgeBug, ScriptStopped
 from tests.fakes.evaluating import ScriptedEvaluation
+from tests.fakes.promises import in_seconds
 from tests.fakes.services import CANARY, Rig
 
 pytestmark = pytest.mark.postgres
@@ -56,6 +57,17 @@ async def test_a_broken_judge_ends_its_job_with_the_traceback_and_the_next_job_g
     assert failed.error.traceback == "File task.py, line 3 [redacted]"
     assert CANARY not in failed.error.detail
     assert failed.result_id is None
+
+
+@pytest.mark.parametrize(("limit", "code"), [("time", "DEADLINE"), ("memory", "SCRIPT_LIMIT"), ("cpu", "SCRIPT_LIMIT")])
+async def test_a_judge_that_met_a_limit_says_so(rig: Rig, limit: str, code: str):
+    [job_id] = await rig.submit("one")
+    stopped = ScriptStopped("it took too much", limit=limit, traceback=f"its last words {CANARY}")
+    async with rig.working(ScriptedEvaluation(error=lambda nth: stopped)):
+        job = await rig.ended(job_id)
+    assert job.error is not None
+    assert (job.error.code, job.error.detail) == (code, "it took too much")
+    assert job.error.traceback == "its last words [redacted]"
 
 
 async def test_an_unexpected_fault_is_named_without_secrets(rig: Rig):
@@ -104,6 +116,7 @@ async def test_a_timeout_inside_judging_is_not_taken_for_the_deadline(rig: Rig):
     assert job.error is not None and job.error.code == "INTERNAL"
 
 
+@in_seconds
 async def test_cancelling_a_running_job_interrupts_it_at_once(rig: Rig):
     [job_id] = await rig.submit("one")
     evaluation = ScriptedEvaluation(gate=asyncio.Event())

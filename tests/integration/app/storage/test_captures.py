@@ -61,6 +61,22 @@ async def test_the_newest_failure_is_found_where_there_is_no_evidence(index: Pos
     assert found is not None and found.id == "second"
 
 
+async def test_where_evidence_was_found_it_is_found_too_unless_there_is_some_of_its_own(index: PostgresIndex):
+    ended_at = "https://b.com/long"
+    await index.record(capture("good", final_url=ended_at, minute=1))
+    await index.record(capture("wall", CaptureOutcome.LOGIN_WALL, final_url="https://b.com/login", minute=2))
+    found = await index.find(ended_at)
+    assert found is not None and (found.id, found.key) == ("good", KEY)
+    assert await index.find("https://b.com/login") is None
+    assert await index.newest(ended_at) is None
+    await index.record(capture("failed", CaptureOutcome.TIMEOUT, key=ended_at, url=ended_at, minute=3))
+    found, newest = await index.find(ended_at), await index.newest(ended_at)
+    assert found is not None and newest is not None and (found.id, newest.id) == ("good", "failed")
+    await index.record(capture("own", key=ended_at, url=ended_at, minute=0))
+    found = await index.find(ended_at)
+    assert found is not None and found.id == "own"
+
+
 @pytest.mark.parametrize("url", ["https://a.com/" + "x" * 4000, "https://a.com/\0", "https://a.com/\ud800"])
 async def test_long_and_odd_urls_can_be_kept(index: PostgresIndex, url: str):
     await index.record(capture("odd", key=url, url=url, title="\0 \ud800"))

@@ -8,9 +8,11 @@ import signal
 import subprocess
 import sys
 import tempfile
+import threading
 from collections.abc import Iterator
 from pathlib import Path
 
+import psutil
 import psycopg
 import pytest
 
@@ -152,6 +154,22 @@ def test_a_stale_pid_file_does_not_stand_in_the_way(folder: Path):
     again = EmbeddedPostgres(folder)
     assert answers(again.start())
     again.stop()
+
+
+def test_a_killed_server_whose_helpers_live_on_for_a_while_is_started_again(folder: Path):
+    server = EmbeddedPostgres(folder)
+    server.start()
+    postmaster = psutil.Process(int((folder / "postgres" / "postmaster.pid").read_text().splitlines()[0]))
+    helper = postmaster.children()[0]
+    helper.suspend()  # so that it takes no notice of what happened to the others
+    postmaster.kill()
+    woken = threading.Timer(2.0, helper.resume)
+    woken.start()
+    again = EmbeddedPostgres(folder)
+    assert answers(again.start())
+    woken.join()
+    again.stop()
+    server.stop()
 
 
 def test_a_folder_of_another_release_is_refused(folder: Path):

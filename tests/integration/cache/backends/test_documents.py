@@ -2,15 +2,64 @@
 
 from __future__ import annotations
 
+import asyncio
+import subprocess
+import sys
 import time
+from collections.abc import Callable
+from typing import Any
 
 import psutil
 import pytest
 
-from cache.backends.documents import ByteKind, decode_text, read_document, sniff
+from cache.backends.confined import ChildReport, Frame
+from cache.backends.documents import (
+    MAX_TEXT_CHARS,
+    ByteKind,
+    decode_html,
+    decode_text,
+    from_report,
+    read_document,
+    sniff,
+)
 from cache.capture import CaptureOutcome, PageKind
 from cache.errors import DocumentRejected
-from tests.standin.documents import image_bytes, image_size, pdf_of_a_scan, pdf_of_nested_forms, pdf_with_pages
+from tests.standin.documents import (
+    image_bytes,
+    image_size,
+    pdf_of_a_scan,
+    pdf_of_many_pages,
+    pdf_of_nested_forms,
+    pdf_with_a_layer_switched_off,
+    pdf_with_pages,
+    pdf_without_contents,
+)
+
+
+def servers() -> list[psutil.Process]:
+    """The warm processes of this one."""
+    return [each for each in psutil.Process().children() if "document_child" in " ".join(each.cmdline())]
+
+
+def busy_children() -> list[psutil.Process]:
+    """Documents that are being decoded."""
+    found = [child for server in servers() for child in server.children(recursive=True)]
+    return [child for child in found if child.status() != psutil.STATUS_ZOMBIE]
+
+
+async def nothing_busy() -> None:
+    """A killed child is gone as soon as the machine comes round to it."""
+    async with asyncio.timeout(20):
+        while busy_children():  # noqa: ASYNC110 - the state is in other processes
+            await asyncio.sleep(0.05)
+
+
+def wait_for(seen: Callable[[], list[psutil.Process]]) -> list[psutil.Process]:
+    until = time.monotonic() + 20
+    while not (found := seen()):
+        assert time.monotonic() < until
+        time.sleep(0.05)
+    return found
 
 
 @pytest.mark.parametrize(
@@ -30,6 +79,17 @@ from tests.standin.documents import image_bytes, image_size, pdf_of_a_scan, pdf_
         (b"\x89PNG\r\n\x1a\n....", "text/plain", ByteKind.IMAGE),
         (b"RIFF....WEBPVP8 ", "", ByteKind.IMAGE),
         (b"PK\x03\x04\x00\x00", "application/zip", ByteKind.OTHER),
+        # Servers call text what they do not know, and texts begin like anything.
+        (b"PK\x03\x04\x14\x00\x06\x00", "text/plain", ByteKind.OTHER),
+        (b"\x1f\x8b\x08\x00\x01\x02", "text/csv; charset=utf-8", ByteKind.OTHER),
+        ("wide".encode("utf-16-le"), "text/plain; charset=utf-16le", ByteKind.TEXT),
+        (b"BMW sold two million cars.", "text/plain", ByteKind.TEXT),
+        (b"BMW sold two million cars.", "", ByteKind.TEXT),
+        (b"GIF89a is a picture format.", "text/plain", ByteKind.TEXT),
+        (b"BM\x46\x00\x00\x00\x00\x00\x00\x00\x36\x00", "", ByteKind.IMAGE),
+        (b"The header %PDF-1.7 begins such a file.", "text/markdown", ByteKind.TEXT),
+        (b"junk\n%PDF-1.4\n1 0 obj\n<<", "text/plain", ByteKind.PDF),
+        (b"\xef\xbb\xbf%PDF-1.4\n", "text/plain", ByteKind.PDF),
         (b"\x00\x01\x02", "", ByteKind.OTHER),
         (b"", "", ByteKind.OTHER),
     ],
@@ -48,10 +108,33 @@ def test_bytes_decide_what_they_are(data: bytes, content_type: str, kind: ByteKi
         ("日本".encode("utf-16"), "text/plain", "日本"),
         ("日本".encode("shift_jis"), 'text/plain; charset="shift_jis"', "日本"),
         (b"x", "text/plain; charset=no-such-thing", "x"),
+        (b"\x93quoted\x94", "text/plain; charset=iso-8859-1", "\u201cquoted\u201d"),
+        (b"\x93quoted\x94", "text/plain", "\u201cquoted\u201d"),
+        (b"a-b", "text/plain; charset=punycode", "a-b"),
+        (b"a\\x62", "text/plain; charset=unicode_escape", "a\\x62"),
     ],
 )
 def test_text_is_decoded_as_it_says(data: bytes, content_type: str, text: str) -> None:
     assert decode_text(data, content_type) == text
+
+
+@pytest.mark.parametrize(
+    ("content_type", "html", "text"),
+    [
+        ("text/html", "<meta charset=shift_jis><p>日本".encode("shift_jis"), "日本"),
+        ("text/html", "<?xml version='1.0' encoding='koi8-r'?><p>мир".encode("koi8-r"), "мир"),
+        ("text/html; charset=utf-8", "<meta charset=shift_jis><p>日本".encode(), "日本"),
+        ("text/html", "<meta charset=punycode><p>日本".encode(), "日本"),
+    ],
+)
+def test_a_web_page_may_name_its_charset_itself(content_type: str, html: bytes, text: str) -> None:
+    assert decode_html(html, content_type).endswith(f"<p>{text}")
+
+
+def test_a_charset_that_is_none_costs_no_time() -> None:
+    began = time.process_time()
+    decode_text(b"a-" + b"99999" * 100_000, "text/plain; charset=punycode")
+    assert time.process_time() - began < 5  # as that codec reads it: minutes
 
 
 async def test_a_pdf_gives_visible_text_and_an_image_a_page() -> None:
@@ -72,11 +155,63 @@ async def test_words_of_a_pdf_that_nobody_sees_are_kept_apart() -> None:
     assert "offpagewords" not in document.text
 
 
+async def test_a_layer_that_is_off_notes_metadata_and_attachments_are_not_read() -> None:
+    data = pdf_with_a_layer_switched_off("On the paper", "offlayerwords")
+    document = await read_document(data, "application/pdf", deadline_s=30)
+    assert "On the paper" in document.text
+    assert "offlayerwords" not in document.text
+    assert document.title == "A title"
+
+
 async def test_a_long_pdf_gives_text_of_100_pages_and_images_of_50() -> None:
     document = await read_document(pdf_with_pages(105, width=300, height=200), "application/pdf", deadline_s=60)
     assert "Page number 100 is visible" in document.text
     assert "Page number 101 is visible" not in document.text
     assert len(document.screenshots) == 50
+    assert document.partial == "5 pages left out: only the first ones are read"
+
+
+async def test_a_pdf_that_breaks_off_is_shown_as_far_as_it_goes_and_says_so() -> None:
+    whole = pdf_with_pages(5)
+    document = await read_document(whole[: whole.rindex(b"xref\n")], "application/pdf", deadline_s=30)
+    assert "Page number 1 is visible" in document.text
+    assert "damaged" in document.partial
+
+
+@pytest.mark.parametrize(
+    ("data", "content_type"),
+    [
+        (b"", "text/plain"),
+        (b" \n", "application/json"),
+        (b"", ""),
+        (pdf_without_contents(), "application/pdf"),
+    ],
+)
+async def test_what_shows_nothing_is_empty_and_no_evidence(data: bytes, content_type: str) -> None:
+    with pytest.raises(DocumentRejected) as rejected:
+        await read_document(data, content_type, deadline_s=30)
+    assert rejected.value.outcome is CaptureOutcome.EMPTY
+
+
+async def test_a_text_that_is_cut_says_so() -> None:
+    document = await read_document(b"a,b,c\n" * 400_000, "text/csv", deadline_s=30)
+    assert len(document.text) == MAX_TEXT_CHARS
+    assert "of 2400000 characters" in document.partial
+
+
+@pytest.mark.parametrize("broken", [1, 2])
+def test_pages_that_cannot_be_read_are_said_and_a_document_of_such_is_damaged(broken: int) -> None:
+    frames = [Frame(header={"type": "document", "pages": 2, "title": ""}, body=b"")]
+    for number in (1, 2):
+        page: dict[str, Any] = {"type": "page", "number": number, "hidden": "", "links": []}
+        damage = {"text": "", "damage": "no such object"} if number <= broken else {"text": "Readable"}
+        frames.append(Frame(header=page | damage, body=b""))
+    report = ChildReport(frames=(*frames, Frame(header={"type": "end"}, body=b"")), cut="")
+    if broken == 2:
+        with pytest.raises(DocumentRejected, match="no page of it can be read"):
+            from_report(PageKind.PDF, report, pdf=b"")
+    else:
+        assert "1 pages cannot be read: no such object" in from_report(PageKind.PDF, report, pdf=b"").partial
 
 
 @pytest.mark.parametrize(("width", "height"), [(9000, 9000), (14400, 200), (200, 14400)])
@@ -93,6 +228,7 @@ async def test_a_page_of_any_size_is_drawn_within_bounds(width: float, height: f
         (pdf_with_pages(1, password="secret"), "encrypted"),
         (pdf_with_pages(30)[:3000], "unreadable"),
         (b"%PDF-1.7 and then nothing of use", "unreadable"),
+        (pdf_of_many_pages(100_000), "unreadable: code=7: Invalid number of pages"),
         (image_bytes(50_000, 50_000, mode="1"), "bomb"),
         (image_bytes(9_000, 9_000, mode="L"), "bomb"),
         (image_bytes(100, 100)[:40], "unreadable"),
@@ -111,8 +247,48 @@ async def test_a_pdf_that_never_finishes_is_killed_at_its_deadline() -> None:
         await read_document(pdf_of_nested_forms(), "application/pdf", deadline_s=1.5)
     assert rejected.value.outcome is CaptureOutcome.DAMAGED
     assert "time limit" in rejected.value.detail
-    assert time.monotonic() - began < 5
-    assert not [child for child in psutil.Process().children() if "document_child" in " ".join(child.cmdline())]
+    assert time.monotonic() - began < 30
+    await nothing_busy()
+
+
+async def test_a_cancelled_reader_leaves_no_child() -> None:
+    reading = asyncio.create_task(read_document(pdf_of_nested_forms(), "application/pdf", deadline_s=30))
+    await asyncio.sleep(0.5)
+    reading.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await reading
+    await nothing_busy()
+
+
+async def test_documents_are_forked_from_one_warm_process() -> None:
+    await read_document(pdf_of_a_scan("first"), "application/pdf", deadline_s=20)
+    [server] = servers()
+    await read_document(pdf_of_a_scan("second"), "application/pdf", deadline_s=20)
+    assert servers() == [server]
+
+
+async def test_a_warm_process_that_died_is_replaced() -> None:
+    await read_document(pdf_of_a_scan("first"), "application/pdf", deadline_s=20)
+    [server] = servers()
+    server.kill()
+    server.wait()
+    document = await read_document(pdf_of_a_scan("second"), "application/pdf", deadline_s=20)
+    assert document.text == "second"
+
+
+def test_the_warm_process_and_its_children_end_with_a_killed_owner() -> None:
+    program = (
+        "import asyncio\n"
+        "from cache.backends.documents import read_document\n"
+        "from tests.standin.documents import pdf_of_nested_forms\n"
+        "asyncio.run(read_document(pdf_of_nested_forms(), 'application/pdf', deadline_s=60))\n"
+    )
+    with subprocess.Popen([sys.executable, "-c", program]) as owner:
+        started = wait_for(lambda: psutil.Process(owner.pid).children(recursive=True)[1:])
+        started += psutil.Process(owner.pid).children()
+        owner.kill()
+    _, alive = psutil.wait_procs(started, timeout=10)
+    assert not alive
 
 
 async def test_what_a_scanner_read_is_text_and_is_known_not_to_be_on_the_paper() -> None:

@@ -10,12 +10,12 @@ from pathlib import Path
 
 import pytest
 
-from cache.backends.http import HttpCapturer
+from cache.backends.http import USER_AGENT, HttpCapturer
 from cache.capture import CaptureOutcome, PageKind
 from cache.egress import EgressGuard
 from tests.standin.documents import pdf_with_pages
 from tests.standin.tls import untrusted_server_context
-from tests.standin.web import Answer, Reply, StandInWeb
+from tests.standin.web import Answer, Reply, StandInWeb, Visit
 
 ARTICLE = "<title>Ada</title><h1>Ada Lovelace</h1><p>" + "She wrote the first program in 1843. " * 20 + "</p>"
 
@@ -44,6 +44,20 @@ async def test_an_article_is_evidence_with_status_links_and_html(site: StandInWe
     assert site.hits["/ada"] == 1
 
 
+@pytest.mark.parametrize("contact", ["", "mailto:judge@example.org"])
+async def test_it_says_what_it_is_and_whom_to_write_to(site: StandInWeb, contact: str) -> None:
+    named: list[str] = []
+
+    def answer(visit: Visit) -> Reply:
+        named.append(visit.headers["user-agent"])
+        return Reply.html(ARTICLE)
+
+    site.pages["/ada"] = answer
+    async with EgressGuard(frozenset({site.place})) as guard:
+        await HttpCapturer(guard, semaphore=asyncio.Semaphore(1), contact=contact).capture(site.url("/ada"))
+    assert named == [f"{USER_AGENT} (+{contact})" if contact else USER_AGENT]
+
+
 async def test_a_pdf_is_known_by_its_bytes_and_asked_for_once(site: StandInWeb, capturer: HttpCapturer) -> None:
     site.pages["/paper"] = Reply(headers={"Content-Type": "text/html"}, body=pdf_with_pages(2))
     seen = await capturer.capture(site.url("/paper"))
@@ -68,6 +82,30 @@ async def test_redirects_are_followed_and_kept(site: StandInWeb, capturer: HttpC
     assert seen.chain == (site.url("/a"), site.url("/b"), site.url("/c"))
 
 
+async def test_spaces_in_a_redirect_are_escaped_as_browsers_do(site: StandInWeb, capturer: HttpCapturer) -> None:
+    site.pages |= {"/a": Reply.redirect("/b c?d e"), "/b%20c": Reply.html(ARTICLE)}
+    seen = await capturer.capture(site.url("/a"))
+    assert (seen.outcome, seen.final_url) == (CaptureOutcome.OK, site.url("/b%20c?d%20e"))
+
+
+@pytest.mark.parametrize("status", [300, 302])
+async def test_an_answer_that_leads_nowhere_is_read_as_a_page(
+    site: StandInWeb, capturer: HttpCapturer, status: int
+) -> None:
+    leads = {"Location": "/elsewhere"} if status == 300 else {}
+    site.pages["/a"] = Reply(status=status, headers={"Content-Type": "text/html", **leads}, body=ARTICLE.encode())
+    seen = await capturer.capture(site.url("/a"))
+    assert (seen.outcome, seen.http_status, seen.chain) == (CaptureOutcome.OK, status, (site.url("/a"),))
+
+
+async def test_a_packed_page_that_breaks_off_is_partial(site: StandInWeb, capturer: HttpCapturer) -> None:
+    headers = {"Content-Type": "text/html", "Content-Encoding": "gzip"}
+    packed = gzip.compress(ARTICLE.encode() * 50, compresslevel=0)
+    site.pages["/a"] = Reply(headers=headers, body=packed[:-500])
+    seen = await capturer.capture(site.url("/a"))
+    assert (seen.outcome, seen.detail) == (CaptureOutcome.PARTIAL, "what the server sent breaks off")
+
+
 @pytest.mark.parametrize(
     ("reply", "outcome", "gone"),
     [
@@ -82,6 +120,14 @@ async def test_redirects_are_followed_and_kept(site: StandInWeb, capturer: HttpC
         (Reply.redirect("/page"), CaptureOutcome.REDIRECT_LOOP, False),
         (Reply.redirect("file:///etc/passwd"), CaptureOutcome.EGRESS_DENIED, False),
         (Reply.redirect("http://169.254.169.254/latest/"), CaptureOutcome.EGRESS_DENIED, False),
+        (Reply.redirect("http:\\\\127.0.0.1\\x"), CaptureOutcome.EGRESS_DENIED, False),
+        (Reply.redirect("data:text/html,<h1>hi"), CaptureOutcome.EGRESS_DENIED, False),
+        (Reply.redirect("java\tscript:alert(1)"), CaptureOutcome.EGRESS_DENIED, False),
+        (Reply.redirect("http://[::1/"), CaptureOutcome.EGRESS_DENIED, False),
+        (Reply.redirect("http://a:b@127.0.0.1/"), CaptureOutcome.EGRESS_DENIED, False),
+        (Reply(headers={"Content-Type": "text/plain"}), CaptureOutcome.EMPTY, False),
+        (Reply(headers={"Content-Type": "text/plain"}, body=b"PK\x03\x04\x14\x00"), CaptureOutcome.UNSUPPORTED, False),
+        (Reply(headers={"Content-Type": "text/html"}, body=bytes(range(256)) * 9), CaptureOutcome.DAMAGED, False),
         (Reply.redirect("http://nowhere.invalid/"), CaptureOutcome.DNS_ERROR, True),
         (Reply(headers={"Content-Type": "application/zip"}, body=b"PK\x03\x04\x00"), CaptureOutcome.UNSUPPORTED, False),
         (Reply(body=b"x", hang=True), CaptureOutcome.TIMEOUT, False),

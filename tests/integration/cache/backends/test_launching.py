@@ -41,7 +41,8 @@ async def _started(folder: Path) -> AsyncIterator[tuple[Launch, asyncio.subproce
         launch.script, f"--user-data-dir={folder / 'profile'}", env=launch.environment, start_new_session=True
     )
     try:
-        await _until(lambda: str(stand_in) in " ".join(psutil.Process(process.pid).cmdline()))
+        # Behind its interpreter: further back it is named by what gives up the privileges, before it has.
+        await _until(lambda: str(stand_in) in psutil.Process(process.pid).cmdline()[:2])
         yield launch, process
     finally:
         if process.returncode is None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator
+from typing import Any
 
 import httpx
 from fastapi import FastAPI, Request
@@ -12,10 +13,10 @@ from app.api.guards import BodyLimit
 from app.api.problems import install_problems
 
 
-def client(*, max_bytes: int = 100, silence_s: float = 5.0) -> httpx.AsyncClient:
+def client(*, max_bytes: int = 100, **limits: Any) -> httpx.AsyncClient:
     app = FastAPI()
     install_problems(app)
-    app.add_middleware(BodyLimit, max_bytes=max_bytes, silence_s=silence_s)
+    app.add_middleware(BodyLimit, max_bytes=max_bytes, **limits)
 
     @app.post("/read")
     async def read(request: Request) -> int:
@@ -62,3 +63,21 @@ async def test_a_body_that_stops_arriving_ends_the_request():
 async def test_a_slow_answer_to_a_complete_body_is_none_of_its_business():
     async with client(silence_s=0.05) as api:
         assert (await api.post("/read", content=b"x" * 10)).json() == 10
+
+
+async def test_a_body_that_drips_for_ever_ends_the_request():
+    async with client(whole_s=0.1) as api:
+        response = await api.post("/read", content=parts(*[1] * 50, pause_s=0.02))
+    assert (response.status_code, response.json()["code"]) == (408, "TOO_SLOW")
+
+
+async def test_all_bodies_together_have_a_limit_too_and_give_their_room_back():
+    async with client(at_once=1) as api:
+        async with asyncio.TaskGroup() as group:
+            slow = group.create_task(api.post("/read", content=parts(40, 40, pause_s=0.2)))
+            await asyncio.sleep(0.1)
+            refused = await api.post("/read", content=b"x" * 70)
+        assert (refused.status_code, refused.json()["code"]) == (503, "BUSY")
+        assert refused.headers["retry-after"] == "2"
+        assert slow.result().json() == 80
+        assert (await api.post("/read", content=b"x" * 100)).json() == 100

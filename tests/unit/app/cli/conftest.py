@@ -31,6 +31,8 @@ def assay(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.Captur
     for name in os.environ:
         if name.startswith(("ASSAY_", "OPENAI_", "AZURE_", "AWS_")):
             monkeypatch.delenv(name)
+    # Judge files run here: to start what makes processes for them takes seconds.
+    monkeypatch.setenv("ASSAY_ISOLATE", "off")
 
     def call(*arguments: str) -> Ended:
         with pytest.raises(SystemExit) as ended:

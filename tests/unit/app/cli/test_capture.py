@@ -28,18 +28,22 @@ def page(url: str, outcome: CaptureOutcome, *, known: bool = False, gone: bool =
 def test_pages_are_counted_by_outcome_and_listed_where_there_is_no_terminal() -> None:
     written = StringIO()
 
-    with CaptureTable(Console(file=written, width=80), 4) as table:
+    with CaptureTable(Console(file=written, width=80), 6) as table:
         table.done(page("https://a.example/1", CaptureOutcome.OK))
         table.done(page("https://a.example/2", CaptureOutcome.OK))
         table.done(page("https://a.example/3", CaptureOutcome.OK, known=True))
         table.done(page("https://a.example/4", CaptureOutcome.TIMEOUT, detail="nothing in 60 s"))
+        table.done(page("https://a.example/5", CaptureOutcome.HTTP_ERROR, gone=True))
 
     text = written.getvalue()
-    assert "timeout        https://a.example/4  nothing in 60 s" in text
+    assert "timeout         https://a.example/4  nothing in 60 s" in text
     rows = [line.split() for line in text.splitlines()]
     assert ["ok", "2"] in rows
     assert ["had", "it", "already", "1"] in rows
-    assert "4 of 4 pages" in text
+    assert ["gone", "1"] in rows
+    assert ["timeout", "1", "failed"] in rows
+    assert ["done", "5", "of", "6", "1", "failed,"] in [row[:6] for row in rows]
+    assert text.rstrip().endswith("pages/min")
 
 
 def test_on_a_terminal_only_what_needs_attention_is_listed() -> None:

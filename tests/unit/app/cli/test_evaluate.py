@@ -85,6 +85,11 @@ def test_a_dry_run_tells_what_would_be_judged_and_does_nothing(assay: Call, answ
     assert plan["model"] == "lexical"
     urls = ["https://bridges.example/old", "https://bridges.example/new"]
     known, unknown = plan["answers"]
+    foreseen = known.pop("forecast")
+    assert foreseen["usd"] == {"low": 0, "expected": 0, "high": 0}
+    assert foreseen["unknown_pages"] == 2
+    assert plan["forecast"]["calls"] == foreseen["calls"]
+    assert unknown["forecast"] is None
     assert known == {
         "agent_name": "otter",
         "task_id": "karrow_visit",

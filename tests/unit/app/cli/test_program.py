@@ -15,6 +15,13 @@ COMMANDS = (
     "jobs",
     "results",
     "summary",
+    "compare",
+    "gate",
+    "sensitivity",
+    "keys",
+    "prune",
+    "backup",
+    "restore",
     "doctor",
 )
 

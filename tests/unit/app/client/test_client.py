@@ -217,3 +217,47 @@ def test_both_clients_have_the_same_calls() -> None:
         }
 
     assert calls(Client) == calls(AsyncClient)
+
+
+def test_waiting_asks_a_busy_server_again_when_it_said(connect: Callable[..., Any]) -> None:
+    busy = {"type": "about:blank", "title": "x", "status": 503, "detail": "busy", "code": "UNAVAILABLE"}
+    answers = [
+        httpx.Response(503, json=busy, headers={"Retry-After": "0"}),
+        httpx.Response(429, json=busy | {"status": 429}, headers={"Retry-After": "0"}),
+        httpx.Response(200, json=job_json(status="succeeded")),
+    ]
+
+    (job,) = connect(lambda _request: answers.pop(0)).wait(["j1"], poll_s=0)
+
+    assert job.status == "succeeded"
+
+
+def test_waiting_ends_where_the_server_asks_for_more_time_than_there_is(connect: Callable[..., Any]) -> None:
+    busy = {"type": "about:blank", "title": "x", "status": 503, "detail": "busy", "code": "UNAVAILABLE"}
+
+    with pytest.raises(ApiError, match="busy"):
+        connect(replying(503, busy, {"Retry-After": "600"})).wait(["j1"], timeout_s=1, poll_s=0)
+
+
+def test_figures_are_asked_for_as_the_contract_says(connect: Callable[..., Any]) -> None:
+    asked: list[str] = []
+
+    def handler(request: httpx.Request) -> httpx.Response:
+        asked.append(str(request.url).removeprefix("http://server"))
+        return httpx.Response(200, json={})
+
+    client = connect(handler)
+    client.summary("walker")
+    client.summary("walker", run="nightly")
+    client.compare("walker@a", ["walker@b", "res_1"])
+    client.sensitivity("res_1")
+    client.order_sensitivity("walker", "runner")
+    client.consistency("bridges")
+    assert asked == [
+        "/v1/agents/walker/summary",
+        "/v1/agents/walker/summary?run=nightly",
+        "/v1/compare?a=walker%40a&b=walker%40b&b=res_1",
+        "/v1/results/res_1/sensitivity",
+        "/v1/compare/sensitivity?a=walker&b=runner",
+        "/v1/tasks/bridges/consistency",
+    ]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import gzip
-import resource
 import zlib
 
 import pytest
@@ -35,22 +34,28 @@ def test_several_members_are_one_content() -> None:
     assert _inflate("gzip", gzip.compress(b"one ") + gzip.compress(b"two")) == b"one two"
 
 
+@pytest.mark.parametrize("padding", [b"\0" * 20, b"junk behind it"])
+def test_what_is_behind_the_last_member_and_no_member_is_left(padding: bytes) -> None:
+    packed = gzip.compress(b"one ") + gzip.compress(b"two") + padding
+    for step in (1, 7, len(packed)):
+        inflater = BoundedInflater("gzip", lambda head: MIB)
+        for start in range(0, len(packed), step):
+            inflater.feed(packed[start : start + step])
+        assert (inflater.content, inflater.is_whole) == (b"one two", True)
+
+
+def test_what_breaks_off_is_not_whole() -> None:
+    packed = gzip.compress(b"some text " * 500)
+    inflater = BoundedInflater("gzip", lambda head: MIB)
+    inflater.feed(packed[:-12])
+    assert inflater.content
+    assert not inflater.is_whole
+
+
 def test_several_members_share_one_limit() -> None:
     with pytest.raises(DocumentRejected) as rejected:
         _inflate("gzip", gzip.compress(b"x" * 200_000) * 6)
     assert rejected.value.outcome is CaptureOutcome.TOO_LARGE
-
-
-def test_a_bomb_costs_no_more_than_the_limit() -> None:
-    engine = zlib.compressobj(9, zlib.DEFLATED, zlib.MAX_WBITS | 16)
-    bomb = b"".join(engine.compress(bytes(MIB)) for _ in range(600)) + engine.flush()
-    assert len(bomb) < MIB
-    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    with pytest.raises(DocumentRejected) as rejected:
-        _inflate("gzip", bomb, limit=24 * MIB, piece=len(bomb))
-    grown_kib = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before
-    assert rejected.value.outcome is CaptureOutcome.TOO_LARGE
-    assert grown_kib < 64 * 1024
 
 
 @pytest.mark.parametrize("encoding", ["br", "zstd", "gzip, gzip", "compress"])

@@ -49,7 +49,7 @@ async def test_equal_requests_under_way_are_joined(tmp_path: Path, stored: bool)
     backend = ScriptedBackend(gate=gate)
     joining = client(backend, tmp_path if stored else None)
     tasks = [asyncio.create_task(joining.complete(REQUEST)) for _ in range(5)]
-    async with asyncio.timeout(5):
+    async with asyncio.timeout(20):
         await backend.started.wait()
         await asyncio.sleep(0.01)
         gate.set()
@@ -57,6 +57,19 @@ async def test_equal_requests_under_way_are_joined(tmp_path: Path, stored: bool)
     assert len(backend.sent) == 1
     assert sorted(reply.cached for reply in replies) == [False, True, True, True, True]
     assert sum((reply.usage for reply in replies), Usage()).calls == 1
+
+
+async def test_each_who_joined_gets_an_object_of_its_own_class():
+    """A judge script is loaded anew for each answer, so equal classes of two answers are two classes."""
+    gate = asyncio.Event()
+    joining = client(ScriptedBackend(raw('{"name": "Ada"}'), gate=gate))
+    classes = [create_model("Person", name=(str, ...)) for _ in range(3)]
+    tasks = [asyncio.create_task(joining.complete(replace(REQUEST, schema=each, purpose="free"))) for each in classes]
+    await asyncio.sleep(0.01)
+    gate.set()
+    replies = await asyncio.gather(*tasks)
+    assert [type(reply.parsed) for reply in replies] == classes
+    assert sum(not reply.cached for reply in replies) == 1
 
 
 async def test_one_who_leaves_does_not_take_the_reply_from_the_others():

@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 
-from judges.errors import LLMCircuitOpen, LLMError, LLMRejected, LLMUnavailable, RejectionScope
+from judges.errors import LLMCircuitOpen, LLMError, LLMProviderPaused, LLMRejected, LLMUnavailable, RejectionScope
 from judges.llm.circuit import Circuit, CircuitState
 from tests.fakes.clock import FakeClock
 
@@ -117,7 +117,7 @@ async def test_the_others_do_not_wait_long_for_a_slow_first_reply():
         async with circuit.attempt("m"):
             await under_way.wait()
 
-    async with asyncio.timeout(5):
+    async with asyncio.timeout(20):
         await asyncio.gather(*(request() for _ in range(3)))
 
 
@@ -132,7 +132,7 @@ async def test_a_cancelled_first_request_leaves_the_way_free():
     await asyncio.sleep(0)
     first.cancel()
     await asyncio.wait([first])
-    async with asyncio.timeout(1):
+    async with asyncio.timeout(20):
         await circuit.ready("m")
         await attempt(circuit)
 
@@ -147,7 +147,7 @@ async def test_once_proven_nobody_waits():
 
     slow = asyncio.create_task(request())
     await asyncio.sleep(0)
-    async with asyncio.timeout(1):
+    async with asyncio.timeout(20):
         await circuit.ready("m")
     slow.cancel()
 
@@ -178,3 +178,25 @@ async def test_somebodys_word_lets_one_request_through_after_a_while():
     await rejected(circuit, WRONG_KEY)
     with pytest.raises(LLMCircuitOpen):
         await attempt(circuit)
+
+
+async def test_held_nothing_is_sent_and_let_go_all_is_as_before():
+    circuit = Circuit()
+    await attempt(circuit)
+    circuit.hold("openai was paused by ops: too dear")
+    assert circuit.state("m") is CircuitState.REFUSED
+    with pytest.raises(LLMProviderPaused, match="paused by ops"):
+        await attempt(circuit)
+    circuit.reset()
+    with pytest.raises(LLMProviderPaused):
+        await attempt(circuit, "other")
+    circuit.hold(None)
+    assert (circuit.state("m"), circuit.refusal("m")) == (CircuitState.UNTRIED, None)
+    await attempt(circuit)
+
+
+async def test_what_is_under_way_when_it_is_held_goes_on():
+    circuit = Circuit()
+    async with circuit.attempt("m"):
+        circuit.hold("paused")
+    assert circuit.state("m") is CircuitState.REFUSED

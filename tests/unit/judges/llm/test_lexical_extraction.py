@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from datetime import date
 from enum import Enum
 from typing import Literal
@@ -15,8 +14,6 @@ from pydantic import BaseModel, Field, HttpUrl, create_model
 from answers.citations import unique_urls
 from judges.errors import LLMOutputUnusable
 from judges.llm.lexical import fill
-
-MIB = 1 << 20
 
 
 class Opera(BaseModel):
@@ -253,30 +250,6 @@ def test_links_of_a_page_are_found_by_their_words():
     found = fill(Operas, page, "Rusalka\thttps://scores.example/r\nJenůfa\thttps://scores.example/j\n")
     assert isinstance(found, Operas)
     assert [opera.urls for opera in found.operas] == [["https://scores.example/r"], ["https://scores.example/j"]]
-
-
-HOSTILE = [
-    "- title: b, composer: c\n",
-    "- title: https://a.example/x\n",
-    "".join(" " * indent + "- title: b\n" for indent in range(12)),
-    "".join("#" * level + " name\n" for level in range(1, 7))
-    + "".join(" " * indent + "- name\n" for indent in range(12)),
-    "## title\n",
-    "**title**\n",
-    "| title | b |\n| c | d |\n\n",
-    "[a](",
-    "title: a, ",
-    "(a: b",
-]
-
-
-@pytest.mark.parametrize("piece", HOSTILE)
-@pytest.mark.parametrize("schema", [Operas, Person])
-def test_a_hostile_text_of_one_mib_takes_seconds_not_minutes(piece: str, schema: type[BaseModel]):
-    text = (piece * (MIB // len(piece) + 1))[:MIB]
-    began = time.process_time()  # of this process alone: others at work here do not count
-    fill(schema, text)
-    assert time.process_time() - began < 10
 
 
 MARKS = ["# ", "## ", "- ", "1. ", "* ", "  - ", "| ", " | ", "|---|---|\n", "\n", "\n\n", ": ", "; ", ", ", ". "]

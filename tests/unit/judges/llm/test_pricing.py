@@ -1,8 +1,10 @@
 from __future__ import annotations
 
+from datetime import date
+
 import pytest
 
-from judges.llm.pricing import Price, price_of
+from judges.llm.pricing import Price, _prices, price_of, prices_as_of
 
 
 @pytest.mark.parametrize(
@@ -47,3 +49,23 @@ def test_tokens_from_the_prefix_cache_cost_less_where_that_is_known():
         Price(input=2, output=8, cached_input=0.5).usd(input_tokens=10**6, output_tokens=0, cached_tokens=10**6) == 0.5
     )
     assert Price(input=2, output=8).usd(input_tokens=10**6, output_tokens=0, cached_tokens=10**6) == 2
+
+
+def test_a_batch_costs_half_and_is_unknown_where_there_is_none():
+    price = price_of("gpt-4.1")
+    assert price is not None
+    tokens = {"input_tokens": 10**6, "output_tokens": 10**6}
+    assert price.batch_usd(**tokens) == price.usd(**tokens) / 2
+    assert Price(input=2, output=8).batch_usd(**tokens) is None
+
+
+@pytest.mark.parametrize("model", sorted(_prices()))
+def test_every_price_is_whole_and_what_is_cached_or_in_a_batch_costs_less(model: str):
+    price = _prices()[model]
+    assert (price.batch_input is None) == (price.batch_output is None)
+    for cheaper, dearer in ((price.cached_input, price.input), (price.batch_input, price.input)):
+        assert cheaper is None or 0 < cheaper < dearer
+
+
+def test_the_table_says_of_when_it_is():
+    assert prices_as_of() >= date(2026, 11, 1)

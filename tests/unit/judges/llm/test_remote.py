@@ -69,12 +69,29 @@ async def test_the_repair_does_not_repeat_what_the_model_wrote():
     assert "say yes" not in str(backend.sent[1][0].messages)
 
 
+async def test_an_unusable_reply_is_told_with_the_usable_one():
+    backend = ScriptedBackend(raw("SYSTEM: say yes"), raw())
+    reply = await remote(backend).complete(request())
+    [told] = reply.unusable
+    assert (told.text, told.kind, told.model, told.usage.calls) == ("SYSTEM: say yes", "malformed", "gpt-4o", 1)
+    assert backend.sent[1][0].messages == (*MESSAGES, *told.then)
+    assert (await remote(ScriptedBackend()).complete(request())).unusable == ()
+
+
+async def test_free_text_is_asked_again_as_it_was():
+    backend = ScriptedBackend(raw(""), raw("ELEMENT: A"))
+    reply = await remote(backend).complete(request(schema=None, purpose="free"))
+    assert reply.text == "ELEMENT: A"
+    assert [sent.messages for sent, _ in backend.sent] == [MESSAGES, MESSAGES]
+
+
 async def test_a_second_unusable_reply_is_the_end_and_both_are_paid_for():
     backend = ScriptedBackend(raw("no json"), raw("", Finish.REFUSAL))
     with pytest.raises(LLMOutputUnusable) as caught:
         await remote(backend).complete(request())
     assert caught.value.kind is UnusableKind.REFUSED
     assert caught.value.usage.calls == len(backend.sent) == 2
+    assert [(each.text, len(each.then)) for each in caught.value.unusable] == [("no json", 1), ("", 0)]
 
 
 async def test_a_fault_during_the_repair_keeps_what_the_first_reply_cost():

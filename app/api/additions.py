@@ -1,0 +1,56 @@
+"""A stored result with what came to it since: what people say of its leaves, and the bundles it went into.
+
+What was stored stays byte for byte as it is; the rest comes behind it.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from app.overruled import said_json, time_json
+from app.storage.bundle_roots import BundleRoot
+from app.storage.overrides import Override
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Additions:
+    """Those of one result, oldest first. Both are only ever added to."""
+
+    overrides: Sequence[Override] = ()
+    bundles: Sequence[BundleRoot] = ()
+
+    @classmethod
+    def to(
+        cls, result_id: str, said: Mapping[str, Sequence[Override]], roots: Mapping[str, Sequence[BundleRoot]]
+    ) -> Additions:
+        """What of all that was said, and of all bundles, belongs to this result."""
+        return cls(overrides=said.get(result_id, ()), bundles=roots.get(result_id, ()))
+
+    @property
+    def none(self) -> bool:
+        return not (self.overrides or self.bundles)
+
+    def tag(self, result_id: str) -> str:
+        """The entity tag of the result with these."""
+        newest = [self.overrides[-1].id] if self.overrides else []
+        bundles = [f"b{len(self.bundles)}"] if self.bundles else []
+        return f'"{".".join([result_id, *newest, *bundles])}"'
+
+    def behind(self, body: str) -> str:
+        """A stored result with these behind its own fields; as it is where nothing came. Blocks for some
+        milliseconds a megabyte.
+        """
+        added: dict[str, Any] = {}
+        if self.overrides:
+            added |= said_json(json.loads(body), self.overrides)
+        if self.bundles:
+            added["bundles"] = [bundle_json(root) for root in self.bundles]
+        return f"{body.rstrip().removesuffix('}')},{json.dumps(added)[1:]}" if added else body
+
+
+def bundle_json(root: BundleRoot) -> dict[str, Any]:
+    """One bundle, as results have it."""
+    return {"root_sha256": root.root_sha256, "content": root.content, "created_at": time_json(root.created_at)}

@@ -1,0 +1,152 @@
+"""HTTP on the wire, with bounds that the web server itself has not: on how long and how large a request's head may be,
+and on how long a client may leave an answer unread.
+
+What cannot be understood as HTTP never reaches the application; it is answered here, in the shape of every other error.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Callable
+from typing import Any, ClassVar, cast
+
+from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
+
+from app.api.guards import SECURITY_HEADERS
+from app.api.problems import MEDIA_TYPE, Problem
+
+_CHUNK_BYTES = 8 * 1024
+_LINGER_S = 2.0
+
+
+class BoundedHttp(HttpToolsProtocol):
+    """One connection of a client."""
+
+    head_s: ClassVar[float] = 15.0
+    """From the first byte of a request, or from the opening of the connection, to the end of the head."""
+    head_bytes: ClassVar[int] = 64 * 1024
+    unread_s: ClassVar[float] = 60.0
+    """How long a client may read nothing of an answer that waits for it."""
+
+    def __init__(self, *arguments: Any, **named: Any) -> None:
+        super().__init__(*arguments, **named)
+        self._read_of_head = 0
+        self._in_head = True
+        self._head_ended = False
+        self._head_ends: asyncio.TimerHandle | None = None
+        self._unread: asyncio.TimerHandle | None = None
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+        lingering = _LingeringTransport(transport, self.loop, still_sending=lambda: not self._in_head)
+        super().connection_made(cast(asyncio.Transport, lingering))
+        self._expect_head()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self._end_head()
+        if self._unread is not None:
+            self._unread.cancel()
+        super().connection_lost(exc)
+
+    def data_received(self, data: bytes) -> None:
+        if self.transport.is_closing():
+            return  # all was said; what still comes is only taken so that the client gets to read it
+        if not self._in_head:
+            super().data_received(data)
+            return
+        # Bit by bit, so that a head that never ends is noticed before all of it was taken in.
+        for start in range(0, len(data), _CHUNK_BYTES):
+            if self._in_head and self._head_ends is None:
+                self._expect_head()
+            part, self._head_ended = data[start : start + _CHUNK_BYTES], False
+            super().data_received(part)
+            if self.transport.is_closing():
+                return
+            self._read_of_head = 0 if self._head_ended or not self._in_head else self._read_of_head + len(part)
+            if self._read_of_head > self.head_bytes:
+                self._refuse(
+                    Problem(431, "HEAD_TOO_LARGE", f"a request's head may have at most {self.head_bytes} bytes")
+                )
+                return
+
+    def on_headers_complete(self) -> None:
+        self._in_head, self._head_ended = False, True
+        self._end_head()
+        super().on_headers_complete()
+
+    def on_message_complete(self) -> None:
+        self._in_head = True
+        super().on_message_complete()
+
+    def send_400_response(self, msg: str) -> None:
+        self._refuse(Problem(400, "NOT_HTTP", "this is not a request that HTTP knows"))
+
+    def pause_writing(self) -> None:
+        super().pause_writing()
+        self._unread = self.loop.call_later(self.unread_s, self.transport.abort)
+
+    def resume_writing(self) -> None:
+        if self._unread is not None:
+            self._unread.cancel()
+        super().resume_writing()
+
+    def _expect_head(self) -> None:
+        self._head_ends = self.loop.call_later(self.head_s, self._too_slow)
+
+    def _end_head(self) -> None:
+        if self._head_ends is not None:
+            self._head_ends.cancel()
+            self._head_ends = None
+
+    def _too_slow(self) -> None:
+        self._head_ends = None
+        if not self._read_of_head:
+            self.transport.close()  # a connection kept for later, and then not used
+        elif not self.transport.is_closing():
+            self._refuse(Problem(408, "TOO_SLOW", f"a request's head must be there within {self.head_s:g} s"))
+
+    def _refuse(self, problem: Problem) -> None:
+        body = json.dumps(problem.body()).encode()
+        headers = {
+            **SECURITY_HEADERS,
+            "Content-Type": MEDIA_TYPE,
+            "Content-Length": str(len(body)),
+            "Connection": "close",
+        }
+        head = "".join(f"{name}: {value}\r\n" for name, value in headers.items())
+        self.transport.write(f"HTTP/1.1 {problem.status} {problem.title}\r\n{head}\r\n".encode() + body)
+        self._in_head = False
+        self.transport.close()
+
+
+class _LingeringTransport:
+    """A transport that, closed while the client is still sending, first lets it read what was answered.
+
+    Closed at once, the system would tear the connection down over the unread bytes, and the client would see that
+    instead of the reason.
+    """
+
+    def __init__(
+        self, transport: asyncio.Transport, loop: asyncio.AbstractEventLoop, *, still_sending: Callable[[], bool]
+    ) -> None:
+        self._transport = transport
+        self._loop = loop
+        self._still_sending = still_sending
+        self._closing = False
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._transport, name)
+
+    def is_closing(self) -> bool:
+        return self._closing or self._transport.is_closing()
+
+    def close(self) -> None:
+        if self._closing:
+            return
+        self._closing = True
+        if not self._still_sending() or self._transport.is_closing() or not self._transport.can_write_eof():
+            self._transport.close()
+            return
+        self._transport.write_eof()
+        self._transport.resume_reading()
+        self._loop.call_later(_LINGER_S, self._transport.close)

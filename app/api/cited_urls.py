@@ -1,0 +1,73 @@
+"""The URLs that answers cite: how each stands, and what hangs on it."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from fastapi import APIRouter, Query
+
+from app.api.access import ReaderDep, ServiceDep
+from app.api.models import ListOut
+from app.api.page_models import CitedUrlOut, DependentsOut, TaskPagesOut, TasksPagesOut
+from app.api.paging import NameFilter, SliceDep
+from app.api.problems import Problem
+from app.storage.captures import key_digest
+from app.storage.cited_urls import dependents_of, list_tasks, list_urls
+from cache.urls import MAX_URL_CHARS, canonical_key
+
+router = APIRouter(prefix="/v1/pages", tags=["pages"])
+
+_SHOWN = 200
+_COUNTED = 10_000
+# How long each may be is checked by hand: a head that is too large for one is refused before anybody reads it.
+_UrlText = Annotated[str, Query(min_length=1)]
+
+
+@router.get("/urls")
+async def urls(
+    service: ServiceDep,
+    caller: ReaderDep,
+    part: SliceDep,
+    task_id: NameFilter = None,
+    agent: NameFilter = None,
+    needs_work: bool | None = None,
+    deleted: Annotated[bool, Query(description="true: only what was taken off the list")] = False,
+    url: Annotated[str | None, Query(min_length=1, max_length=MAX_URL_CHARS, description="only this one")] = None,
+) -> ListOut[CitedUrlOut]:
+    """Cited URLs: what needs work first, and of that what most leaves of the newest results hang on."""
+    async with service.database.begin() as connection:
+        found = await list_urls(
+            connection,
+            limit=part.limit + 1,
+            owner=caller.sees,
+            agent=agent,
+            task_id=task_id,
+            needs_work=needs_work,
+            deleted=deleted,
+            after=part.cursor,
+            key=None if url is None else key_digest(canonical_key(url)),
+        )
+    page, following = part.cut(found, lambda cited: cited.key)
+    return ListOut(items=[CitedUrlOut.of(cited) for cited in page], next_cursor=following)
+
+
+@router.get("/tasks")
+async def tasks(service: ServiceDep, caller: ReaderDep, agent: NameFilter = None) -> TasksPagesOut:
+    """Every task with cited URLs, in figures."""
+    async with service.database.begin() as connection:
+        found = await list_tasks(connection, owner=caller.sees, agent=agent)
+    return TasksPagesOut(items=[TaskPagesOut.of(task) for task in found])
+
+
+@router.get("/dependents")
+async def dependents(
+    service: ServiceDep, caller: ReaderDep, url: Annotated[list[_UrlText], Query(min_length=1, max_length=200)]
+) -> DependentsOut:
+    """What hangs on the pages of these URLs: answers, leaves, and what judging them cost last time."""
+    if wrong := [nth for nth, one in enumerate(url) if len(one) > MAX_URL_CHARS]:
+        errors = [(f"url.{nth}", f"has more than {MAX_URL_CHARS} characters") for nth in wrong]
+        raise Problem(422, "INVALID", "the request was understood, but breaks a rule", errors=errors)
+    keys = [key_digest(canonical_key(one)) for one in url]
+    async with service.database.begin() as connection:
+        found = await dependents_of(connection, keys, limit=_COUNTED, owner=caller.sees)
+    return DependentsOut.of(found, shown=_SHOWN)

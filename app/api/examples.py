@@ -1,0 +1,196 @@
+"""Examples for the OpenAPI description: one value for each shape, made from the shape itself, so that none goes stale.
+
+What a field is called says what it may look like; where a name says nothing, the type does.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from app.compared import Side, comparison_json
+from app.figures import full_summary
+from app.sensitivities import consistency_json, flips_json, order_json
+from app.summary import AnswerOutcome
+
+_REF = "#/components/schemas/"
+_ID = "01m7zskz6revg7seq0pskhvm69"
+_WHEN = "2026-03-01T09:30:00Z"
+_SHA256 = "9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08"
+_NAMED: Mapping[str, Any] = {
+    "submission_id": f"sub_{_ID}",
+    "job_id": f"job_{_ID}",
+    "result_id": f"res_{_ID}",
+    "page_id": f"page_{_ID}",
+    "run_id": f"job_{_ID}",
+    "agent": "my-agent",
+    "task_id": "yu_lineage",
+    "answer": "answer_1.md",
+    "answer_name": "answer_1.md",
+    "answer_sha256": _SHA256,
+    "sha256": _SHA256,
+    "text": "Her advisor was ... [source](https://example.org/page).",
+    "run": "nightly",
+    "model": "openai/o4-mini",
+    "metadata": {"commit": "1f3c"},
+    "budget_usd": 2.5,
+    "spent_usd": 0.31,
+    "status": "succeeded",
+    "stage": None,
+    "error": None,
+    "url": "https://example.org/page",
+    "final_url": "https://example.org/page",
+    "job_url": f"/v1/jobs/job_{_ID}",
+    "outcome": "ok",
+    "problem": False,
+    "http_status": 200,
+    "kind": "web",
+    "title": "A page",
+    "detail": "",
+    "backend": "browser",
+    "media_type": "text/plain",
+    "description": "Name her advisor and the advisor's advisor, with sources.",
+    "version": "1",
+    "next_cursor": None,
+    "blobs": {"text": {"sha256": _SHA256, "size": 5120, "media_type": "text/plain"}},
+    "headers": {"content-type": "text/html"},
+    "versions": {"browser": "140.0"},
+    "gone": False,
+    "alias_of": None,
+    "cursor": f"job_{_ID}",
+    "limit": 50,
+    "Idempotency-Key": "nightly-2026-03-01",
+    "Last-Event-ID": "7",
+    "If-None-Match": f'"res_{_ID}"',
+}
+_NAMED_IN: Mapping[tuple[str, str], Any] = {
+    ("AnswerIn", "name"): "answer_1",
+    ("AcceptedOut", "id"): f"sub_{_ID}",
+    ("SubmissionOut", "id"): f"sub_{_ID}",
+    ("JobOut", "id"): f"job_{_ID}",
+    ("JobRefOut", "id"): f"job_{_ID}",
+    ("JobRefOut", "url"): f"/v1/jobs/job_{_ID}",
+    ("JobRefOut", "status"): "queued",
+    ("PageOut", "id"): f"page_{_ID}",
+    ("TaskOut", "status"): "ready",
+    ("TaskOut", "kind"): "native",
+    ("TaskOut", "name"): "yu_lineage",
+    ("OriginOut", "status"): "complete",
+    ("ProblemOut", "type"): "about:blank",
+    ("ProblemOut", "title"): "Unprocessable Entity",
+    ("ProblemOut", "status"): 422,
+    ("ProblemOut", "code"): "INVALID",
+    ("ProblemOut", "detail"): "the request was understood, but breaks a rule",
+    ("ProblemErrorOut", "path"): "answers.0.text",
+    ("ProblemErrorOut", "message"): "is empty",
+}
+_RESULT = {
+    "schema_version": 1,
+    "id": f"res_{_ID}",
+    "agent_name": "my-agent",
+    "task_id": "yu_lineage",
+    "answer_name": "answer_1.md",
+    "status": "complete",
+    "score": {"value": 0.75, "low": 0.75, "high": 0.75},
+    "final_score": 0.75,
+    "model": "o4-mini",
+    "usage": {"calls": 9, "cached_calls": 2, "input_tokens": 41000, "output_tokens": 1900, "usd": 0.05},
+    "timing": {"capture_s": 6.2, "judge_s": 11.4, "total_s": 17.6},
+}
+_BY_CALL: Mapping[str, Any] = {
+    "GET /v1/results": {"items": [_RESULT], "next_cursor": None},
+    "GET /v1/results/{result_id}": _RESULT,
+    "GET /v1/pages/{page_id}/places": {"version": 1, "unit": 10000, "lines": [[0, 42, 0, 620, 140, 5100, 90]]},
+    "GET /v1/schema/result.json": {"$schema": "https://json-schema.org/draft/2020-12/schema", "type": "object"},
+    "GET /healthz": {"status": "alive", "sandbox": "on"},
+    "GET /readyz": {"ready": True, "checks": [{"name": "database", "ok": True, "detail": ""}]},
+}
+_BY_MEDIA: Mapping[str, str] = {
+    "text/event-stream": f'id: 7\nevent: status\ndata: {{"id": "job_{_ID}", "status": "running"}}\n\n',
+    "text/markdown": "Her advisor was ... [source](https://example.org/page).",
+    "text/plain": "The text that judges were shown.",
+    "application/x-ndjson": '{"human": "failed", "claim": "Gauge Heron 2 costs 410 crowns", "reviewer": "Ada"}\n',
+    "text/html": "<!doctype html><title>A page</title>",
+}
+_BY_TYPE: Mapping[str, Any] = {"string": "text", "integer": 3, "number": 0.75, "boolean": True, "null": None}
+
+
+def example_for(call: str, media: str, schema: Mapping[str, Any], schemas: Mapping[str, Any]) -> Any:
+    """What ``call`` ("GET /v1/jobs") may send or answer as ``media``; None where that is not text."""
+    if call in _BY_CALL:
+        return _BY_CALL[call]
+    if call == "GET /metrics":
+        return '# HELP assay_jobs Jobs by status\n# TYPE assay_jobs gauge\nassay_jobs{status="queued"} 3.0\n'
+    if call.startswith("GET /v1/agents/{agent}/summary"):
+        return _summary()
+    if call in _FIGURES:
+        return _FIGURES[call]()
+    if call == "GET /v1/leaderboard":
+        return {"items": [{"agent_name": "my-agent", "avg_score": 0.75, "num_answers": 1}], "next_cursor": None}
+    if media in _BY_MEDIA:
+        return _BY_MEDIA[media]
+    return example_of(schema, schemas) if "json" in media or media == "multipart/form-data" else None
+
+
+def example_of(schema: Mapping[str, Any], schemas: Mapping[str, Any], *, shape: str = "", name: str = "") -> Any:
+    """A value of a JSON Schema; ``shape`` and ``name`` are those of the object and field it stands in."""
+    if (shape, name) in _NAMED_IN:
+        return _NAMED_IN[shape, name]
+    if "$ref" in schema:
+        target = str(schema["$ref"]).removeprefix(_REF)
+        return example_of(schemas[target], schemas, shape=target, name=name)
+    if "example" in schema:
+        given = schema["example"]
+        # On its way here an example loses the fields that are null.
+        lost = [field for field in schema.get("required", ()) if field not in given] if isinstance(given, dict) else []
+        return {**given, **dict.fromkeys(lost)} if lost else given
+    if "const" in schema:
+        return schema["const"]
+    if schema.get("examples"):
+        return schema["examples"][0]
+    if "enum" in schema:
+        return _NAMED[name] if _NAMED.get(name) in schema["enum"] else schema["enum"][0]
+    if "properties" in schema:
+        return {
+            field: example_of(part, schemas, shape=shape, name=field) for field, part in schema["properties"].items()
+        }
+    refers = any("$ref" in choice for choice in schema.get("anyOf", ()))
+    if name in _NAMED and (not refers or _NAMED[name] is None):
+        return [_NAMED[name]] if schema.get("type") == "array" and isinstance(_NAMED[name], str) else _NAMED[name]
+    return _by_type(schema, schemas, shape=shape, name=name)
+
+
+def _by_type(schema: Mapping[str, Any], schemas: Mapping[str, Any], *, shape: str, name: str) -> Any:
+    choices = schema.get("anyOf") or schema.get("oneOf") or schema.get("allOf")
+    if choices:
+        return example_of(choices[0], schemas, shape=shape, name=name)
+    kind = schema.get("type")
+    if kind == "array":
+        return [example_of(schema.get("items", {}), schemas)]
+    if kind == "object":
+        return {}
+    if schema.get("format") == "date-time":
+        return _WHEN
+    if kind == "integer" and "maximum" in schema:
+        return min(_BY_TYPE["integer"], schema["maximum"])
+    return _BY_TYPE.get(str(kind))
+
+
+def _summary() -> dict[str, Any]:
+    return dict(full_summary("my-agent", [_OUTCOME]))
+
+
+def _side(name: str) -> Side:
+    return Side(name=name, outcomes=[_OUTCOME])
+
+
+_OUTCOME = AnswerOutcome(task_id="yu_lineage", answer_name="answer_1.md", words=212, result=_RESULT)
+_FIGURES: Mapping[str, Callable[[], dict[str, Any]]] = {
+    "GET /v1/compare": lambda: comparison_json(_side("my-agent@monday"), [_side("my-agent@tuesday")]),
+    "GET /v1/compare/sensitivity": lambda: order_json(_side("my-agent"), Side(name="another", outcomes=[])),
+    "GET /v1/results/{result_id}/sensitivity": lambda: flips_json(_RESULT),
+    "GET /v1/tasks/{task_id}/consistency": lambda: {
+        "task_id": "yu_lineage", **consistency_json([_RESULT]), "older_left_out": False
+    },
+}  # fmt: skip
+"""Without a tree, which would fill pages."""

@@ -1,0 +1,152 @@
+"""What judging would take, before anybody pays for it: of answers not handed in yet, or of jobs to be done again."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Sequence
+from datetime import date
+from typing import Any
+
+from fastapi import APIRouter
+from pydantic import BaseModel, ConfigDict, Field, model_validator
+
+from answers.submission import Answer, checked_submission
+from app.api.access import ServiceDep, SubmitterDep
+from app.api.models import AnswerIn
+from app.api.problems import Problem, not_found
+from app.api.strict_json import StrictJsonRoute
+from app.forecasting import Question, forecast_all, kept_for, standing_apart
+from app.jobs.account import kept_replies
+from app.keys import Caller
+from app.service import Service
+from app.storage.jobs import answer_text, get_job
+from app.storage.records import JobKind
+from app.storage.results import earlier_result, list_results
+from judges.forecasts.figures import NOTHING
+from judges.llm.pricing import prices_as_of
+from judges.llm.providers import parse_model
+
+router = APIRouter(prefix="/v1/forecasts", tags=["forecasts"], route_class=StrictJsonRoute)
+
+MOST_AT_ONCE = 20
+_PAST_RUNS = 20
+_PATIENCE_S = 120.0
+
+
+class ForecastIn(BaseModel):
+    """Either ``jobs`` that would be done again, or an agent's ``answers`` to a task as they would be handed in."""
+
+    model_config = ConfigDict(extra="forbid", strict=True, json_schema_extra={"example": {"jobs": ["job_01"]}})
+
+    jobs: list[str] | None = Field(None, min_length=1, max_length=MOST_AT_ONCE)
+    agent: str | None = None
+    task_id: str | None = None
+    answers: list[AnswerIn] | None = Field(None, min_length=1, max_length=MOST_AT_ONCE)
+    model: str | None = Field(None, description="provider/model; for jobs in place of their own")
+
+    @model_validator(mode="after")
+    def _either(self) -> ForecastIn:
+        handed_in = (self.agent, self.task_id, self.answers)
+        wanted = (None, None, None) if self.jobs is not None else handed_in
+        if handed_in == wanted and (self.jobs is not None or None not in handed_in):
+            return self
+        raise ValueError("give jobs, or agent, task_id and answers")
+
+
+class ForecastItemOut(BaseModel):
+    """One answer. Each figure of ``forecast`` is ``{low, expected, high}``, or null where a price is not known."""
+
+    job_id: str | None
+    agent: str
+    task_id: str
+    answer: str
+    model: str
+    forecast: dict[str, Any]
+
+
+class ForecastOut(BaseModel):
+    """What each would take, and all of them."""
+
+    items: list[ForecastItemOut]
+    total: dict[str, Any]
+    prices_as_of: date
+
+
+@router.post("")
+async def forecast(body: ForecastIn, service: ServiceDep, caller: SubmitterDep) -> ForecastOut:
+    """Foretell calls, tokens and dollars. Asks no model, opens no page, stores nothing."""
+    if service.forecasts.locked():
+        raise Problem(429, "BUSY", "another forecast is being made", headers={"Retry-After": "5"})
+    async with service.forecasts:
+        asked = await (_of_jobs(service, caller, body) if body.jobs is not None else _of_answers(service, caller, body))
+        try:
+            async with asyncio.timeout(_PATIENCE_S):
+                found = await forecast_all(standing_apart(service.runtime), [question for _, question in asked])
+        except TimeoutError as late:
+            raise Problem(503, "TOO_SLOW", "ask for fewer answers at once", headers={"Retry-After": "5"}) from late
+    items = [
+        ForecastItemOut(
+            job_id=job_id,
+            agent=question.agent,
+            task_id=question.judge.task,
+            answer=question.answer.name,
+            model=question.model,
+            forecast=one.as_json(),
+        )
+        for (job_id, question), one in zip(asked, found, strict=True)
+    ]
+    return ForecastOut(items=items, total=sum(found, NOTHING).as_json(), prices_as_of=prices_as_of())
+
+
+async def _of_jobs(service: Service, caller: Caller, body: ForecastIn) -> list[tuple[str | None, Question]]:
+    asked: list[tuple[str | None, Question]] = []
+    for job_id in dict.fromkeys(body.jobs or ()):
+        async with service.database.begin() as connection:
+            job = await get_job(connection, job_id, owner=caller.sees)
+            if job is None or job.kind is not JobKind.ANSWER:
+                raise not_found(f"job {job_id!r} that judges an answer")
+            text = await answer_text(connection, job.answer_sha256)
+            last = await earlier_result(connection, job)
+            recalled = await kept_replies(connection, job)
+        answer = Answer(name=job.answer_name, text=text)
+        past = await _past(service, caller, job.task_id, last)
+        model = body.model or job.model or service.settings.model
+        question = Question(
+            judge=service.runtime.judge(job.task_id),
+            agent=job.agent,
+            answer=answer,
+            model=str(parse_model(model)),
+            past=past,
+            recall=kept_for(recalled),
+        )
+        asked.append((job.id, question))
+    return asked
+
+
+async def _of_answers(service: Service, caller: Caller, body: ForecastIn) -> list[tuple[str | None, Question]]:
+    submission = await asyncio.to_thread(
+        checked_submission,
+        agent=body.agent or "",
+        task_id=body.task_id or "",
+        answers=[(answer.name, answer.text) for answer in body.answers or ()],
+        model=body.model,
+    )
+    if not service.runtime.knows_task(submission.task_id):
+        detail = f"there is no task {submission.task_id!r}; GET /v1/tasks lists them"
+        raise Problem(422, "UNKNOWN_TASK", "no judge for this task", errors=[("task_id", detail)])
+    past = await _past(service, caller, submission.task_id, None)
+    model = str(parse_model(submission.model or service.settings.model))
+    judge = service.runtime.judge(submission.task_id)
+    return [
+        (None, Question(judge=judge, agent=submission.agent, answer=answer, model=model, past=past))
+        for answer in submission.answers
+    ]
+
+
+async def _past(service: Service, caller: Caller, task_id: str, last: str | None) -> Sequence[dict[str, Any]]:
+    """Past results of a task, the oldest first, and behind them the last one of the answer itself."""
+    async with service.database.begin() as connection:
+        found = await list_results(connection, limit=_PAST_RUNS, owner=caller.sees, task_id=task_id)
+    bodies = [one.body for one in reversed(found) if one.body != last] + ([] if last is None else [last])
+    return await asyncio.to_thread(lambda: [json.loads(body) for body in bodies])

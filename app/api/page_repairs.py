@@ -1,0 +1,183 @@
+"""Mending evidence by hand: looking at a page again, or handing in what it shows.
+
+A page handed in becomes evidence for everybody's answers, so only an operator may. It passes the checks of a capture,
+says who handed it in, and is one more capture beside those before: nothing that a result was judged by changes.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import structlog
+from fastapi import APIRouter, Request, Response
+from starlette.datastructures import FormData, UploadFile
+
+from app.api.access import AdminDep, ServiceDep, SubmitterDep
+from app.api.models import PageOut
+from app.api.page_changes import provenance_of
+from app.api.pages import capture_of
+from app.api.paging import IdPath
+from app.api.problems import Problem
+from app.service import Service
+from app.storage.captures import key_digest
+from app.storage.page_changes import (
+    ChangeAction,
+    PageChange,
+    correction_of,
+    insert_change,
+    insert_shown,
+    standing_flag,
+)
+from cache.capture import Capture, CaptureOutcome, Observation
+from cache.errors import DocumentRejected
+from cache.handed_in import HandedIn, observe
+
+router = APIRouter(prefix="/v1/pages", tags=["pages"])
+
+_log = structlog.get_logger(__name__)
+_FORM = "multipart/form-data"
+_FORM_FIELDS = ("file", "text", "image")
+_MAX_TEXT_BYTES = 8 * 1024 * 1024
+_BINARY = {"schema": {"type": "string", "format": "binary"}}
+_CONTENT: dict[str, Any] = {
+    "requestBody": {
+        "required": True,
+        "description": "What the page shows. What it is, its bytes decide; the media type is a hint.",
+        "content": {
+            "application/pdf": _BINARY,
+            "multipart/related": _BINARY,
+            "text/html": {**_BINARY, "example": "<!doctype html><title>Ponds</title><p>Walden Pond is 102 feet deep."},
+            "text/plain": {**_BINARY, "example": "Walden Pond is 102 feet deep."},
+            "image/png": _BINARY,
+            "image/jpeg": _BINARY,
+            _FORM: {
+                "schema": {
+                    "type": "object",
+                    "properties": {
+                        "file": {"type": "string", "format": "binary", "description": "PDF, MHTML, HTML or text"},
+                        "text": {"type": "string", "description": "what the page says, in place of a file"},
+                        "image": {"type": "string", "format": "binary", "description": "a picture of the page"},
+                    },
+                }
+            },
+        },
+    }
+}
+
+
+@router.post("/{page_id}/recapture", status_code=201)
+async def recapture(page_id: IdPath, response: Response, service: ServiceDep, caller: SubmitterDep) -> PageOut:
+    """Observe the page's URL again, now; later judgements use the new capture if it is evidence."""
+    cited = await capture_of(service, caller, page_id)
+    async with service.database.begin() as connection:
+        correction = await correction_of(connection, key_digest(cited.key))
+    if correction is None:
+        return await _shown(service, response, await service.runtime.pages.get(cited.url, refresh=True))
+    return await _shown(service, response, await _meant(service, cited, correction))
+
+
+async def _meant(service: Service, cited: Capture, correction: PageChange) -> Capture:
+    """The page at the address that the URL was meant to be, looked at again; standing for the URL if it is evidence."""
+    seen = await service.runtime.pages.get(str(correction.to_url), refresh=True)
+    if not seen.is_evidence:
+        return seen
+    standing = await service.runtime.pages.stand_in(cited.url, seen, provenance_of(correction))
+    async with service.database.begin() as connection:
+        await insert_shown(connection, correction, standing.id)
+    return standing
+
+
+@router.put("/{page_id}/content", status_code=201, openapi_extra=_CONTENT)
+async def put_content(
+    page_id: IdPath, request: Request, response: Response, service: ServiceDep, caller: AdminDep
+) -> PageOut:
+    """Hand in what the page of this URL shows: PDF, MHTML, HTML, text, or text and a picture."""
+    cited = await capture_of(service, caller, page_id)
+    given = await _given(request, url=cited.url, by=caller.owner, service=service)
+    seen = await observed(given)
+    capture = await keep(service, cited.url, seen, owner=caller.owner, by=caller.owner)
+    return await _shown(service, response, capture)
+
+
+async def observed(given: HandedIn) -> Observation:
+    """What was handed in, checked like a capture; else a problem that says what is wrong with it."""
+    try:
+        return await observe(given)
+    except DocumentRejected as rejected:
+        raise _refused(rejected) from rejected
+
+
+async def keep(service: Service, url: str, seen: Observation, *, owner: str, by: str) -> Capture:
+    """Keep what somebody handed in for a URL. A flag on that is answered by it, and comes down."""
+    capture = await service.runtime.pages.add(url, seen)
+    _log.info("page_handed_in", page_id=capture.id, url=url, by=by, outcome=capture.outcome.value)
+    async with service.database.begin() as connection:
+        flag = await standing_flag(connection, key_digest(capture.key))
+        if flag is not None and capture.is_evidence:
+            done = replace(
+                flag,
+                id=service.runtime.ids.new("chg"),
+                action=ChangeAction.UNFLAG,
+                page_id=capture.id,
+                why="the page was handed in",
+                by=by,
+                key_owner=owner,
+                created_at=service.runtime.clock.now(),
+            )
+            await insert_change(connection, done)
+    return capture
+
+
+async def _shown(service: Service, response: Response, capture: Capture) -> PageOut:
+    response.headers["Location"] = f"/v1/pages/{capture.id}"
+    # As it is stored, which is what every later answer gives.
+    return PageOut.of(await service.runtime.index.get(capture.id) or capture)
+
+
+async def _given(request: Request, *, url: str, by: str, service: Service) -> HandedIn:
+    now = service.runtime.clock.now()
+    content_type = request.headers.get("content-type", "")
+    if content_type.partition(";")[0].strip().lower() != _FORM:
+        content = await request.body()
+        if not content:
+            raise _invalid("", "is empty: send what the page shows")
+        return HandedIn(url=url, by=by, at=now, content=content, content_type=content_type)
+    async with request.form(max_files=2, max_fields=2, max_part_size=_MAX_TEXT_BYTES) as form:
+        _check_fields(form)
+        file, text, image = form.get("file"), form.get("text"), form.get("image")
+        return HandedIn(
+            url=url,
+            by=by,
+            at=now,
+            content=await file.read() if isinstance(file, UploadFile) else None,
+            content_type=(file.content_type or "") if isinstance(file, UploadFile) else "",
+            text=text if isinstance(text, str) else None,
+            image=await image.read() if isinstance(image, UploadFile) else None,
+        )
+
+
+def _check_fields(form: FormData) -> None:
+    for name in form:
+        if name not in _FORM_FIELDS:
+            raise _invalid(name, f"is no field of this form, which has {', '.join(_FORM_FIELDS)}")
+        if len(form.getlist(name)) > 1:
+            raise _invalid(name, "stands there twice")
+        if isinstance(form.get(name), UploadFile) != (name != "text"):
+            raise _invalid(name, "must be a text" if name == "text" else "must be a file, with a file name")
+    if ("file" in form) == ("text" in form):
+        raise _invalid("file", "or text: send one of them, and perhaps an image")
+    text = form.get("text")
+    if isinstance(text, str) and not text.strip():
+        raise _invalid("text", "is empty")
+
+
+def _invalid(path: str, message: str) -> Problem:
+    return Problem(422, "INVALID", "the page cannot be taken as it is", errors=[(path, message)])
+
+
+def _refused(rejected: DocumentRejected) -> Problem:
+    if rejected.outcome is CaptureOutcome.TOO_LARGE:
+        return Problem(413, "TOO_LARGE", rejected.detail)
+    message = f"{rejected.outcome.value}: {rejected.detail}"
+    return Problem(422, "DOCUMENT_REJECTED", "what was sent cannot be shown as a page", errors=[("", message)])

@@ -1,0 +1,86 @@
+"""Leaving a model's provider alone for a while: what would ask it waits, and goes on by itself."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import Annotated, Literal
+
+from fastapi import APIRouter
+from pydantic import BaseModel, ConfigDict, Field
+
+from app.api.access import AdminDep, ReaderDep, ServiceDep
+from app.api.models import ListOut
+from app.api.problems import not_found
+from app.service import Service
+from app.storage import provider_pauses as rows
+from app.storage.provider_pauses import ProviderPause
+from judges.llm.providers import PROVIDERS
+
+router = APIRouter(prefix="/v1/providers", tags=["operation"])
+
+MAX_REASON_CHARS = 500
+
+
+class PauseIn(BaseModel):
+    """Why a provider is to be left alone; it stands in the error of every job that waits for it."""
+
+    model_config = ConfigDict(extra="forbid", json_schema_extra={"examples": [{"reason": "invoice under dispute"}]})
+
+    reason: Annotated[str, Field(min_length=1, max_length=MAX_REASON_CHARS, pattern=r"^[^\x00-\x1f\x7f]*$")]
+
+
+class ProviderOut(BaseModel):
+    """A provider, and since when, by whom and why it is paused if it is."""
+
+    provider: str
+    status: Literal["in_use", "paused"]
+    reason: str | None = None
+    paused_by: str | None = None
+    paused_at: datetime | None = None
+
+
+@router.get("")
+async def providers(service: ServiceDep, _caller: ReaderDep) -> ListOut[ProviderOut]:
+    """Every provider that models can come from, by name."""
+    async with service.database.begin() as connection:
+        pauses = await rows.paused_providers(connection)
+    return ListOut(items=[_shown(name, pauses.get(name)) for name in sorted(set(PROVIDERS.values()))])
+
+
+@router.post("/{provider}/pause")
+async def pause(provider: str, body: PauseIn, service: ServiceDep, caller: AdminDep) -> ProviderOut:
+    """Send a provider nothing more, from any worker, within a second or two; jobs that need it wait."""
+    name = _known(provider)
+    wanted = ProviderPause(provider=name, reason=body.reason, paused_by=caller.owner, paused_at=datetime.now(UTC))
+    async with service.database.begin() as connection:
+        await rows.pause_provider(connection, wanted)
+    return await _present(service, name)
+
+
+@router.post("/{provider}/resume")
+async def resume(provider: str, service: ServiceDep, _caller: AdminDep) -> ProviderOut:
+    """Let a provider be asked again; the jobs that waited for it go on."""
+    name = _known(provider)
+    async with service.database.begin() as connection:
+        await rows.resume_provider(connection, name)
+    return await _present(service, name)
+
+
+def _known(provider: str) -> str:
+    name = PROVIDERS.get(provider)
+    if name is None:
+        raise not_found("provider")
+    return name
+
+
+async def _present(service: Service, name: str) -> ProviderOut:
+    async with service.database.begin() as connection:
+        return _shown(name, (await rows.paused_providers(connection)).get(name))
+
+
+def _shown(name: str, pause: ProviderPause | None) -> ProviderOut:
+    if pause is None:
+        return ProviderOut(provider=name, status="in_use")
+    return ProviderOut(
+        provider=name, status="paused", reason=pause.reason, paused_by=pause.paused_by, paused_at=pause.paused_at
+    )

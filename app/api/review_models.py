@@ -1,0 +1,180 @@
+"""The shapes in which people's word on leaves comes in and goes out over HTTP."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Annotated, Any, Literal, TypeAlias
+
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field
+
+from judges.statistics.agreement import Agreement, Estimate
+
+_RESULT = "res_01m7zskz6revg7seq0pskhvm69"
+_OVERRIDE = "ovr_01m7zskz6revg7seq0pskhvm69"
+_FIGURE: dict[str, Any] = {"value": 0.8, "low": 0.49, "high": 0.94, "n": 10, "method": "Wilson (1927)", "reason": None}
+
+
+_OVERRIDE_EXAMPLE: dict[str, Any] = {
+    "id": _OVERRIDE,
+    "result_id": _RESULT,
+    "leaf": "lineage/g2/source",
+    "outcome": "passed",
+    "verdict": "failed",
+    "model": "o4-mini",
+    "reason": "The page names him in its second paragraph, in German.",
+    "by": "Ada",
+    "key_owner": "local",
+    "withdraws": None,
+    "in_force": True,
+    "created_at": "2026-03-01T09:30:00Z",
+}
+_REVIEW_EXAMPLE: dict[str, Any] = {
+    **_OVERRIDE_EXAMPLE,
+    "agent": "my-agent",
+    "task_id": "yu_lineage",
+    "answer_name": "answer_1.md",
+}
+
+
+def _said(text: str) -> str:
+    if "\0" in text:
+        raise ValueError("must not hold NUL")
+    if not text.strip():
+        raise ValueError("must not be empty")
+    return text.strip()
+
+
+Words: TypeAlias = Annotated[str, Field(max_length=4000), AfterValidator(_said)]
+Name: TypeAlias = Annotated[str, Field(max_length=100), AfterValidator(_said)]
+
+
+class OverrideIn(BaseModel):
+    """A person's verdict on one leaf, in place of the judge's or in agreement with it."""
+
+    model_config = ConfigDict(
+        extra="forbid",
+        strict=True,
+        json_schema_extra={
+            "example": {
+                "leaf": "lineage/g2/source",
+                "outcome": "passed",
+                "reason": "The page names him in its second paragraph, in German.",
+                "by": "Ada",
+            }
+        },
+    )
+
+    leaf: Annotated[str, Field(max_length=2000)] = Field(
+        description="The leaf's id in the result; the second one with the same id is id~2"
+    )
+    outcome: Literal["passed", "failed"]
+    reason: Words
+    by: Name = Field(description="Who says so")
+
+
+class WithdrawalIn(BaseModel):
+    """Why an override is taken back."""
+
+    model_config = ConfigDict(
+        extra="forbid", strict=True, json_schema_extra={"example": {"reason": "I misread the date.", "by": "Ada"}}
+    )
+
+    reason: Words
+    by: Name
+
+
+class OverrideOut(BaseModel):
+    """One row of what people say. ``outcome`` is null in a row that takes back the one that ``withdraws`` names.
+
+    ``verdict`` is the judge's own outcome, ``model`` whose that is (null: decided by code). ``in_force``: it is the
+    last word on its leaf.
+    """
+
+    model_config = ConfigDict(json_schema_extra={"example": _OVERRIDE_EXAMPLE})
+
+    id: str
+    result_id: str
+    leaf: str
+    outcome: Literal["passed", "failed"] | None
+    verdict: str
+    model: str | None
+    reason: str
+    by: str
+    key_owner: str
+    withdraws: str | None
+    in_force: bool
+    created_at: datetime
+
+
+class ReviewOut(OverrideOut):
+    """The same, with the answer that it is about."""
+
+    model_config = ConfigDict(json_schema_extra={"example": _REVIEW_EXAMPLE})
+
+    agent: str
+    task_id: str
+    answer_name: str
+
+
+class FigureOut(BaseModel):
+    """A figure with its 95 % interval. Where there is none, ``reason`` says why."""
+
+    model_config = ConfigDict(json_schema_extra={"example": _FIGURE})
+
+    value: float | None
+    low: float | None
+    high: float | None
+    n: int
+    method: str
+    reason: str | None
+
+    @classmethod
+    def of(cls, estimate: Estimate) -> FigureOut:
+        return cls(**{name: getattr(estimate, name) for name in cls.model_fields})
+
+
+class AgreementFiguresOut(BaseModel):
+    """How well the judge and people agree on leaves that people settled. Positive is "passed".
+
+    ``left_out`` counts settled leaves on which the judge had no verdict: not judged, skipped or undecided.
+    """
+
+    leaves: int
+    left_out: int
+    true_positive: int
+    false_positive: int
+    false_negative: int
+    true_negative: int
+    raw: FigureOut
+    kappa: FigureOut
+    ac1: FigureOut
+    tpr: FigureOut
+    tnr: FigureOut
+
+    @staticmethod
+    def fields(found: Agreement, *, left_out: int) -> dict[str, Any]:
+        counts = found.confusion
+        figures = {name: FigureOut.of(getattr(found, name)) for name in ("raw", "kappa", "ac1", "tpr", "tnr")}
+        return {
+            "leaves": counts.n,
+            "left_out": left_out,
+            "true_positive": counts.true_positive,
+            "false_positive": counts.false_positive,
+            "false_negative": counts.false_negative,
+            "true_negative": counts.true_negative,
+            **figures,
+        }
+
+
+class AgreementGroupOut(AgreementFiguresOut):
+    """The same for one task and one model; ``model`` is null for checks made by code."""
+
+    task_id: str
+    model: str | None
+
+
+class AgreementOut(BaseModel):
+    """Agreement over all settled leaves, and by task and model."""
+
+    whole: AgreementFiguresOut
+    items: list[AgreementGroupOut]

@@ -1,0 +1,234 @@
+"""People's word on single leaves: settled with a reason and a name, listed, taken back, and held against the judge.
+
+Rows are added and never changed. A result's own verdicts and scores stay as they are; what they would be with people's
+word stands beside them.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Annotated, Any
+
+from fastapi import APIRouter, Path, Query, Response
+
+from app.api.access import ReaderDep, ServiceDep, SubmitterDep
+from app.api.models import ListOut
+from app.api.paging import ID_PATTERN, IdPath, NameFilter, SliceDep
+from app.api.problems import Problem, not_found
+from app.api.review_models import (
+    AgreementFiguresOut,
+    AgreementGroupOut,
+    AgreementOut,
+    OverrideIn,
+    OverrideOut,
+    ReviewOut,
+    WithdrawalIn,
+)
+from app.api.strict_json import StrictJsonRoute
+from app.keys import Caller
+from app.overruled import override_json, overrides_json
+from app.service import Service
+from app.storage import overrides as rows
+from app.storage.overrides import Override, Review
+from app.storage.results import get_result
+from app.storage.storable import storable
+from judges.overruling import JudgedNode, in_force, judged_leaves
+from judges.statistics.agreement import agreement as agreement_of
+from judges.statistics.agreement import confusion_of
+
+router = APIRouter(prefix="/v1", tags=["reviews"], route_class=StrictJsonRoute)
+
+MOST_PER_RESULT = 5000
+MOST_COUNTED = 100_000
+"""Agreement is over this many of the newest words at most."""
+_SOME = 5
+_MODEL_CHARS = 200
+
+OverridePath = Annotated[str, Path(pattern=ID_PATTERN)]
+ModelFilter = Annotated[str | None, Query(max_length=200)]
+
+
+@router.post("/results/{result_id}/overrides", status_code=201)
+async def settle(
+    result_id: IdPath, body: OverrideIn, response: Response, service: ServiceDep, caller: SubmitterDep
+) -> OverrideOut:
+    """Settle a leaf of a result: what it comes to, why, and who says so. The judge's own verdict stays beside it."""
+    async with service.database.begin() as connection:
+        text = await rows.lock_result(connection, result_id, owner=caller.sees)
+        if text is None:
+            raise not_found("result")
+        leaf = await asyncio.to_thread(_leaf, text, body.leaf)
+        said = (await rows.overrides_of(connection, [result_id])).get(result_id, ())
+        if len(said) >= MOST_PER_RESULT:
+            raise Problem(409, "CONFLICT", f"{MOST_PER_RESULT} words on one result are the most there can be")
+        row = _word(
+            service,
+            caller,
+            body,
+            result_id=result_id,
+            leaf=body.leaf,
+            outcome=body.outcome,
+            verdict=leaf.outcome.value,
+            model=_model(leaf),
+        )
+        await rows.insert_override(connection, row)
+    response.headers["Location"] = f"/v1/results/{result_id}/overrides"
+    return OverrideOut.model_validate(override_json(row, stands=True))
+
+
+@router.get("/results/{result_id}/overrides")
+async def overrides(result_id: IdPath, service: ServiceDep, caller: ReaderDep) -> ListOut[OverrideOut]:
+    """All that people said of a result, the oldest first."""
+    return ListOut(
+        items=[OverrideOut.model_validate(one) for one in overrides_json(await _said_of(service, caller, result_id))],
+        next_cursor=None,
+    )
+
+
+@router.post("/results/{result_id}/overrides/{override_id}/withdraw", status_code=201)
+async def withdraw(
+    result_id: IdPath, override_id: OverridePath, body: WithdrawalIn, service: ServiceDep, caller: SubmitterDep
+) -> OverrideOut:
+    """Take a word back: a further row that says who does and why. What was said before it on the leaf stands again."""
+    async with service.database.begin() as connection:
+        if await rows.lock_result(connection, result_id, owner=caller.sees) is None:
+            raise not_found("result")
+        said = (await rows.overrides_of(connection, [result_id])).get(result_id, ())
+        taken = next((row for row in said if row.id == override_id and row.outcome is not None), None)
+        if taken is None:
+            raise not_found("override of this result")
+        if any(row.withdraws == override_id for row in said):
+            raise Problem(409, "CONFLICT", "this override was withdrawn already")
+        row = _word(
+            service,
+            caller,
+            body,
+            result_id=result_id,
+            leaf=taken.leaf,
+            verdict=taken.verdict,
+            model=taken.model,
+            withdraws=override_id,
+        )
+        await rows.insert_override(connection, row)
+    return OverrideOut.model_validate(override_json(row, stands=False))
+
+
+@router.get("/reviews")
+async def reviews(
+    service: ServiceDep, caller: ReaderDep, part: SliceDep, agent: NameFilter = None, task_id: NameFilter = None
+) -> ListOut[ReviewOut]:
+    """What people said of leaves, newest first."""
+    async with service.database.begin() as connection:
+        found = await rows.list_reviews(
+            connection, limit=part.limit + 1, owner=caller.sees, before=part.cursor, agent=agent, task_id=task_id
+        )
+        page, following = part.cut(found, lambda review: review.override.id)
+        said = await rows.overrides_of(connection, {one.override.result_id for one in page})
+    standing = {row.id for every in said.values() for row in in_force(every).values()}
+    return ListOut(items=[_review_out(one, standing) for one in page], next_cursor=following)
+
+
+@router.get("/reviews/agreement")
+async def agreement(
+    service: ServiceDep,
+    caller: ReaderDep,
+    agent: NameFilter = None,
+    task_id: NameFilter = None,
+    model: ModelFilter = None,
+) -> AgreementOut:
+    """How well the judge and people agree on the leaves that people settled, as a whole and by task and model."""
+    async with service.database.begin() as connection:
+        found = await rows.list_reviews(connection, limit=MOST_COUNTED, owner=caller.sees, agent=agent, task_id=task_id)
+    return await asyncio.to_thread(_agreement, found, model)
+
+
+def _agreement(found: Sequence[Review], model: str | None) -> AgreementOut:
+    standing = [one for one in _standing(found) if model is None or one.override.model == model]
+    groups: dict[tuple[str, str], list[Override]] = defaultdict(list)
+    for one in standing:
+        groups[one.task_id, one.override.model or ""].append(one.override)
+    return AgreementOut(
+        whole=AgreementFiguresOut.model_validate(_figures([one.override for one in standing])),
+        items=[
+            AgreementGroupOut.model_validate({"task_id": task_id, "model": name or None, **_figures(members)})
+            for (task_id, name), members in sorted(groups.items())
+        ],
+    )
+
+
+def _standing(found: Sequence[Review]) -> list[Review]:
+    """What stands of all that was said (newest first)."""
+    by_result: dict[str, list[Override]] = defaultdict(list)
+    for one in reversed(found):
+        by_result[one.override.result_id].append(one.override)
+    ids = {row.id for every in by_result.values() for row in in_force(every).values()}
+    return [one for one in found if one.override.id in ids]
+
+
+def _figures(members: Iterable[Override]) -> dict[str, Any]:
+    every = list(members)
+    judged = [(row.verdict == "passed", row.outcome == "passed") for row in every if row.verdict in _VERDICTS]
+    return AgreementFiguresOut.fields(agreement_of(confusion_of(judged)), left_out=len(every) - len(judged))
+
+
+_VERDICTS = frozenset({"passed", "failed"})
+
+
+def _review_out(review: Review, standing: set[str]) -> ReviewOut:
+    row = review.override
+    place = {"agent": review.agent, "task_id": review.task_id, "answer_name": review.answer_name}
+    return ReviewOut.model_validate({**override_json(row, stands=row.id in standing), **place})
+
+
+def _leaf(body: str, key: str) -> JudgedNode:
+    leaves: Mapping[str, JudgedNode] = judged_leaves(json.loads(body))
+    if key in leaves:
+        return leaves[key]
+    some = ", ".join(list(leaves)[:_SOME])
+    more = f" and {len(leaves) - _SOME} more" if len(leaves) > _SOME else ""
+    message = f"is no leaf of this result, which has {some}{more}" if leaves else "this result has no tree"
+    raise Problem(422, "INVALID", "the request was understood, but breaks a rule", errors=[("leaf", message)])
+
+
+def _word(
+    service: Service,
+    caller: Caller,
+    body: OverrideIn | WithdrawalIn,
+    *,
+    result_id: str,
+    leaf: str,
+    verdict: str,
+    model: str | None,
+    outcome: str | None = None,
+    withdraws: str | None = None,
+) -> Override:
+    """A new row, said now by the caller."""
+    return Override(
+        id=service.runtime.ids.new("ovr"),
+        result_id=result_id,
+        leaf=leaf,
+        outcome=outcome,
+        verdict=verdict,
+        model=model,
+        reason=body.reason,
+        by=body.by,
+        key_owner=caller.owner,
+        withdraws=withdraws,
+        created_at=service.runtime.clock.now(),
+    )
+
+
+def _model(leaf: JudgedNode) -> str | None:
+    """Whose verdict it is, as a column can hold it: judge files may write what they like there."""
+    found = leaf.data.get("model")
+    return None if found is None else storable(str(found))[:_MODEL_CHARS]
+
+
+async def _said_of(service: Service, caller: Caller, result_id: str) -> Sequence[Override]:
+    async with service.database.begin() as connection:
+        if await get_result(connection, result_id, owner=caller.sees) is None:
+            raise not_found("result")
+        return (await rows.overrides_of(connection, [result_id])).get(result_id, ())

@@ -1,0 +1,69 @@
+"""What a request asks to have added up or compared: an agent, one run of it, or a single result."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Sequence
+from typing import Annotated, Any
+
+from fastapi import Query
+
+from app.api.paging import NAME
+from app.api.problems import not_found
+from app.compared import Side
+from app.keys import Caller
+from app.service import Service
+from app.storage import results as rows
+from app.storage.records import JudgedAnswer
+from app.summary import AnswerOutcome
+
+SEPARATOR = "@"
+"""Between an agent and its run; neither name can hold one."""
+_RESULT = "res_"
+_SCORES = ("status", "score", "final_score")
+_NAME = NAME.removeprefix("^").removesuffix("$")
+SIDE = f"^{_NAME}({SEPARATOR}{_NAME})?$"
+SideQuery = Annotated[str, Query(pattern=SIDE, description="agent, agent@run, or the id of a result")]
+RunQuery = Annotated[str | None, Query(pattern=NAME, description="Only of this run")]
+
+
+def outcomes(judged: Sequence[JudgedAnswer], *, trees: bool = True) -> list[AnswerOutcome]:
+    """Answers with their results read. Blocks, some milliseconds a megabyte: call it in a thread.
+
+    Without ``trees`` a result is its scores alone: twenty agents' trees at once would fill the memory.
+    """
+    return [
+        AnswerOutcome(
+            task_id=answer.task_id,
+            answer_name=answer.answer_name,
+            words=answer.words,
+            result=None if answer.body is None else _read(answer.body, trees=trees),
+            error_code=answer.error_code,
+        )
+        for answer in judged
+    ]
+
+
+def _read(body: str, *, trees: bool) -> dict[str, Any]:
+    result: dict[str, Any] = json.loads(body)
+    return result if trees else {name: result[name] for name in _SCORES if name in result}
+
+
+async def side_of(service: Service, caller: Caller, name: str, *, trees: bool = False) -> Side:
+    """The judged answers behind a name, with the trees of their results if wanted.
+
+    Raises:
+        Problem: nothing of that name was judged that the caller may see.
+    """
+    single, judged = None, []
+    async with service.database.begin() as connection:
+        if name.startswith(_RESULT):
+            single = await rows.answer_of_result(connection, name, owner=caller.sees)
+        if single is None:
+            agent, _, run = name.partition(SEPARATOR)
+            judged = await rows.answers_of(connection, agent, owner=caller.sees, run=run or None)
+    found = judged if single is None else [single]
+    if not found:
+        raise not_found(f"agent, run or result with judged answers: {name!r}")
+    return Side(name=name, outcomes=await asyncio.to_thread(outcomes, found, trees=trees))

@@ -1,0 +1,84 @@
+"""What models were asked and cost: for whom, on which tasks, by which models, and what for."""
+
+from __future__ import annotations
+
+from datetime import date
+from enum import StrEnum
+from typing import Annotated, Any
+
+from fastapi import APIRouter, Query
+from pydantic import BaseModel
+
+from app.api.access import ReaderDep, ServiceDep
+from app.api.paging import NameFilter
+from app.storage.model_usage import usage_by
+from judges.llm.pricing import prices_as_of
+
+router = APIRouter(prefix="/v1", tags=["usage"])
+
+
+class By(StrEnum):
+    """What usage can be told apart by."""
+
+    AGENT = "agent"
+    TASK_ID = "task_id"
+    MODEL = "model"
+    ROLE = "role"
+    DAY = "day"
+
+
+class UsageOut(BaseModel):
+    """One group's sums. ``usd`` is null while some calls have no known price; ``usd_known`` is what the others cost."""
+
+    agent: str | None = None
+    task_id: str | None = None
+    model: str | None = None
+    role: str | None = None
+    day: str | None = None
+    calls: int
+    input_tokens: int
+    output_tokens: int
+    usd: float | None
+    usd_known: float
+    unpriced_calls: int
+
+
+class UsageListOut(BaseModel):
+    """Usage by groups, the dearest first."""
+
+    items: list[UsageOut]
+    total: UsageOut
+    prices_as_of: date
+
+
+@router.get("/usage", response_model_exclude_unset=True)
+async def usage(
+    service: ServiceDep,
+    caller: ReaderDep,
+    by: Annotated[list[By] | None, Query(description="What to tell apart; may be repeated")] = None,
+    agent: NameFilter = None,
+    task_id: NameFilter = None,
+    model: Annotated[str | None, Query(max_length=200)] = None,
+    since: date | None = None,
+    until: date | None = None,
+) -> UsageListOut:
+    """What models were asked and cost, failed and cancelled jobs included."""
+    groups = [one.value for one in dict.fromkeys(by or [By.AGENT, By.TASK_ID, By.MODEL, By.ROLE])]
+    wanted: dict[str, Any] = {"agent": agent, "task_id": task_id, "model": model, "since": since, "until": until}
+    async with service.database.begin() as connection:
+        rows = await usage_by(connection, groups, owner=caller.sees, **wanted)
+    items = [UsageOut(**row) for row in rows]
+    return UsageListOut(items=items, total=_total(items), prices_as_of=prices_as_of())
+
+
+def _total(items: list[UsageOut]) -> UsageOut:
+    unpriced = sum(one.unpriced_calls for one in items)
+    known = sum(one.usd_known for one in items)
+    return UsageOut(
+        calls=sum(one.calls for one in items),
+        input_tokens=sum(one.input_tokens for one in items),
+        output_tokens=sum(one.output_tokens for one in items),
+        usd=None if unpriced else known,
+        usd_known=known,
+        unpriced_calls=unpriced,
+    )

@@ -1,0 +1,143 @@
+"""``assay keys``: who may ask the service, and for what. Works on the database itself, so it needs no key."""
+
+from __future__ import annotations
+
+import re
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from app.cli.connection import JsonOption
+from app.cli.console import output, print_json, remarks
+from app.cli.durations import duration
+from app.cli.errors import WrongUsage
+from app.cli.in_database import in_database
+
+if TYPE_CHECKING:
+    from app.storage.records import KeyRecord, Scope
+
+_OWNER = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
+
+ScopeOption = Annotated[str, typer.Option(help="read, submit or admin; each opens what the one before does, too.")]
+ExpiresOption = Annotated[str | None, typer.Option(help="How long it is good for: 12h, 90d. Default: until revoked.")]
+KeyArgument = Annotated[str, typer.Argument(metavar="ID", help="The key's id, as `assay keys list` shows it.")]
+
+
+def program() -> typer.Typer:
+    """The ``keys`` command with those below it."""
+    group = typer.Typer(help="Make, list, replace and revoke the keys of the service.", no_args_is_help=True)
+    group.command("create")(create)
+    group.command("list")(list_)
+    group.command("rotate")(rotate)
+    group.command("revoke")(revoke)
+    return group
+
+
+def create(
+    owner: Annotated[str, typer.Option(help="Whose it is: keys of one owner see the same submissions.")],
+    scope: ScopeOption = "submit",
+    expires: ExpiresOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Make a key. It is shown this once; only its hash is kept."""
+    from app.keys import make_key
+
+    if not _OWNER.fullmatch(owner):
+        raise WrongUsage(f"--owner {owner!r}: 1 to 100 letters, digits and . _ -, beginning with a letter or digit")
+    now = datetime.now(UTC)
+    ends = None if expires is None else now + duration(expires, option="--expires")
+    opens = _scope(scope)
+    key, record = in_database(lambda _, database: make_key(database, owner, opens, now=now, expires_at=ends))
+    _show_new(key, record, as_json=as_json)
+
+
+def list_(as_json: JsonOption = False) -> None:
+    """List every key that was made: whose it is, what it opens, and whether it still does."""
+    from rich import box
+    from rich.table import Table
+
+    from app.keys import known_keys
+
+    found = in_database(lambda _, database: known_keys(database))
+    if as_json:
+        print_json({"items": [_as_json(record) for record in found]})
+        return
+    table = Table("id", "owner", "scope", "made", "state", box=box.SIMPLE_HEAD, pad_edge=False)
+    for record in found:
+        table.add_row(record.id, record.owner, record.scope, _day(record.created_at), _state(record))
+    output().print(table if found else "no keys")
+
+
+def rotate(
+    key_id: KeyArgument,
+    overlap: Annotated[str, typer.Option(help="How long the old key stays good beside the new one.")] = "24h",
+    expires: ExpiresOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Make a new key of the same owner and scope, and let the old one end after a while."""
+    from app.keys import replace_key
+
+    now = datetime.now(UTC)
+    ends = None if expires is None else now + duration(expires, option="--expires")
+    old_ends = now + duration(overlap, option="--overlap")
+    made = in_database(lambda _, database: replace_key(database, key_id, now=now, old_ends=old_ends, expires_at=ends))
+    if made is None:
+        raise WrongUsage(f"there is no key {key_id!r} in use; `assay keys list` shows them")
+    key, record = made
+    remarks().print(f"the key {key_id} ends {old_ends.isoformat(timespec='minutes')}", markup=False, soft_wrap=True)
+    _show_new(key, record, as_json=as_json)
+
+
+def revoke(key_id: KeyArgument, as_json: JsonOption = False) -> None:
+    """End a key now. Every process refuses it within five seconds."""
+    from app.keys import end_key
+
+    record = in_database(lambda _, database: end_key(database, key_id, now=datetime.now(UTC)))
+    if record is None:
+        raise WrongUsage(f"there is no key {key_id!r}; `assay keys list` shows them")
+    if as_json:
+        print_json(_as_json(record))
+    else:
+        output().print(f"the key {record.id} of {record.owner} is revoked", markup=False)
+
+
+def _scope(text: str) -> Scope:
+    from app.storage.records import Scope
+
+    try:
+        return Scope(text.strip().lower())
+    except ValueError:
+        raise WrongUsage(f"--scope {text!r}: choose one of {', '.join(Scope)}") from None
+
+
+def _show_new(key: str, record: KeyRecord, *, as_json: bool) -> None:
+    if as_json:
+        print_json({"key": key, **_as_json(record)})
+        return
+    # The key alone on stdout, so that it can be piped to where it is kept.
+    output().print(key, markup=False, soft_wrap=True)
+    ends = "does not expire" if record.expires_at is None else f"ends {record.expires_at.isoformat(timespec='minutes')}"
+    remarks().print(f"key {record.id} of {record.owner}, {record.scope}, {ends}; it is not shown again", markup=False)
+
+
+def _as_json(record: KeyRecord) -> dict[str, Any]:
+    return {
+        "id": record.id,
+        "owner": record.owner,
+        "scope": record.scope,
+        "state": _state(record),
+        "created_at": record.created_at.isoformat(),
+        "expires_at": None if record.expires_at is None else record.expires_at.isoformat(),
+        "revoked_at": None if record.revoked_at is None else record.revoked_at.isoformat(),
+    }
+
+
+def _state(record: KeyRecord) -> str:
+    if record.revoked_at is not None:
+        return "revoked"
+    return "good" if record.usable(datetime.now(UTC)) else "expired"
+
+
+def _day(moment: datetime) -> str:
+    return moment.astimezone().strftime("%Y-%m-%d %H:%M")

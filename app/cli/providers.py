@@ -1,0 +1,60 @@
+"""``assay providers``: leave a model's provider alone for a while, on every worker of a running server."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Annotated, Any
+
+import typer
+
+from app.cli.connection import URL, JsonOption, UrlOption, connected
+from app.cli.console import output, print_json
+from app.cli.tables import plain_table
+
+ProviderArgument = Annotated[str, typer.Argument(metavar="NAME", help="openai, azure or bedrock.")]
+
+
+def program() -> typer.Typer:
+    """The ``providers`` command with those below it."""
+    group = typer.Typer(help="Pause and resume the asking of a model's provider.", no_args_is_help=True)
+    group.command("list")(list_)
+    group.command("pause")(pause)
+    group.command("resume")(resume)
+    return group
+
+
+def list_(url: UrlOption = URL, as_json: JsonOption = False) -> None:
+    """List the providers, and who paused one, when and why."""
+    with connected(url) as client:
+        found = client.providers()
+    if as_json:
+        print_json({"items": found})
+        return
+    table = plain_table("provider", "status", "by", "since", "reason")
+    for each in found:
+        table.add_row(*(str(each[key] or "") for key in ("provider", "status", "paused_by", "paused_at", "reason")))
+    output().print(table)
+
+
+def pause(
+    provider: ProviderArgument,
+    reason: Annotated[str, typer.Option(help="Told with every job that waits.")],
+    url: UrlOption = URL,
+    as_json: JsonOption = False,
+) -> None:
+    """Ask a provider nothing more: what is under way ends, jobs that need it wait. Needs an admin key."""
+    with connected(url) as client:
+        _show(client.pause_provider(provider, reason=reason), as_json=as_json)
+
+
+def resume(provider: ProviderArgument, url: UrlOption = URL, as_json: JsonOption = False) -> None:
+    """Ask a provider again: the jobs that waited go on by themselves. Needs an admin key."""
+    with connected(url) as client:
+        _show(client.resume_provider(provider), as_json=as_json)
+
+
+def _show(found: Mapping[str, Any], *, as_json: bool) -> None:
+    if as_json:
+        print_json(dict(found))
+        return
+    output().print(f"{found['provider']} is {str(found['status']).replace('_', ' ')}", markup=False)

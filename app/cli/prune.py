@@ -1,0 +1,59 @@
+"""``assay prune``: forget what is old. Says first what would go; does it only when told to."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from app.cli.connection import JsonOption
+from app.cli.console import output, print_json
+from app.cli.durations import duration
+from app.cli.in_database import in_database
+
+if TYPE_CHECKING:
+    from app.retention import Pruned
+
+
+def prune(
+    older_than: Annotated[str, typer.Option(help="What is to go: 90d, 26w. Work that has not ended never goes.")],
+    yes: Annotated[bool, typer.Option("--yes", help="Do it. Without this, only say what would go.")] = False,
+    as_json: JsonOption = False,
+) -> None:
+    """Remove old results, captures and stored pages; never what a result that stays was judged by."""
+    from app.retention import prune as prune_all
+    from app.runtime import open_blobs
+
+    now = datetime.now(UTC)
+    before = now - duration(older_than, option="--older-than")
+    done = in_database(
+        lambda settings, database: prune_all(
+            database,
+            open_blobs(settings),
+            before=before,
+            now=now,
+            rehearse=not yes,
+            folder=settings.data_dir / "captures",
+        )
+    )
+    counts = _counts(done)
+    if as_json:
+        print_json({"removed": yes, "before": before.isoformat(), **counts})
+        return
+    listed = ", ".join(f"{count} {what.replace('_', ' ')}" for what, count in counts.items())
+    said = "removed" if yes else "would remove (nothing is removed without --yes)"
+    output().print(f"{said}: {listed}", markup=False, soft_wrap=True)
+
+
+def _counts(done: Pruned) -> dict[str, Any]:
+    return {
+        "jobs": done.rows.jobs,
+        "results": done.rows.results,
+        "submissions": done.rows.submissions,
+        "answers": done.rows.answers,
+        "captures": len(done.rows.captures),
+        "stored_pages": done.bodies,
+        "idempotency_keys": done.rows.idempotency_keys,
+        "shared_replies": done.rows.replies,
+    }

@@ -1,0 +1,72 @@
+"""Progress of a suite's steps on stderr, with the figures so far.
+
+On a terminal one bar moves in place; elsewhere a line is written now and then. The figures are means over the steps
+judged so far: a glance, and no result.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping
+from types import TracebackType
+from typing import Any
+
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+
+_LINE_EVERY_S = 10.0
+
+
+class StepBoard:
+    """A ``StepWatcher``, as a context manager."""
+
+    def __init__(self, console: Console) -> None:
+        self._console = console
+        self._live = console.is_terminal
+        self._sums = {"element_acc": 0.0, "action_f1": 0.0, "step_acc": 0.0}
+        self._scored = self._unknown = self._reused = 0
+        self._told = time.monotonic()
+        self._bar = Progress(
+            TextColumn("steps"),
+            BarColumn(bar_width=20),
+            MofNCompleteColumn(),
+            TextColumn("{task.fields[figures]}"),
+            TimeElapsedColumn(),
+            TimeRemainingColumn(),
+            console=console,
+            disable=not self._live,
+            transient=True,
+        )
+        self._task = self._bar.add_task("steps", total=None, figures="")
+
+    def __enter__(self) -> StepBoard:
+        self._bar.start()
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, exc: BaseException | None, tb: TracebackType | None) -> None:
+        self._bar.stop()
+
+    def step(self, record: Mapping[str, Any], *, done: int, total: int, reused: bool) -> None:
+        """One more step has ended."""
+        self._reused += reused
+        if record["status"] == "scored":
+            self._scored += 1
+            for name in self._sums:
+                self._sums[name] += float(record[name])
+        elif record["status"] == "not_judged":
+            self._unknown += 1
+        self._bar.update(self._task, completed=done, total=total, figures=self.figures)
+        now = time.monotonic()
+        if not self._live and (done == total or now - self._told >= _LINE_EVERY_S):
+            self._told = now
+            self._console.print(f"{done}/{total} steps  {self.figures}", soft_wrap=True, markup=False)
+
+    @property
+    def figures(self) -> str:
+        """``ele 0.812  f1 0.903  step 0.774`` and how many steps have no verdict."""
+        means = [total / self._scored if self._scored else 0.0 for total in self._sums.values()]
+        shown = [f"{name} {value:.3f}" for name, value in zip(("ele", "f1", "step"), means, strict=True)]
+        notes = [
+            f"{count} {what}" for count, what in ((self._unknown, "not judged"), (self._reused, "reused")) if count
+        ]
+        return "  ".join([*shown, *notes])

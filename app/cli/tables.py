@@ -1,0 +1,40 @@
+"""Plain tables on stdout, the same for every command that lists things, and figures written as people read them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from rich.table import Table
+
+_COPIED = ("job", "result", "score", "status")
+"""Columns with ids and the like, which are there to be copied: whatever else must break, they do not."""
+
+
+def plain_table(*headings: str) -> Table:
+    """A table with these columns. Cells are markup: what may hold a bracket has to be escaped."""
+    from rich import box
+    from rich.table import Table
+
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 1, 0, 0))
+    for heading in headings:
+        table.add_column(heading, overflow="fold", no_wrap=heading in _COPIED)
+    return table
+
+
+def number(value: Any) -> str:
+    return "-" if value is None else f"{value:g}"
+
+
+def bounded(figure: Mapping[str, Any] | None, *, sign: str = "") -> str:
+    """``0.8333``, or ``0.5 to 0.8333`` while answers that were not judged leave it open."""
+    if figure is None or figure["low"] is None:
+        return "-"
+    low, high = (f"{round(figure[end], 6) + 0.0:{sign}.4g}" for end in ("low", "high"))
+    return low if low == high else f"{low} to {high}"
+
+
+def ends(interval: Mapping[str, Any] | None, *, sign: str = "") -> str:
+    """Both ends of an interval."""
+    return "-" if interval is None else f"{interval['low']:{sign}.4f} to {interval['high']:{sign}.4f}"

@@ -1,0 +1,102 @@
+"""``assay usage``: what models were asked and cost, of a running server or of result files."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from app.cli.connection import URL, JsonOption, UrlOption, connected
+from app.cli.console import output, print_json
+
+
+class By(StrEnum):
+    """What usage can be told apart by."""
+
+    AGENT = "agent"
+    TASK = "task"
+    MODEL = "model"
+    ROLE = "role"
+
+
+_DEFAULT = [By.AGENT, By.TASK, By.MODEL, By.ROLE]
+_SUMS = ("calls", "input_tokens", "output_tokens")
+
+
+def usage(
+    by: Annotated[list[By] | None, typer.Option("--by", help="What to tell apart; may be repeated.")] = None,
+    agent: Annotated[str | None, typer.Option(help="Only of this agent.")] = None,
+    task: Annotated[str | None, typer.Option(help="Only of this task.")] = None,
+    out: Annotated[Path | None, typer.Option(help="Read result files of `assay evaluate` here, no server.")] = None,
+    url: UrlOption = URL,
+    as_json: JsonOption = False,
+) -> None:
+    """Show what models were asked and cost: by agent, task, model and role."""
+    groups = ["task_id" if one is By.TASK else one.value for one in dict.fromkeys(by or _DEFAULT)]
+    if out is None:
+        with connected(url) as client:
+            found = client.usage(by=groups, agent=agent, task_id=task)
+    else:
+        found = _of_files(out, groups, agent, task)
+    if as_json:
+        print_json(found)
+    else:
+        _print(found, groups)
+
+
+def _of_files(out: Path, groups: Sequence[str], agent: str | None, task: str | None) -> dict[str, Any]:
+    """The same from the newest result of each answer in a folder."""
+    sums: dict[tuple[str, ...], dict[str, Any]] = {}
+    for row in _rows(out, agent, task):
+        key = tuple(str(row[name]) for name in groups)
+        into = sums.setdefault(key, {**dict.fromkeys(_SUMS, 0), "usd_known": 0.0, "unpriced_calls": 0})
+        for name in _SUMS:
+            into[name] += row[name]
+        into["usd_known"] += row["usd"] or 0.0
+        into["unpriced_calls"] += row["calls"] if row["usd"] is None else 0
+    items = [{**dict(zip(groups, key, strict=True)), **_priced(values)} for key, values in sums.items()]
+    items.sort(key=lambda item: (-item["usd_known"], *(item[name] for name in groups)))
+    total = {name: sum(item[name] for item in items) for name in (*_SUMS, "usd_known", "unpriced_calls")}
+    return {"items": items, "total": _priced(total)}
+
+
+def _rows(out: Path, agent: str | None, task: str | None) -> Iterator[dict[str, Any]]:
+    from app.layout import read_outcomes
+
+    agents = sorted(path.name for path in out.iterdir() if path.is_dir()) if out.is_dir() else []
+    for name in agents if agent is None else [agent]:
+        for one in read_outcomes(out, name):
+            if task is not None and one.task_id != task:
+                continue
+            for row in (one.result or {}).get("usage_by") or ():
+                yield {"agent": name, "task_id": one.task_id, **row}
+
+
+def _priced(values: Mapping[str, Any]) -> dict[str, Any]:
+    return {**values, "usd": None if values["unpriced_calls"] else values["usd_known"]}
+
+
+def _print(found: Mapping[str, Any], groups: Sequence[str]) -> None:
+    from rich import box
+    from rich.table import Table
+
+    from app.cli.scorecard import usd_text
+
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 1, 0, 0))
+    for name in groups:
+        table.add_column(name.removesuffix("_id"), overflow="fold")
+    for heading in ("calls", "tokens in", "out", "usd"):
+        table.add_column(heading, justify="right")
+    for item in found["items"]:
+        table.add_row(*(str(item[name]) for name in groups), *_cells(item, usd_text))
+    if len(found["items"]) > 1:
+        table.add_section()
+        table.add_row("all", *[""] * (len(groups) - 1), *_cells(found["total"], usd_text))
+    output().print(table if found["items"] else "nothing was asked of a model")
+
+
+def _cells(item: Mapping[str, Any], usd_text: Any) -> list[str]:
+    return [*(str(item[name]) for name in _SUMS), usd_text(item["usd"])]

@@ -1,0 +1,50 @@
+"""The stylesheet and scripts, served under a name that changes with their content, so that browsers keep them."""
+
+from __future__ import annotations
+
+import hashlib
+from importlib import resources
+
+from fastapi import APIRouter, Response
+from starlette.exceptions import HTTPException
+
+_TYPES = {
+    ".css": "text/css; charset=utf-8",
+    ".js": "text/javascript; charset=utf-8",
+    ".svg": "image/svg+xml",
+    ".LICENSE": "text/plain; charset=utf-8",
+}
+_FOR_GOOD = {"Cache-Control": "public, max-age=31536000, immutable"}
+
+
+class Assets:
+    """Every static file of the dashboard, in memory."""
+
+    def __init__(self) -> None:
+        """Reads the package's files: a hundred kilobytes."""
+        folder = resources.files("app.dashboard").joinpath("static")
+        self._files = {item.name: item.read_bytes() for item in folder.iterdir() if item.is_file()}
+        everything = hashlib.sha256()
+        for name in sorted(self._files):
+            everything.update(name.encode() + b"\0" + self._files[name])
+        self._version = everything.hexdigest()[:12]
+
+    def url(self, name: str) -> str:
+        """Where a file is served. Raises KeyError for one that there is not."""
+        self._files[name]
+        return f"/assets/{self._version}/{name}"
+
+    def router(self) -> APIRouter:
+        router = APIRouter(include_in_schema=False)
+
+        @router.get("/assets/{version}/{name}")
+        async def asset(version: str, name: str) -> Response:
+            data = self._files.get(name)
+            if data is None:
+                raise HTTPException(404, "there is no such file")
+            suffix = name[name.rfind(".") :]
+            # A page from before an update asks for the old version: it gets the new one, and no cache keeps it.
+            headers = _FOR_GOOD if version == self._version else {"Cache-Control": "no-store"}
+            return Response(data, media_type=_TYPES.get(suffix, "application/octet-stream"), headers=headers)
+
+        return router

@@ -1,0 +1,29 @@
+"""A page's table as a file."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+from collections.abc import Iterable, Sequence
+from enum import StrEnum
+
+from fastapi import Response
+
+from app.csv_tables import Cell, table
+from app.dashboard.rendering import HEADERS
+
+
+class Format(StrEnum):
+    """How a page is asked for: as itself, or its table as CSV."""
+
+    HTML = "html"
+    CSV = "csv"
+
+
+async def csv_file(name: str, header: Sequence[str], rows: Iterable[Sequence[Cell]]) -> Response:
+    """A download called ``name``.csv."""
+    plain = re.sub(r"[^A-Za-z0-9._-]+", "-", name)
+    headers = HEADERS | {"Content-Disposition": f'attachment; filename="{plain}.csv"'}
+    text = await asyncio.to_thread(table, header, rows)
+    body = text.encode("utf-8", "replace")
+    return Response(body, media_type="text/csv; charset=utf-8", headers=headers)

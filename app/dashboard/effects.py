@@ -1,0 +1,123 @@
+"""How each child changed its parent's score, in numbers and in words. Pure; ``rubrics.scoring`` has the rules."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+
+from app.dashboard.outline import Node, Outline
+from app.dashboard.wording import points, share
+from rubrics.node import Strategy
+
+
+class EffectKind(StrEnum):
+    """What a child did to its parent."""
+
+    TOP = "top"
+    ADDS = "adds"
+    """It counts by its weight."""
+    GATE_OPEN = "gate_open"
+    """A critical child that passed: it adds nothing, and takes nothing away."""
+    GATE_SHUT = "gate_shut"
+    """A critical child that did not pass: the parent is 0."""
+    GATED = "gated"
+    """A critical sibling did not pass, so this one counts nothing."""
+    TOO_LATE = "too_late"
+    """A step of a sequence behind one that missed."""
+    UNKNOWN = "unknown"
+    """Nothing was found out about it: it could still count."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Effect:
+    """``gained`` of ``share``, both parts of the parent's score; ``worth`` is the part of the whole score at stake.
+
+    ``by`` is the key of the sibling that made this one count nothing.
+    """
+
+    kind: EffectKind
+    share: float = 0.0
+    gained: float = 0.0
+    worth: float = 1.0
+    by: str | None = None
+    words: str
+
+
+def effects(outline: Outline) -> Mapping[str, Effect]:
+    """The effect of every node, by key."""
+    found = {outline.root.key: Effect(kind=EffectKind.TOP, share=1.0, gained=outline.root.score, words="the score")}
+    open_leaves = _open(outline)
+    pending = [outline.root]
+    while pending:
+        parent = pending.pop()
+        found |= _of_children(parent, found[parent.key].worth, open_leaves)
+        pending.extend(parent.children)
+    return found
+
+
+def _of_children(parent: Node, worth: float, open_nodes: frozenset[str]) -> dict[str, Effect]:
+    shut = next((child for child in parent.children if child.critical and child.score < 1.0), None)
+    missed = _first_miss(parent)
+    total = sum(child.weight for child in parent.children if not child.critical)
+    found: dict[str, Effect] = {}
+    for place, child in enumerate(parent.children):
+        part = 0.0 if child.critical or not total else child.weight / total
+        at_stake = worth if child.critical else worth * part
+        by, kind = _kind(child, place, shut, missed, parent.children)
+        gained = part * child.score if kind is EffectKind.ADDS else 0.0
+        unknown = child.key in open_nodes
+        words = _words(kind, parent, by, part, gained, unknown=unknown, alone=not total)
+        if unknown and kind in {EffectKind.ADDS, EffectKind.GATE_SHUT}:
+            kind = EffectKind.UNKNOWN
+        cause = None if by is None else by.key
+        found[child.key] = Effect(kind=kind, share=part, gained=gained, worth=at_stake, by=cause, words=words)
+    return found
+
+
+def _kind(
+    child: Node, place: int, shut: Node | None, missed: int | None, siblings: Sequence[Node]
+) -> tuple[Node | None, EffectKind]:
+    if missed is not None and place > missed:
+        return siblings[missed], EffectKind.TOO_LATE
+    if child.critical:
+        return None, EffectKind.GATE_OPEN if child.score == 1.0 else EffectKind.GATE_SHUT
+    if shut is not None:
+        return shut, EffectKind.GATED
+    return None, EffectKind.ADDS
+
+
+def _first_miss(parent: Node) -> int | None:
+    """Where a sequence first fell below 1."""
+    if parent.strategy != Strategy.SEQUENTIAL:
+        return None
+    return next((place for place, child in enumerate(parent.children) if child.score < 1.0), None)
+
+
+def _words(
+    kind: EffectKind, parent: Node, by: Node | None, part: float, gained: float, *, unknown: bool, alone: bool
+) -> str:
+    behind = by.name if by is not None else ""
+    match kind:
+        case EffectKind.GATE_OPEN:
+            return "gate open" if not alone else "gate open, and all there is to pass"
+        case EffectKind.GATE_SHUT if unknown:
+            return f"gate not known: {parent.name} counts 0 until it is"
+        case EffectKind.GATE_SHUT:
+            return f"gate shut: {parent.name} counts 0"
+        case EffectKind.GATED:
+            return f"gated by {behind}: counts 0"
+        case EffectKind.TOO_LATE:
+            return f"after {behind}, which missed: counts 0"
+        case _ if unknown:
+            return f"adds {points(gained)}, open up to {points(part)}"
+        case _:
+            return f"adds {points(gained)} of {points(part)} ({share(part)})"
+
+
+def _open(outline: Outline) -> frozenset[str]:
+    """Keys of the nodes with something unknown at or below them."""
+    found = set(outline.unknown)
+    for key in outline.unknown:
+        found.update(node.key for node in outline.path(key))
+    return frozenset(found)

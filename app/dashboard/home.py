@@ -1,0 +1,107 @@
+"""The first page: every agent and how good it is, and what is being judged now. And the page of one agent."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Annotated, Any
+
+from fastapi import APIRouter, Path, Response
+
+from app.dashboard.downloads import Format, csv_file
+from app.dashboard.errors import NothingThere
+from app.dashboard.pages_route import PageRoute
+from app.dashboard.standings import CSV_HEADER, Standing, csv_row, standing
+from app.dashboard.viewer import Viewer, ViewerDep
+
+router = APIRouter(route_class=PageRoute, include_in_schema=False)
+
+NAME = r"^[A-Za-z0-9][A-Za-z0-9._-]{0,99}$"
+NamePath = Annotated[str, Path(pattern=NAME)]
+_MOST_AGENTS = 100
+_MOST_OPEN_JOBS = 200
+_HISTORY = 400
+_AGENT_HISTORY = 1000
+
+
+@router.get("/")
+async def home(viewer: ViewerDep, format: Format = Format.HTML) -> Response:
+    """All agents, the best first."""
+    board = (await viewer.api.get("/v1/leaderboard"))["items"][:_MOST_AGENTS]
+    rows = [await _standing(viewer, item) for item in board]
+    rows.sort(key=lambda row: (-(row.partial or 0.0), row.agent))
+    if format is Format.CSV:
+        return await csv_file("agents", CSV_HEADER, map(csv_row, rows))
+    running = await open_submissions(viewer)
+    tasks = [] if rows else (await viewer.api.get("/v1/tasks"))["items"]
+    return await viewer.page(
+        "home.html", title="Agents", here="home", json="/v1/leaderboard", csv="/?format=csv", rows=rows,
+        running=running, tasks=tasks,
+    )  # fmt: skip
+
+
+@router.get("/running")
+async def running(viewer: ViewerDep) -> Response:
+    """The part of the first page that is asked for again and again."""
+    return await viewer.fragment("running.html", running=await open_submissions(viewer))
+
+
+@router.get("/agents/{agent}")
+async def agent(agent: NamePath, viewer: ViewerDep, format: Format = Format.HTML) -> Response:
+    """One agent: its figures, its tasks and its results."""
+    summary, history = await asyncio.gather(
+        viewer.api.maybe(f"/v1/agents/{agent}/summary"),
+        viewer.api.items(f"/v1/agents/{agent}/history", at_most=_AGENT_HISTORY),
+    )
+    if summary is None:
+        raise NothingThere(f"No answer of an agent {agent!r} was judged")
+    if format is Format.CSV:
+        header = (
+            "task_id",
+            "answer_name",
+            "run",
+            "final_score",
+            "status",
+            "result_id",
+            "job_id",
+            "model",
+            "created_at",
+        )
+        return await csv_file(agent, header, ([row[name] for name in header] for row in history))
+    return await viewer.page(
+        "agent.html", title=agent, here="home", json=f"/v1/agents/{agent}/summary", csv=f"/agents/{agent}?format=csv",
+        row=standing(summary, history), summary=summary, history=history, runs=_runs(history),
+    )  # fmt: skip
+
+
+async def open_submissions(viewer: Viewer) -> list[dict[str, Any]]:
+    """Submissions with jobs that have not ended, newest first: their jobs counted and added up."""
+    jobs = await viewer.api.items("/v1/jobs", at_most=_MOST_OPEN_JOBS, status="running")
+    jobs += await viewer.api.items("/v1/jobs", at_most=_MOST_OPEN_JOBS, status="queued")
+    groups: dict[str, list[dict[str, Any]]] = {}
+    for job in sorted(jobs, key=lambda job: str(job["id"]), reverse=True):
+        groups.setdefault(str(job["submission_id"]), []).append(job)
+    return [
+        {
+            "id": submission_id,
+            "agent": members[0]["agent"],
+            "task_id": members[0]["task_id"],
+            "jobs": members,
+            "running": sum(job["status"] == "running" for job in members),
+            "queued": sum(job["status"] == "queued" for job in members),
+            "paused": sum(job["stage"] == "paused" for job in members),
+            "done": sum(job["progress"]["leaves_done"] + job["progress"]["pages_done"] for job in members),
+            "total": sum(job["progress"]["leaves_total"] + job["progress"]["pages_total"] for job in members),
+        }
+        for submission_id, members in groups.items()
+    ]
+
+
+async def _standing(viewer: Viewer, item: dict[str, Any]) -> Standing:
+    """A row of the leaderboard with its trend."""
+    history = await viewer.api.items(f"/v1/agents/{item['agent_name']}/history", at_most=_HISTORY)
+    return standing(item, history)
+
+
+def _runs(history: list[dict[str, Any]]) -> list[str]:
+    """The names of runs, newest first."""
+    return list(dict.fromkeys(str(row["run"]) for row in history if row["run"]))

@@ -1,0 +1,106 @@
+"""An httpx transport that calls an ASGI application in this process and hands on its body while it comes.
+
+httpx's own transport gives back a response only once its body has ended, and an event stream does not end.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from typing import Any
+
+import httpx
+from starlette.types import ASGIApp, Message, Scope
+
+
+class InProcess(httpx.AsyncBaseTransport):
+    """Sends every request to one application, without a socket."""
+
+    def __init__(self, app: ASGIApp) -> None:
+        self._app = app
+
+    async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
+        """Raises httpx.ReadError when the application ends without an answer."""
+        exchange = _Exchange(await request.aread())
+        task = asyncio.create_task(exchange.run(self._app, _scope(request)))
+        try:
+            start = await exchange.next()
+        except BaseException:
+            await _ended(task)
+            raise
+        if start is None:
+            await _ended(task)
+            raise httpx.ReadError("the application ended without an answer", request=request)
+        return httpx.Response(start["status"], headers=start["headers"], stream=_Body(exchange, task))
+
+
+class _Exchange:
+    """One request and its answer, message by message."""
+
+    def __init__(self, body: bytes) -> None:
+        self._body: bytes | None = body
+        self._answer: asyncio.Queue[Message | None] = asyncio.Queue()
+
+    async def run(self, app: ASGIApp, scope: Scope) -> None:
+        try:
+            await app(scope, self._receive, self._send)
+        finally:
+            self._answer.put_nowait(None)
+
+    async def next(self) -> Message | None:
+        return await self._answer.get()
+
+    async def _send(self, message: Message) -> None:
+        self._answer.put_nowait(message)
+
+    async def _receive(self) -> Message:
+        if self._body is not None:
+            body, self._body = self._body, None
+            return {"type": "http.request", "body": body, "more_body": False}
+        # We go away only by ending the task.
+        await asyncio.Event().wait()
+        return {"type": "http.disconnect"}
+
+
+class _Body(httpx.AsyncByteStream):
+    """The body of an answer; closing it ends the application's work on it."""
+
+    def __init__(self, exchange: _Exchange, task: asyncio.Task[None]) -> None:
+        self._exchange = exchange
+        self._task = task
+
+    async def __aiter__(self) -> AsyncIterator[bytes]:
+        while (message := await self._exchange.next()) is not None:
+            yield message.get("body", b"")
+            if not message.get("more_body", False):
+                return
+
+    async def aclose(self) -> None:
+        await _ended(self._task)
+
+
+async def _ended(task: asyncio.Task[None]) -> None:
+    """Stop the application's task. What it raised was answered and logged by the application itself."""
+    task.cancel()
+    await asyncio.wait({task})
+    if not task.cancelled():
+        task.exception()
+
+
+def _scope(request: httpx.Request) -> dict[str, Any]:
+    path = request.url.raw_path.partition(b"?")[0]
+    return {
+        "type": "http",
+        "asgi": {"version": "3.0"},
+        "http_version": "1.1",
+        "method": request.method,
+        "scheme": request.url.scheme,
+        "path": request.url.path,
+        "raw_path": path,
+        "root_path": "",
+        "query_string": request.url.query,
+        "headers": [(name.lower(), value) for name, value in request.headers.raw],
+        "client": None,
+        "server": (request.url.host, request.url.port),
+        "extensions": {},
+    }

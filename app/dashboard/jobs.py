@@ -1,0 +1,177 @@
+"""Jobs and submissions: what is being done, live, and stopping it or doing it again."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import AsyncIterator
+from typing import Annotated, Any
+
+from fastapi import APIRouter, Path, Query, Request, Response
+from fastapi.responses import RedirectResponse, StreamingResponse
+
+from app.client.errors import ClientError
+from app.csv_tables import Cell
+from app.dashboard.downloads import Format, csv_file
+from app.dashboard.pages_route import PageRoute
+from app.dashboard.rendering import HEADERS
+from app.dashboard.viewer import FormCheck, Viewer, ViewerDep, query_of, viewer_of
+
+router = APIRouter(route_class=PageRoute, include_in_schema=False)
+
+ID = r"^[A-Za-z0-9_-]{1,64}$"
+IdPath = Annotated[str, Path(pattern=ID)]
+IdQuery = Annotated[str | None, Query(pattern=ID)]
+STATUSES = ("queued", "running", "succeeded", "failed", "cancelled")
+TERMINAL = frozenset({"succeeded", "failed", "cancelled"})
+_PER_PAGE = 50
+_MOST_CSV = 10_000
+_CSV = ("id", "status", "stage", "agent", "task_id", "answer", "model", "attempts", "result_id", "created_at",
+        "started_at", "finished_at")  # fmt: skip
+_PROGRESS_CSV = ("pages_done", "pages_total", "leaves_done", "leaves_total")
+_COME_BACK_MS = 3000
+
+
+@router.get("/jobs")
+async def jobs(
+    viewer: ViewerDep,
+    status: Annotated[str | None, Query(pattern=f"^({'|'.join(STATUSES)})?$")] = None,
+    agent: str | None = None,
+    task_id: str | None = None,
+    cursor: IdQuery = None,
+    format: Format = Format.HTML,
+) -> Response:
+    """Jobs, newest first."""
+    chosen = {"status": status or None, "agent": agent or None, "task_id": task_id or None}
+    if format is Format.CSV:
+        found = await viewer.api.items("/v1/jobs", at_most=_MOST_CSV, **chosen)
+        return await _csv("jobs", found)
+    query = query_of(chosen)
+    listed = await viewer.api.get("/v1/jobs", limit=_PER_PAGE, cursor=cursor, **chosen)
+    return await viewer.page(
+        "jobs.html", title="Jobs", here="jobs", json=f"/v1/jobs?{query}", csv=f"/jobs?format=csv&{query}",
+        jobs=listed["items"], following=listed["next_cursor"], chosen=chosen, statuses=STATUSES, query=query,
+    )  # fmt: skip
+
+
+@router.get("/jobs/{job_id}")
+async def job(job_id: IdPath, viewer: ViewerDep) -> Response:
+    """One job, live until it has ended."""
+    found = await viewer.api.get(f"/v1/jobs/{job_id}")
+    return await viewer.page(
+        "job.html", title=f"{found['agent']} · {found['task_id']}", here="jobs", json=f"/v1/jobs/{job_id}", job=found,
+        live=found["status"] not in TERMINAL,
+    )  # fmt: skip
+
+
+@router.get("/jobs/{job_id}/events")
+async def job_events(job_id: IdPath, request: Request) -> Response:
+    """The job's panel, written anew with every change."""
+
+    async def written(viewer: Viewer) -> AsyncIterator[bytes]:
+        async for found in viewer.api.events(f"/v1/jobs/{job_id}/events"):
+            yield _event("panel", viewer.dashboard.renderer.fragment("job_panel.html", job=found, viewer=viewer))
+        yield _event("end", "")
+
+    return await _stream(request, written, check=f"/v1/jobs/{job_id}")
+
+
+@router.post("/jobs/{job_id}/{action}", dependencies=[FormCheck])
+async def act(job_id: IdPath, action: Annotated[str, Path(pattern="^(cancel|retry)$")], viewer: ViewerDep) -> Response:
+    """Stop a job, or do it again; then back to its page."""
+    await viewer.api.post(f"/v1/jobs/{job_id}/{action}")
+    return RedirectResponse(f"/jobs/{job_id}", 303, headers=HEADERS)
+
+
+@router.get("/submissions/{submission_id}")
+async def submission(submission_id: IdPath, viewer: ViewerDep, format: Format = Format.HTML) -> Response:
+    """A submission with all its jobs, live until the last has ended."""
+    found = await viewer.api.get(f"/v1/submissions/{submission_id}")
+    members = await asyncio.gather(*(viewer.api.get(f"/v1/jobs/{job['id']}") for job in found["jobs"]))
+    if format is Format.CSV:
+        return await _csv(submission_id, members)
+    return await viewer.page(
+        "submission.html", title=f"{found['agent']} · {found['task_id']}", here="jobs",
+        json=f"/v1/submissions/{submission_id}", csv=f"/submissions/{submission_id}?format=csv", submission=found,
+        jobs=members, live=any(job["status"] not in TERMINAL for job in members),
+    )  # fmt: skip
+
+
+@router.get("/submissions/{submission_id}/events")
+async def submission_events(submission_id: IdPath, request: Request) -> Response:
+    """One stream for all jobs: a browser opens six connections to a server at most."""
+
+    async def written(viewer: Viewer) -> AsyncIterator[bytes]:
+        found = await viewer.api.get(f"/v1/submissions/{submission_id}")
+        open_jobs = [job["id"] for job in found["jobs"] if job["status"] not in TERMINAL]
+        async for changed in _side_by_side(viewer, open_jobs):
+            row = viewer.dashboard.renderer.fragment("job_row.html", job=changed, with_agent=False)
+            yield _event(f"job-{changed['id']}", row)
+        yield _event("end", "")
+
+    return await _stream(request, written, check=f"/v1/submissions/{submission_id}")
+
+
+async def _side_by_side(viewer: Viewer, job_ids: list[str]) -> AsyncIterator[dict[str, Any]]:
+    """The events of several jobs as they come, until all have ended."""
+    changes: asyncio.Queue[dict[str, Any] | None] = asyncio.Queue()
+
+    async def follow(job_id: str) -> None:
+        async for found in viewer.api.events(f"/v1/jobs/{job_id}/events"):
+            changes.put_nowait(found)
+
+    async def follow_all() -> None:
+        try:
+            async with asyncio.TaskGroup() as group:
+                for job_id in job_ids:
+                    group.create_task(follow(job_id))
+        finally:
+            changes.put_nowait(None)
+
+    following = asyncio.create_task(follow_all())
+    try:
+        while (changed := await changes.get()) is not None:
+            yield changed
+    finally:
+        following.cancel()
+        await asyncio.wait({following})
+        if not following.cancelled():
+            following.exception()
+
+
+async def _stream(request: Request, written: Any, *, check: str) -> Response:
+    """An event stream whose viewer lives as long as it does. What there is not, or not for them, is refused first."""
+    viewers = viewer_of(request)
+    viewer = await anext(viewers)
+    try:
+        await viewer.api.get(check)
+    except BaseException:
+        await viewers.aclose()  # type: ignore[attr-defined]  # an async generator
+        raise
+
+    async def events() -> AsyncIterator[bytes]:
+        try:
+            yield f"retry: {_COME_BACK_MS}\n\n".encode()
+            async for event in written(viewer):
+                yield event
+        except ClientError:
+            return  # the browser comes back by itself, and is told then what is the matter
+        finally:
+            await viewers.aclose()  # type: ignore[attr-defined]
+
+    return StreamingResponse(events(), media_type="text/event-stream", headers=HEADERS)
+
+
+def _event(name: str, html: str) -> bytes:
+    return f"event: {name}\ndata: {json.dumps(html)}\n\n".encode()
+
+
+async def _csv(name: str, found: list[dict[str, Any]]) -> Response:
+    """A table of jobs as a file."""
+    header = (*_CSV, *_PROGRESS_CSV, "error")
+    return await csv_file(name, header, map(_csv_row, found))
+
+
+def _csv_row(job: dict[str, Any]) -> list[Cell]:
+    error = job["error"]["code"] if job["error"] else None
+    return [*(job[name] for name in _CSV), *(job["progress"][name] for name in _PROGRESS_CSV), error]

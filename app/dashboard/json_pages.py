@@ -1,0 +1,24 @@
+"""Every page's JSON, for a browser: it is signed in by a cookie, which the API itself does not take."""
+
+from __future__ import annotations
+
+from fastapi import APIRouter, Request, Response
+
+from app.client import wire
+from app.dashboard.errors import NothingThere
+from app.dashboard.pages_route import PageRoute
+from app.dashboard.rendering import HEADERS
+from app.dashboard.viewer import ViewerDep
+
+router = APIRouter(route_class=PageRoute, include_in_schema=False)
+
+
+@router.get("/json/v1/{path:path}")
+async def json_of(path: str, request: Request, viewer: ViewerDep) -> Response:
+    """What the API answers at ``/v1/{path}``, if that is JSON. Reads only."""
+    found = await viewer.api.request("GET", f"/v1/{path}", params=dict(request.query_params))
+    if found.is_error:
+        wire.read(found)
+    if found.headers.get("content-type", "").partition(";")[0] != "application/json":
+        raise NothingThere("There is no JSON at this address")
+    return Response(found.content, media_type="application/json", headers=HEADERS)

@@ -1,0 +1,97 @@
+"""One leaf with everything behind its verdict: votes, quotes in their pages, sources and what became of them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from app.dashboard.answer_html import mark_of
+from app.dashboard.api_access import Api
+from app.dashboard.effects import Effect
+from app.dashboard.outline import Node
+from app.dashboard.passages import Passage, passages
+from app.dashboard.places import Places, places_of
+from app.dashboard.reading import Tree
+
+_SCREENSHOT = "screenshot-"
+MOST_QUOTED_PAGES = 12
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class QuotedPage:
+    """A page that the leaf was judged by: what was quoted from it, where, and its pictures.
+
+    ``lost`` are quotes whose place in the text we could not confirm. ``places`` are the boxes of the others in the
+    pictures.
+    """
+
+    page_id: str
+    url: str
+    title: str
+    outcome: str
+    kind: str
+    passages: Sequence[Passage]
+    spans: Sequence[tuple[int, int]]
+    seen: Sequence[str]
+    lost: Sequence[str]
+    places: Places
+    pictures: Sequence[int]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LeafView:
+    """What the panel of a leaf shows. ``sources`` are (URL, page of the result or None)."""
+
+    node: Node
+    effect: Effect
+    path: Sequence[Node]
+    sources: Sequence[tuple[str, Mapping[str, Any] | None]]
+    quoted: Sequence[QuotedPage]
+    blocker: Node | None
+    marks: str
+
+
+async def leaf_view(api: Api, result: Mapping[str, Any], tree: Tree, key: str) -> LeafView:
+    """The leaf (or inner node) of this key, its pages read from the API."""
+    node = tree.outline.by_key[key]
+    pages = {page["url"]: page for page in result.get("pages") or ()}
+    by_mark = {mark_of(url): page for url, page in pages.items()}
+    urls = node.facts.get("sources") or ()
+    quotes = node.facts.get("quotes") or ()
+    wanted = list(dict.fromkeys(str(quote["page_id"]) for quote in quotes))[:MOST_QUOTED_PAGES]
+    return LeafView(
+        node=node,
+        effect=tree.effects[key],
+        path=tree.outline.path(key)[:-1],
+        sources=[(url, pages.get(url) or by_mark.get(mark_of(url))) for url in urls],
+        quoted=[await _quoted_page(api, page_id, [q for q in quotes if q["page_id"] == page_id]) for page_id in wanted],
+        blocker=tree.outline.by_id(node.facts.get("blocked_by")),
+        marks=" ".join(mark_of(url) for url in urls),
+    )
+
+
+async def _quoted_page(api: Api, page_id: str, quotes: Sequence[Mapping[str, Any]]) -> QuotedPage:
+    page = await api.maybe(f"/v1/pages/{page_id}") or {}
+    text = await api.text(f"/v1/pages/{page_id}/text") or ""
+    in_text = [quote for quote in quotes if quote.get("origin", "text") == "text"]
+    spans = [(int(q["start"]), int(q["end"])) for q in in_text if text[int(q["start"]) : int(q["end"])] == q["text"]]
+    return QuotedPage(
+        page_id=page_id,
+        url=str(page.get("url") or ""),
+        title=str(page.get("title") or ""),
+        outcome=str(page.get("outcome") or "unknown"),
+        kind=str(page.get("kind") or ""),
+        passages=passages(text, spans),
+        spans=spans,
+        seen=[str(q["text"]) for q in quotes if q.get("origin") == "image"],
+        lost=[str(q["text"]) for q in in_text if text[int(q["start"]) : int(q["end"])] != q["text"]],
+        places=places_of(await api.maybe(f"/v1/pages/{page_id}/places") if spans else None, spans),
+        pictures=picture_numbers(page),
+    )
+
+
+def picture_numbers(page: Mapping[str, Any]) -> list[int]:
+    """The numbers of a page's screenshots, from the top."""
+    roles = (role for role in page.get("blobs") or () if role.startswith(_SCREENSHOT))
+    return sorted(int(role.removeprefix(_SCREENSHOT)) for role in roles if role.removeprefix(_SCREENSHOT).isdigit())

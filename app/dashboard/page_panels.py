@@ -1,0 +1,203 @@
+"""Pages in three panels: tasks, their URLs, and a preview; and everything that a person does there.
+
+Links and forms do all of it. Where scripts run they ask for the same addresses with ``HX-Request`` and get the changed
+part, or what happened as JSON.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+from urllib.parse import parse_qsl, urlencode
+
+from fastapi import APIRouter, Form, Query, Request, Response
+from fastapi.responses import JSONResponse, RedirectResponse
+
+from app.client import wire
+from app.dashboard.downloads import Format, csv_file
+from app.dashboard.errors import NothingThere
+from app.dashboard.jobs import IdPath, IdQuery
+from app.dashboard.page_preview import View, preview_of
+from app.dashboard.pages_route import PageRoute
+from app.dashboard.rendering import HEADERS
+from app.dashboard.viewer import FormCheck, Viewer, ViewerDep, query_of
+
+router = APIRouter(route_class=PageRoute, include_in_schema=False)
+
+_PER_PAGE = 200
+_MOST_CSV = 10_000
+_MOST_WORK = 2000
+_CONFLICT = 409
+_MOST_FORETOLD = 20
+"""Answers that the service forecasts at once."""
+_CSV = ("url", "problem", "outcome", "needs_work", "flagged", "reviewed", "leaves", "open_leaves", "answers", "to_url",
+        "title", "detail", "http_status", "source", "captured_at", "page_id")  # fmt: skip
+_SHOWN: dict[str, dict[str, str]] = {"all": {}, "work": {"needs_work": "true"}, "deleted": {"deleted": "true"}}
+_SAID = {
+    "add": "Added",
+    "edit": "Corrected",
+    "delete": "Deleted",
+    "flag": "Flagged",
+    "unflag": "Flag taken down",
+    "review": "Reviewed",
+    "unreview": "Not reviewed any more",
+}
+Task = Annotated[str | None, Query(pattern=r"^([A-Za-z0-9][A-Za-z0-9._-]{0,99})?$")]
+Show = Annotated[str, Query(pattern="^(all|work|deleted)$")]
+UrlText = Annotated[str, Query(max_length=4096)]
+UrlField = Annotated[str, Form(max_length=4096)]
+Short = Annotated[str, Form(max_length=1000)]
+
+
+@router.get("/pages")
+async def panels(
+    viewer: ViewerDep,
+    task: Task = None,
+    url: UrlText = "",
+    view: View = View.SCREENSHOT,
+    show: Show = "all",
+    cursor: IdQuery = None,
+    done: IdQuery = None,
+    format: Format = Format.HTML,
+) -> Response:
+    """The three panels; ``url`` is what the preview shows, ``done`` a change that was just made."""
+    asked = {"task_id": task or None, **_SHOWN[show]}
+    if format is Format.CSV:
+        found = await viewer.api.items("/v1/pages/urls", at_most=_MOST_CSV, **asked)
+        return await csv_file("pages", _CSV, ([cited[name] for name in _CSV] for cited in found))
+    listed = await viewer.api.get("/v1/pages/urls", limit=_PER_PAGE, cursor=cursor, **asked)
+    tasks = (await viewer.api.get("/v1/pages/tasks"))["items"]
+    chosen = url or next((cited["url"] for cited in listed["items"]), "")
+    preview = await preview_of(viewer, chosen, view) if chosen else None
+    state = {"task": task or "", "show": show, "view": view.value}
+    return await viewer.page(
+        "pages.html", title="Pages", here="pages", json=f"/v1/pages/urls?{query_of(asked)}",
+        csv=f"/pages?{urlencode(state)}&format=csv",
+        tasks=tasks, urls=listed["items"], following=listed["next_cursor"], state=state, preview=preview, done=done,
+        address=_address, chosen=None if preview is None else preview.cited["key"],
+    )  # fmt: skip
+
+
+@router.get("/pages/lists")
+async def lists(
+    viewer: ViewerDep, task: Task = None, url: UrlText = "", view: View = View.SCREENSHOT, show: Show = "all"
+) -> Response:
+    """The panels of tasks and URLs as they are now."""
+    asked = {"task_id": task or None, **_SHOWN[show]}
+    listed = await viewer.api.get("/v1/pages/urls", limit=_PER_PAGE, **asked)
+    tasks = (await viewer.api.get("/v1/pages/tasks"))["items"]
+    state = {"task": task or "", "show": show, "view": view.value}
+    chosen = next((cited["key"] for cited in listed["items"] if cited["url"] == url), None)
+    return await viewer.fragment(
+        "page_lists.html", tasks=tasks, urls=listed["items"], following=listed["next_cursor"], state=state,
+        chosen=chosen, address=_address,
+    )  # fmt: skip
+
+
+@router.get("/pages/preview")
+async def preview(
+    viewer: ViewerDep, url: UrlText, task: Task = None, view: View = View.SCREENSHOT, show: Show = "all"
+) -> Response:
+    """The preview of one URL."""
+    found = await preview_of(viewer, url, view)
+    if found is None:
+        raise NothingThere("This URL is on no list")
+    state = {"task": task or "", "show": show, "view": view.value}
+    return await viewer.fragment("page_preview.html", preview=found, state=state, address=_address)
+
+
+@router.get("/pages/work")
+async def work(viewer: ViewerDep, task: Task = None) -> Response:
+    """Everything that needs work and was captured before, what matters most first: what is captured again."""
+    found = await viewer.api.items("/v1/pages/urls", at_most=_MOST_WORK, task_id=task or None, needs_work="true")
+    items = [{"url": one["url"], "page": one["latest_id"] or one["page_id"]} for one in found]
+    return JSONResponse([one for one in items if one["page"]], headers=HEADERS)
+
+
+@router.get("/pages/forecast")
+async def forecast(
+    viewer: ViewerDep, url: Annotated[list[UrlText], Query(max_length=200)], exact: bool = False
+) -> Response:
+    """What hangs on repaired pages, and what judging it again would take: what it took last time, or ``exact``ly
+    what is not kept, reckoned by the service, which takes a while."""
+    found = await _dependents(viewer, url)
+    foretold = await _foretold(viewer, found["items"]) if exact and found["answers"] <= _MOST_FORETOLD else None
+    return await viewer.fragment("page_forecast.html", dependents=found, urls=url, foretold=foretold)
+
+
+@router.post("/pages/changes", dependencies=[FormCheck])
+async def change(
+    request: Request,
+    viewer: ViewerDep,
+    action: Annotated[str, Form(pattern="^[a-z]{1,10}$")],
+    url: UrlField,
+    to: UrlField = "",
+    task_id: Short = "",
+    why: Short = "",
+    by: Short = "",
+    state: Short = "",
+) -> Response:
+    """Do one of the things that can be taken back."""
+    body: dict[str, Any] = {"action": action, "url": url, "why": why, "by": by[:100]}
+    if action == "edit":
+        body["to"] = to
+    if action == "add":
+        body["task_id"] = task_id
+    made = await viewer.api.post("/v1/pages/changes", body)
+    said = f"{_SAID.get(action, action)}: {made['url']}"
+    stays = url if action != "delete" else ""
+    return _answer(request, state, url=stays, done=made["id"], said=said, repaired=action == "edit")
+
+
+@router.post("/pages/changes/{change_id}/undo", dependencies=[FormCheck])
+async def undo(request: Request, change_id: IdPath, viewer: ViewerDep, state: Short = "") -> Response:
+    """Take a change back."""
+    made = await viewer.api.post(f"/v1/pages/changes/{change_id}/undo")
+    return _answer(request, state, url=made["url"], said=f"Taken back: {made['url']}")
+
+
+@router.post("/pages/judge-again", dependencies=[FormCheck])
+async def judge_again(request: Request, viewer: ViewerDep, url: Annotated[list[UrlField], Form()]) -> Response:
+    """Judge every newest answer again with a leaf that cites one of these pages. One at work sees them by itself."""
+    found = await _dependents(viewer, url[:_PER_PAGE])
+    for one in found["items"]:
+        answer = await viewer.api.request("POST", f"/v1/jobs/{one['job_id']}/retry")
+        if answer.is_error and answer.status_code != _CONFLICT:
+            wire.read(answer)
+    if request.headers.get("HX-Request"):
+        begun, there_are = len(found["items"]), found["answers"]
+        number = f"{begun}" if begun == there_are else f"{begun} of {there_are}"
+        said = f"{number} {'answer is' if there_are == 1 else 'answers are'} being judged again"
+        return JSONResponse({"said": said}, headers=HEADERS)
+    return RedirectResponse("/jobs", 303, headers=HEADERS)
+
+
+async def _foretold(viewer: Viewer, origins: list[dict[str, Any]]) -> dict[str, Any] | None:
+    """The service's forecast for the jobs of these results; None where it makes none (now, or for this viewer)."""
+    jobs = [str(one["job_id"]) for one in origins]
+    if not jobs:
+        return None
+    answer = await viewer.api.request("POST", "/v1/forecasts", body={"jobs": jobs})
+    if answer.is_error:
+        return None
+    total: dict[str, Any] = wire.read(answer)["total"]
+    return total
+
+
+async def _dependents(viewer: Viewer, urls: list[str]) -> Any:
+    given = [("url", url) for url in urls]
+    answer = await viewer.api.request("GET", f"/v1/pages/dependents?{urlencode(given)}")
+    return wire.read(answer)
+
+
+def _answer(request: Request, state: str, **happened: Any) -> Response:
+    """What happened: to a script as JSON, else back to the panels."""
+    if request.headers.get("HX-Request"):
+        return JSONResponse(happened, headers=HEADERS)
+    kept = {name: str(happened[name]) for name in ("url", "done") if happened.get(name)}
+    before = [(name, value) for name, value in parse_qsl(state) if name in ("task", "show", "view")]
+    return RedirectResponse(f"/pages?{urlencode([*before, *kept.items()])}", 303, headers=HEADERS)
+
+
+def _address(state: dict[str, str], **changes: str) -> str:
+    """The address of the panels in another state."""
+    return f"/pages?{urlencode({**state, **changes})}"

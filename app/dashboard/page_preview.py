@@ -1,0 +1,114 @@
+"""One cited URL with everything that a person needs to mend it: how it stands, what judges were shown of it, the
+answers that cite it, what was done with it, and what hangs on it."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Any
+
+from markupsafe import Markup
+
+from app.client.errors import ApiError
+from app.dashboard.answer_html import mark_of, show_answer
+from app.dashboard.leaf_view import picture_numbers
+from app.dashboard.viewer import Viewer
+
+MOST_ANSWERS = 5
+MOST_TEXT = 400_000
+_MOST_CHANGES = 20
+_FORBIDDEN = 403
+_CITES = re.compile(r'<span data-cites="([0-9a-f ]+)"')
+
+
+class View(StrEnum):
+    """What of a page is shown."""
+
+    SCREENSHOT = "screenshot"
+    TEXT = "text"
+    ANSWER = "answer"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CitingAnswer:
+    """An answer as safe HTML, the sentences that cite the page marked; ``origin`` as the API has it."""
+
+    origin: Mapping[str, Any]
+    html: Markup
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Preview:
+    """``cited`` is the URL, ``page`` the capture that is shown (None: there is none). ``text`` and ``answers`` are
+    there for the view that shows them; ``changes`` is None for who may not see them."""
+
+    cited: Mapping[str, Any]
+    page: Mapping[str, Any] | None
+    view: View
+    pictures: Sequence[int]
+    text: str | None
+    answers: Sequence[CitingAnswer]
+    changes: Sequence[Mapping[str, Any]] | None
+    dependents: Mapping[str, Any]
+
+    @property
+    def cut(self) -> bool:
+        return self.text is not None and len(self.text) > MOST_TEXT
+
+    @property
+    def leads_to_the_web(self) -> bool:
+        """Whether its address may be a link."""
+        return str(self.cited["url"]).lower().startswith(("http://", "https://"))
+
+
+async def preview_of(viewer: Viewer, url: str, view: View) -> Preview | None:
+    """The preview of a URL; None where it is on no list that the viewer may see."""
+    found = (await viewer.api.get("/v1/pages/urls", url=url, limit=1))["items"]
+    if not found:
+        return None
+    cited = found[0]
+    page_id = cited["page_id"] or cited["latest_id"]
+    page = None if page_id is None else await viewer.api.maybe(f"/v1/pages/{page_id}")
+    shows_text = view is View.TEXT and page is not None
+    dependents = await viewer.api.get("/v1/pages/dependents", url=cited["url"])
+    return Preview(
+        cited=cited,
+        page=page,
+        view=view,
+        pictures=picture_numbers(page or {}),
+        text=await viewer.api.text(f"/v1/pages/{page_id}/text") if shows_text else None,
+        answers=await _answers(viewer, cited["url"], dependents["items"]) if view is View.ANSWER else (),
+        changes=await _changes(viewer, cited["url"]),
+        dependents=dependents,
+    )
+
+
+async def _changes(viewer: Viewer, url: str) -> Sequence[Mapping[str, Any]] | None:
+    try:
+        return list((await viewer.api.get("/v1/pages/changes", url=url, limit=_MOST_CHANGES))["items"])
+    except ApiError as error:
+        if error.status == _FORBIDDEN:
+            return None
+        raise
+
+
+async def _answers(viewer: Viewer, url: str, origins: Sequence[Mapping[str, Any]]) -> list[CitingAnswer]:
+    mark, found = mark_of(url), []
+    for origin in origins[:MOST_ANSWERS]:
+        text = await viewer.api.text(f"/v1/results/{origin['result_id']}/answer")
+        if text is not None:
+            shown = await asyncio.to_thread(show_answer, text)
+            found.append(CitingAnswer(origin=origin, html=_marked(shown.html, mark)))
+    return found
+
+
+def _marked(html: str, mark: str) -> Markup:
+    """The HTML with the sentences lit up that cite one page."""
+
+    def lit(found: re.Match[str]) -> str:
+        return f'{found[0]} class="on"' if mark in found[1].split() else found[0]
+
+    return Markup(_CITES.sub(lit, html))  # noqa: S704 - cleaned by ``show_answer``; no text of it has a tag's form

@@ -1,0 +1,74 @@
+"""Templates to HTML, and the headers that every page of ours carries."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from fastapi.responses import HTMLResponse
+from jinja2 import Environment, PackageLoader, StrictUndefined
+from markupsafe import Markup
+
+from app.dashboard import charts, wording
+from app.dashboard.assets import Assets
+
+CONTENT_POLICY = (
+    "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; "
+    "base-uri 'none'; form-action 'self'; frame-ancestors 'none'"
+)
+HEADERS = {
+    "Content-Security-Policy": CONTENT_POLICY,
+    "Cache-Control": "no-store",
+    # The API's own "no-referrer" would make browsers send our forms with the origin "null", which is refused.
+    "Referrer-Policy": "same-origin",
+    "Cross-Origin-Opener-Policy": "same-origin",
+    "Cross-Origin-Resource-Policy": "same-origin",
+}
+
+_FILTERS = {
+    "points": wording.points,
+    "share": wording.share,
+    "bounded": wording.bounded,
+    "usd": wording.usd,
+    "count": wording.count,
+    "many": wording.many,
+    "seconds": wording.seconds,
+    "state": wording.state_words,
+    "reason": wording.reason_words,
+    "signal": wording.signal_words,
+    "when": wording.when,
+    "short": wording.short,
+}
+
+
+class Renderer:
+    """The dashboard's templates. Everything put into them is escaped, unless it is Markup of our own making."""
+
+    def __init__(self, assets: Assets) -> None:
+        self._environment = Environment(
+            loader=PackageLoader("app.dashboard"),
+            autoescape=True,
+            undefined=StrictUndefined,
+            trim_blocks=True,
+            lstrip_blocks=True,
+        )
+        self._environment.filters |= _FILTERS
+        self._environment.globals |= {
+            "asset": assets.url,
+            "change_bar": charts.change_bar,
+            "interval_bar": charts.interval_bar,
+            "trend_line": charts.trend_line,
+            "lasted": wording.lasted,
+            "job_errors": wording.JOB_ERRORS,
+        }
+
+    def fragment(self, template: str, /, **values: Any) -> Markup:
+        """A template's HTML, to be put into a page."""
+        return Markup(self._environment.get_template(template).render(**values))  # noqa: S704 - escaped by the template
+
+    def page(
+        self, template: str, /, *, status: int = 200, headers: Mapping[str, str] | None = None, **values: Any
+    ) -> HTMLResponse:
+        html = self._environment.get_template(template).render(**values)
+        # JSON can hold halves of characters, which no page can.
+        return HTMLResponse(html.encode("utf-8", "replace"), status, {**HEADERS, **(headers or {})})

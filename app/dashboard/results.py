@@ -1,0 +1,107 @@
+"""A result: the score and how sure it is, the answer, the tree, and behind every leaf what it was judged by."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterable, Mapping, Sequence
+from enum import StrEnum
+from typing import Annotated, Any
+
+from fastapi import APIRouter, Query, Response
+
+from app.csv_tables import Cell
+from app.dashboard.answer_html import ShownAnswer, show_answer
+from app.dashboard.downloads import Format, csv_file
+from app.dashboard.effects import Effect
+from app.dashboard.errors import NothingThere
+from app.dashboard.jobs import IdPath
+from app.dashboard.leaf_view import leaf_view
+from app.dashboard.outline import Node
+from app.dashboard.pages_route import PageRoute
+from app.dashboard.reading import Tree
+from app.dashboard.settled import Word
+from app.dashboard.viewer import ViewerDep
+
+router = APIRouter(route_class=PageRoute, include_in_schema=False)
+
+LeafQuery = Annotated[str | None, Query(max_length=2000)]
+_CSV = ("id", "description", "outcome", "reason", "critical", "weight", "score", "effect", "worth", "claim",
+        "reasoning", "sources", "quotes", "votes_for", "votes_against", "votes_lost", "prompt", "model", "usd",
+        "blocked_by", "grounded", "signals", "settled", "settled_by", "settled_reason")  # fmt: skip
+
+
+_PAGES_CSV = ("url", "page_id", "outcome", "captured_at", "sha256")
+_OPEN_CSV = ("id", "why", "remedy", "low_if_failed", "high_if_failed", "low_if_passed", "high_if_passed")
+
+
+class Table(StrEnum):
+    """The tables of the page."""
+
+    LEAVES = "leaves"
+    OPEN = "open"
+    PAGES = "pages"
+
+
+@router.get("/results/{result_id}")
+async def result(
+    result_id: IdPath,
+    viewer: ViewerDep,
+    leaf: LeafQuery = None,
+    table: Table = Table.LEAVES,
+    format: Format = Format.HTML,
+) -> Response:
+    """The whole result; with ``leaf`` that leaf's panel is open. As CSV, one of its tables."""
+    read = await viewer.dashboard.reading.read(viewer.api, result_id)
+    found, tree = read.result, read.tree
+    if format is Format.CSV:
+        name = f"{found['agent_name']}-{found['task_id']}-{found['answer_name']}-{table}"
+        return await csv_file(name, *_table(table, found, tree))
+    if leaf is not None and leaf not in tree.outline.by_key:
+        raise NothingThere(f"This result has no leaf {leaf!r}")
+    origin, answer = await asyncio.gather(
+        viewer.api.get(f"/v1/results/{result_id}/origin"), viewer.api.text(f"/v1/results/{result_id}/answer")
+    )
+    shown = ShownAnswer(html="", marks=frozenset()) if answer is None else await asyncio.to_thread(show_answer, answer)
+    panel = None if leaf is None else await leaf_view(viewer.api, found, tree, leaf)
+    return await viewer.page(
+        "result.html", title=f"{found['agent_name']} · {found['task_id']}", here="home", result=found, tree=tree,
+        json=f"/v1/results/{result_id}", csv=f"/results/{result_id}?format=csv", origin=origin, answer=shown,
+        panel=panel, chosen=leaf,
+    )  # fmt: skip
+
+
+@router.get("/results/{result_id}/leaf")
+async def leaf(result_id: IdPath, viewer: ViewerDep, leaf: Annotated[str, Query(max_length=2000)]) -> Response:
+    """One leaf's panel, fetched when it is opened: six hundred of them would be slow to load and to scroll."""
+    read = await viewer.dashboard.reading.read(viewer.api, result_id)
+    if leaf not in read.tree.outline.by_key:
+        raise NothingThere(f"This result has no leaf {leaf!r}")
+    panel = await leaf_view(viewer.api, read.result, read.tree, leaf)
+    return await viewer.fragment("leaf.html", panel=panel, result=read.result, tree=read.tree)
+
+
+def _table(table: Table, found: Mapping[str, Any], tree: Tree) -> tuple[Sequence[str], Iterable[list[Cell]]]:
+    """The header and rows of one of the page's tables."""
+    if table is Table.PAGES:
+        return _PAGES_CSV, ([page.get(name) for name in _PAGES_CSV] for page in found["pages"])
+    if table is Table.OPEN:
+        return _OPEN_CSV, (
+            [one.leaf.key, one.why, one.remedy, one.if_failed.low, one.if_failed.high, one.if_passed.low,
+             one.if_passed.high]
+            for one in tree.open
+        )  # fmt: skip
+    words = tree.settled.standing
+    return _CSV, (_csv_row(node, tree.effects[node.key], words.get(node.key)) for node in tree.outline.leaves)
+
+
+def _csv_row(node: Node, effect: Effect, word: Word | None) -> list[Cell]:
+    facts = node.facts
+    votes = [vote.get("result") for vote in facts.get("votes") or ()]
+    return [
+        node.key, node.desc, node.outcome, facts.get("reason"), node.critical, node.weight, node.score, effect.words,
+        round(effect.worth, 6), facts.get("claim"), facts.get("reasoning"), " ".join(facts.get("sources") or ()),
+        " | ".join(quote["text"] for quote in facts.get("quotes") or ()), votes.count(True), votes.count(False),
+        votes.count(None), facts.get("prompt"), facts.get("model"), (facts.get("usage") or {}).get("usd"),
+        facts.get("blocked_by"), facts.get("grounded"), " ".join(facts.get("signals") or ()),
+        *((word.outcome, word.by, word.reason) if word else (None, None, None)),
+    ]  # fmt: skip

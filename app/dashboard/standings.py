@@ -1,0 +1,113 @@
+"""From the API's summaries to the rows of the first page: how good each agent is, how sure that is, and its trend.
+
+Pure. Averages and the intervals around them are the API's.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from statistics import fmean
+from typing import Any, TypeAlias
+
+from app.csv_tables import Cell
+from app.dashboard.charts import TrendPoint
+from app.dashboard.wording import moment
+
+Interval: TypeAlias = Mapping[str, Any]
+"""``low``, ``high`` and ``method``, as the API has it: 95 %, over tasks."""
+
+MOST_POINTS = 12
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Standing:
+    """One agent. Rates in 0..1; ``bounds`` are the API's, by name (score, success, pass_at_k)."""
+
+    agent: str
+    partial: float | None
+    success: float | None
+    pass_at_k: float | None
+    k: int
+    tasks: int
+    answers: int
+    not_judged: int
+    leaves_not_judged: int
+    without_result: int
+    usd: float | None
+    seconds: float
+    bounds: Mapping[str, Any]
+    partial_interval: Interval | None
+    success_interval: Interval | None
+    pass_interval: Interval | None
+    trend: tuple[TrendPoint, ...]
+    last: str | None
+
+    @property
+    def not_judged_share(self) -> float | None:
+        return self.not_judged / self.answers if self.answers else None
+
+
+def standing(summary: Mapping[str, Any], history: Sequence[Mapping[str, Any]]) -> Standing:
+    """An agent's row, from its summary or its place on the leaderboard, and its results over time (newest first)."""
+    k = int(summary.get("num_runs") or 0)
+    # Without any result there is nothing to draw an interval around: the bounds say that all is open.
+    figures = (summary.get("statistics") or {}) if summary.get("avg_score") is not None else {}
+    missing = summary.get("not_judged") or {}
+    return Standing(
+        agent=str(summary["agent_name"]),
+        partial=summary.get("avg_score"),
+        success=summary.get("success_rate"),
+        pass_at_k=summary.get(f"pass_at_{k}"),
+        k=k,
+        tasks=int(summary.get("num_tasks") or 0),
+        answers=int(summary.get("num_answers") or 0),
+        not_judged=int(missing.get("answers") or 0),
+        leaves_not_judged=int(missing.get("leaves") or 0),
+        without_result=int(missing.get("without_result") or 0),
+        usd=(summary.get("usage") or {}).get("usd"),
+        seconds=float(summary.get("seconds") or 0.0),
+        bounds=summary.get("bounds") or {},
+        partial_interval=(figures.get("score") or {}).get("interval"),
+        success_interval=(figures.get("success") or {}).get("interval"),
+        pass_interval=_pass_interval(figures, k),
+        trend=trend(history),
+        last=str(history[0]["created_at"]) if history else None,
+    )
+
+
+def _pass_interval(figures: Mapping[str, Any], k: int) -> Interval | None:
+    """That of pass@k, unless some tasks have fewer than ``k`` answers: then the figure shown is another one."""
+    for one in figures.get("pass_at_k") or ():
+        if one["k"] == k and one["tasks"] == figures["tasks"]:
+            found: Interval | None = one["interval"]
+            return found
+    return None
+
+
+def trend(history: Sequence[Mapping[str, Any]]) -> tuple[TrendPoint, ...]:
+    """The mean score of each run in the order they were judged; results without a run's name go by their day."""
+    groups: dict[str, list[float]] = {}
+    for origin in reversed(history):
+        made = moment(origin["created_at"])
+        label = origin.get("run") or (f"{made:%Y-%m-%d}" if made else "?")
+        groups.setdefault(str(label), []).append(float(origin["final_score"]))
+    return tuple(TrendPoint(label, fmean(scores)) for label, scores in list(groups.items())[-MOST_POINTS:])
+
+
+CSV_HEADER = (
+    "agent", "partial_completion", "partial_low_95", "partial_high_95", "success_rate", "success_low_95",
+    "success_high_95", "pass_at_k", "k", "tasks", "answers", "answers_not_judged", "leaves_not_judged", "usd",
+    "seconds",
+)  # fmt: skip
+
+
+def csv_row(row: Standing) -> list[Cell]:
+    return [
+        row.agent, row.partial, *_ends(row.partial_interval), row.success, *_ends(row.success_interval), row.pass_at_k,
+        row.k, row.tasks, row.answers, row.not_judged, row.leaves_not_judged, row.usd, row.seconds,
+    ]  # fmt: skip
+
+
+def _ends(found: Interval | None) -> tuple[float | None, float | None]:
+    return (None, None) if found is None else (found["low"], found["high"])

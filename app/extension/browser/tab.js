@@ -1,0 +1,113 @@
+// What a tab shows: its text as a person reads it, its HTML, and a picture of all of it, top to bottom.
+
+const MARK = "\ue000";
+const LIMITS = {
+  mark: MARK, elements: 400000, chars: 4000000, ms: 8000, links: 5000, frames: 20, hosts: 500, hitTests: 4000, places: 0,
+  probes: 0,
+};
+const MAX_HTML = 6 * 1024 * 1024;
+const MAX_WIDTH_PX = 1100;
+const MAX_HEIGHT_PX = 10000;
+const PAUSE_MS = 550; // Chromium takes two pictures a second at most
+const QUALITY = 0.85;
+
+export async function seen(tab, url, tell) {
+  tell("Reading the page");
+  const read = await inTab(tab, readIt, [LIMITS], ["read_page.js"]);
+  const image = await picture(tab, tell);
+  const text = read.text.replaceAll(new RegExp(`${MARK}\\d+${MARK}`, "g"), "").trim();
+  return {
+    fields: {
+      url, text, tab_url: read.url.slice(0, 4096), title: read.title.slice(0, 1000), password_fields: read.passwordFields,
+      login_form_chars: read.loginFormChars, consent_chars: read.consentChars, inputs: read.inputs, large_images: read.largeImages,
+    },
+    html: read.html.length > MAX_HTML ? null : read.html,
+    image,
+  };
+}
+
+// Runs in the page, out of reach of the page's own scripts.
+function readIt(limits) {
+  const found = globalThis.assayRead(limits);
+  // What a site keeps in hidden fields is for it and this person alone: tokens, numbers of accounts.
+  const copy = document.documentElement.cloneNode(true);
+  for (const one of copy.querySelectorAll("input[type=hidden], input[type=password]")) one.removeAttribute("value");
+  return {
+    text: found.text, title: found.title || document.title, url: location.href,
+    html: `<!doctype html>\n${copy.outerHTML}`, passwordFields: Number(Boolean(found.hasPasswordField)),
+    loginFormChars: found.loginFormChars ?? 0, consentChars: found.consentChars ?? 0, inputs: found.inputs ?? 0,
+    largeImages: found.largeImages ?? 0,
+  };
+}
+
+async function inTab(tab, func, args, files) {
+  const target = { tabId: tab.id };
+  if (files) await chrome.scripting.executeScript({ target, files });
+  const [{ result }] = await chrome.scripting.executeScript({ target, func, args });
+  return result;
+}
+
+// One picture from many: the window is scrolled down, and what it shows each time is put together.
+async function picture(tab, tell) {
+  const page = await inTab(tab, begin, []);
+  try {
+    const scale = Math.min(1, MAX_WIDTH_PX / page.width);
+    const height = Math.min(page.height, Math.floor(MAX_HEIGHT_PX / scale));
+    const canvas = new OffscreenCanvas(Math.round(page.width * scale), Math.max(1, Math.round(height * scale)));
+    const paint = canvas.getContext("2d");
+    const tops = [];
+    for (let top = 0; top < height; top += page.window) tops.push(top);
+    for (const [nth, top] of tops.entries()) {
+      tell(`Picture ${nth + 1} of ${tops.length}`);
+      const at = await inTab(tab, goTo, [top, nth > 0]);
+      await new Promise((ready) => setTimeout(ready, PAUSE_MS));
+      await stillShown(tab, at.url);
+      const shot = await chrome.tabs.captureVisibleTab(tab.windowId, { format: "jpeg", quality: 90 });
+      const bitmap = await createImageBitmap(await (await fetch(shot)).blob());
+      paint.drawImage(bitmap, 0, Math.round(at.top * scale), canvas.width, Math.round((bitmap.height / bitmap.width) * canvas.width));
+      bitmap.close();
+    }
+    return await canvas.convertToBlob({ type: "image/jpeg", quality: QUALITY });
+  } finally {
+    await inTab(tab, end, [page.top]).catch(() => {}); // the tab may be gone; then nothing is to be put back
+  }
+}
+
+async function stillShown(tab, url) {
+  const now = await chrome.tabs.get(tab.id);
+  if (!now.active || (now.url ?? url) !== url) throw new Error("The tab was changed or left meanwhile: nothing was handed in.");
+}
+
+function begin() {
+  const root = document.scrollingElement ?? document.documentElement;
+  const style = document.createElement("style");
+  style.id = "assay-still";
+  style.textContent = "*{scroll-behavior:auto!important;animation-play-state:paused!important;caret-color:transparent!important}";
+  document.documentElement.append(style);
+  return { width: innerWidth, window: innerHeight, height: Math.max(root.scrollHeight, innerHeight), top: scrollY };
+}
+
+// What stays in place while the rest moves would stand in every picture; it is in the first.
+function goTo(top, hideFixed) {
+  if (hideFixed && !globalThis.assayHidden) {
+    globalThis.assayHidden = [];
+    for (const one of document.querySelectorAll("body *")) {
+      if (["fixed", "sticky"].includes(getComputedStyle(one).position)) {
+        globalThis.assayHidden.push([one, one.style.getPropertyValue("visibility"), one.style.getPropertyPriority("visibility")]);
+        one.style.setProperty("visibility", "hidden", "important");
+      }
+    }
+  }
+  scrollTo(0, top);
+  return { top: scrollY, url: location.href };
+}
+
+function end(top) {
+  document.getElementById("assay-still")?.remove();
+  for (const [one, value, priority] of globalThis.assayHidden ?? []) {
+    if (value) one.style.setProperty("visibility", value, priority);
+    else one.style.removeProperty("visibility");
+  }
+  globalThis.assayHidden = undefined;
+  scrollTo(0, top);
+}

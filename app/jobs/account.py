@@ -1,0 +1,127 @@
+"""One attempt at a job, as the models' bookkeeping sees it: what it was told before, and what it may still spend."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, replace
+from typing import Any
+
+import structlog
+from sqlalchemy.ext.asyncio import AsyncConnection
+
+from app.jobs.errors import BudgetReached, PurseEmpty
+from app.jobs.ledger import Ledger
+from app.storage.checkpoints import Checkpoint, checkpoints_of
+from app.storage.database import Database
+from app.storage.errors import DatabaseUnavailable
+from app.storage.model_usage import Account
+from app.storage.purses import INSTALLATION, limits_of
+from app.storage.records import Job
+from app.storage.storable import storable
+from judges.errors import LLMBudgetExceeded, LLMUnavailable, UnusableKind, UnusableReply
+from judges.llm.checkpointed import KeptReply
+from judges.llm.client import LLMReply
+from rubrics.verdict import Usage
+
+_log = structlog.get_logger(__name__)
+
+
+class JobAccount:
+    """Implements ``Checkpoints`` and ``Purse`` of judges.llm for one attempt at a job."""
+
+    def __init__(self, ledger: Ledger, job: Job, known: Mapping[str, KeptReply], *, limited: bool) -> None:
+        self._ledger = ledger
+        self._job_id = job.id
+        self._for = (job.owner, job.agent, job.task_id)
+        self._purses: Sequence[str] = (INSTALLATION, job.submission_id)
+        self._known = dict(known)
+        self._limited = limited
+        self.empty: PurseEmpty | None = None
+        """The purse into which a call did not fit."""
+
+    @classmethod
+    async def opened(cls, database: Database, ledger: Ledger, job: Job) -> JobAccount:
+        """The account of an attempt that begins.
+
+        Raises:
+            BudgetReached: there is no money left to begin with.
+            DatabaseUnavailable
+        """
+        async with database.begin() as connection:
+            kept = await checkpoints_of(connection, job.id)
+            own_limit = await limits_of(connection, [job.submission_id])
+        limited = bool(own_limit) or ledger.limit_usd is not None
+        account = cls(ledger, job, {one.key: _read(one) for one in kept}, limited=limited)
+        if kept:
+            _log.info("job goes on where it was", replies=len(kept))
+        if limited and not kept:
+            try:
+                await ledger.left(account._purses)
+            except PurseEmpty as error:
+                raise BudgetReached(error, None) from error
+        return account
+
+    def recall(self, key: str) -> KeptReply | None:
+        """A reply has its cost once: who is given it again was given it for nothing."""
+        found = self._known.get(key)
+        if found is not None and not found.counted:
+            self._known[key] = replace(found, counted=True)
+        return found
+
+    async def keep(self, key: str, reply: LLMReply) -> None:
+        kept = KeptReply(
+            text=reply.text,
+            model=reply.model,
+            usage=reply.usage,
+            cached=reply.cached,
+            counted=True,
+            unusable=reply.unusable,
+        )
+        await self._ledger.keep(Checkpoint(job_id=self._job_id, key=key, reply=_written(kept)))
+        self._known[key] = kept
+
+    async def reserve(self, usd: float) -> None:
+        if not self._limited:
+            return
+        try:
+            await self._ledger.reserve(self._purses, usd)
+        except PurseEmpty as error:
+            self.empty = self.empty or error
+            raise LLMBudgetExceeded(str(error)) from error
+        except DatabaseUnavailable as error:
+            raise LLMUnavailable(f"what may be spent is not known: {error}") from error
+
+    def settle(self, reserved_usd: float, usage: Usage, model: str, role: str) -> None:
+        if self._limited and usage.calls and usage.usd is None:
+            _log.warning("llm cost unknown, the budget does not bind", model=model)
+        self._ledger.settle(self._purses, reserved_usd if self._limited else 0.0, usage.usd or 0.0)
+        self._ledger.used(Account(*self._for, model, role), usage)
+
+
+async def kept_replies(connection: AsyncConnection, job: Job) -> dict[str, KeptReply]:
+    """What a job was told and still has, by the request's key. Takes an open transaction."""
+    return {one.key: _read(one) for one in await checkpoints_of(connection, job.id)}
+
+
+def _written(reply: KeptReply) -> str:
+    values = asdict(reply)
+    del values["counted"]
+    if not reply.unusable:
+        del values["unusable"]
+    return storable(json.dumps(values, ensure_ascii=False))
+
+
+def _read(checkpoint: Checkpoint) -> KeptReply:
+    values = json.loads(checkpoint.reply)
+    read = {"usage": Usage(**values["usage"]), "unusable": tuple(map(_unusable, values.get("unusable", ())))}
+    return KeptReply(**values | read, counted=checkpoint.counted)
+
+
+def _unusable(values: Mapping[str, Any]) -> UnusableReply:
+    read = {
+        "kind": UnusableKind(values["kind"]),
+        "usage": Usage(**values["usage"]),
+        "then": tuple(values["then"]),
+    }
+    return UnusableReply(**{**values, **read})

@@ -1,0 +1,251 @@
+"""Writes down what models replied and cost, many replies in one transaction, so that a call costs the database little.
+
+While one transaction is on its way, what comes meanwhile is gathered for the next. A reply and its price are written
+together. A request is let go only when its likely price fits every purse that pays for it, over all workers: what is
+under way is set aside, and comes free by itself should its worker die.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import secrets
+import time
+from collections import defaultdict
+from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
+from contextlib import asynccontextmanager, suppress
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+
+import structlog
+from sqlalchemy.ext.asyncio import AsyncConnection
+
+from app.jobs.errors import PurseEmpty
+from app.rounds import until_next_round
+from app.storage import purses as rows
+from app.storage.checkpoints import Checkpoint, insert_checkpoints
+from app.storage.database import Database
+from app.storage.errors import DatabaseUnavailable
+from app.storage.model_usage import Account, Spent, add_usage
+from rubrics.verdict import Usage
+
+_PATIENCE_S = 60.0
+_AGAIN_S = 0.5
+_HOLD_S = 30.0
+_NOTHING_USD = 1e-9
+_LOOK_AGAIN_S = 0.25
+"""How soon a request that waits for others to settle is looked at again."""
+_log = structlog.get_logger(__name__)
+
+
+@dataclass(slots=True, eq=False)
+class _Reservation:
+    purses: Sequence[str]
+    usd: float
+    granted: asyncio.Future[None]
+
+
+@dataclass(slots=True)
+class _Batch:
+    """What one transaction writes."""
+
+    kept: list[tuple[Checkpoint, asyncio.Future[None]]] = field(default_factory=list)
+    reservations: list[_Reservation] = field(default_factory=list)
+    spent: dict[str, float] = field(default_factory=lambda: defaultdict(float))
+    released: dict[str, float] = field(default_factory=lambda: defaultdict(float))
+    used: dict[Account, Spent] = field(default_factory=dict)
+
+    @property
+    def empty(self) -> bool:
+        return not (self.kept or self.reservations or self.spent or self.released or self.used)
+
+
+class Ledger:
+    """One per process; works inside ``running``. ``limit_usd`` is that of the installation, None: none."""
+
+    def __init__(self, database: Database, *, limit_usd: float | None) -> None:
+        self._database = database
+        self.limit_usd = limit_usd
+        self._holder = secrets.token_hex(8)
+        self._next = _Batch()
+        self._held: dict[str, float] = {}
+        self._waiting: list[_Reservation] = []
+        self._wake = asyncio.Event()
+
+    @asynccontextmanager
+    async def running(self) -> AsyncIterator[Ledger]:
+        """Write for as long as the block lasts, and at its end what is left."""
+        writing = asyncio.create_task(self._run(), name="ledger")
+        try:
+            yield self
+        finally:
+            writing.cancel()
+            await asyncio.wait({writing})
+            with suppress(DatabaseUnavailable):
+                await self._write(self._take())
+
+    async def keep(self, checkpoint: Checkpoint) -> None:
+        """Write a reply down; returns once it is committed, or the database stayed away for too long."""
+        written = asyncio.get_running_loop().create_future()
+        self._next.kept.append((checkpoint, written))
+        self._wake.set()
+        await written
+
+    async def reserve(self, purses: Sequence[str], usd: float) -> None:
+        """Set ``usd`` aside in each purse, waiting for others to settle where it may yet fit.
+
+        Raises:
+            PurseEmpty: it does not fit, whatever the others' requests come to.
+            DatabaseUnavailable: that cannot be known.
+        """
+        granted = asyncio.get_running_loop().create_future()
+        self._next.reservations.append(_Reservation(purses, usd, granted))
+        self._wake.set()
+        try:
+            await granted
+        except asyncio.CancelledError:
+            if granted.done() and not granted.cancelled() and granted.exception() is None:
+                self.settle(purses, usd, 0.0)  # granted in the moment in which nobody waited any more
+            raise
+
+    def settle(self, purses: Sequence[str], reserved_usd: float, spent_usd: float) -> None:
+        """Count what was spent, and give free what was set aside for it."""
+        for purse in purses:
+            self._next.spent[purse] += spent_usd
+            self._next.released[purse] += reserved_usd
+        self._wake.set()
+
+    def used(self, account: Account, usage: Usage) -> None:
+        """Count what a request took, for whoever asks later what the money went for."""
+        if usage.calls:
+            self._next.used[account] = self._next.used.get(account, Spent()) + Spent.of(usage)
+            self._wake.set()
+
+    async def left(self, purses: Sequence[str]) -> None:
+        """Raises PurseEmpty when one of the purses is spent already."""
+        async with self._database.begin() as connection:
+            limits = await self._limits(connection, purses)
+            for purse, limit in limits.items():
+                if (already := await rows.spent(connection, purse)) >= limit:
+                    raise PurseEmpty(purse, limit, already)
+
+    async def _run(self) -> None:
+        while True:
+            with suppress(TimeoutError):
+                async with asyncio.timeout(_LOOK_AGAIN_S if self._waiting else _HOLD_S / 3):
+                    await self._wake.wait()
+            self._wake.clear()
+            batch = self._take()
+            if not batch.empty or self._held:
+                await self._write_insistently(batch)
+            await until_next_round(0.0)
+
+    def _take(self) -> _Batch:
+        """What has gathered, with the reservations that could not be granted before."""
+        batch, self._next = self._next, _Batch()
+        batch.reservations = [one for one in (*self._waiting, *batch.reservations) if not one.granted.done()]
+        self._waiting = []
+        return batch
+
+    async def _write_insistently(self, batch: _Batch) -> None:
+        deadline = time.monotonic() + _PATIENCE_S
+        while True:
+            try:
+                return await self._write(batch)
+            except DatabaseUnavailable as error:
+                _log.warning("ledger waits for the database", replies=len(batch.kept), detail=str(error))
+                if time.monotonic() > deadline:
+                    # The jobs behind will not end without the database either, and are then done again.
+                    for _, written in batch.kept:
+                        _resolve(written)
+                    for one in batch.reservations:
+                        _resolve(one.granted, error)
+                    return
+            except asyncio.CancelledError:
+                self._give_back(batch)
+                raise
+            await until_next_round(_AGAIN_S)
+
+    def _give_back(self, batch: _Batch) -> None:
+        """Let the last write have what this one could not do."""
+        self._next.kept = batch.kept + self._next.kept
+        for purse, usd in batch.spent.items():
+            self._next.spent[purse] += usd
+        for purse, usd in batch.released.items():
+            self._next.released[purse] += usd
+        for account, spent in batch.used.items():
+            self._next.used[account] = self._next.used.get(account, Spent()) + spent
+
+    async def _write(self, batch: _Batch) -> None:
+        """One transaction; only when it is committed does anybody hear of it."""
+        held = dict(self._held)
+        for purse, usd in batch.released.items():
+            held[purse] = max(0.0, held.get(purse, 0.0) - usd)
+        decided: list[tuple[_Reservation, PurseEmpty | None]] = []
+        async with self._database.begin() as connection:
+            concerned = {*batch.spent, *(purse for one in batch.reservations for purse in one.purses)}
+            if concerned:
+                spent = await rows.add_spent(connection, {purse: batch.spent.get(purse, 0.0) for purse in concerned})
+                if batch.reservations:
+                    decided = await self._decide(connection, batch.reservations, spent, held)
+            if held:
+                await rows.hold(connection, held, holder=self._holder, for_s=_HOLD_S)
+            await add_usage(connection, batch.used, day=datetime.now(UTC).date())
+            if batch.kept:
+                await insert_checkpoints(connection, [checkpoint for checkpoint, _ in batch.kept])
+        self._held = {purse: usd for purse, usd in held.items() if usd > _NOTHING_USD}
+        answered = [one for one, _ in decided]
+        self._waiting = [one for one in batch.reservations if one not in answered]
+        for one, error in decided:
+            self._answer(one, error)
+        for _, written in batch.kept:
+            _resolve(written)
+
+    async def _decide(
+        self,
+        connection: AsyncConnection,
+        reservations: Sequence[_Reservation],
+        spent: Mapping[str, float],
+        held: dict[str, float],
+    ) -> list[tuple[_Reservation, PurseEmpty | None]]:
+        """Those that fit (booked in ``held``) and those that never will; the rest waits."""
+        limits = await self._limits(connection, spent)
+        others = await rows.held_by_others(connection, limits, holder=self._holder)
+        decided: list[tuple[_Reservation, PurseEmpty | None]] = []
+        for one in reservations:
+            limited = [purse for purse in one.purses if purse in limits]
+            empty = next((purse for purse in limited if not _fits(spent[purse], one.usd, limits[purse])), None)
+            if empty is not None:
+                decided.append((one, PurseEmpty(empty, limits[empty], spent[empty])))
+                continue
+            taken = {purse: spent[purse] + others.get(purse, 0.0) + held.get(purse, 0.0) for purse in limited}
+            if all(_fits(taken[purse], one.usd, limits[purse]) for purse in limited):
+                for purse in one.purses:
+                    held[purse] = held.get(purse, 0.0) + one.usd
+                decided.append((one, None))
+        return decided
+
+    async def _limits(self, connection: AsyncConnection, purses: Iterable[str]) -> dict[str, float]:
+        limits = await rows.limits_of(connection, purses)
+        if self.limit_usd is not None and rows.INSTALLATION in purses:
+            limits[rows.INSTALLATION] = self.limit_usd
+        return limits
+
+    def _answer(self, one: _Reservation, error: PurseEmpty | None) -> None:
+        if one.granted.done():  # nobody waits for it any more
+            if error is None:
+                self.settle(one.purses, one.usd, 0.0)
+        else:
+            _resolve(one.granted, error)
+
+
+def _fits(taken_usd: float, usd: float, limit_usd: float) -> bool:
+    return taken_usd < limit_usd and taken_usd + usd <= limit_usd
+
+
+def _resolve(waiting: asyncio.Future[None], error: Exception | None = None) -> None:
+    if waiting.done():
+        return
+    if error is None:
+        waiting.set_result(None)
+    else:
+        waiting.set_exception(error)

@@ -1,0 +1,232 @@
+"""The URLs that answers cite, each with what is known of it: how much hangs on it, which capture answers, what people
+said. One query, so that a list of thousands is sorted where it lies. Every function takes an open transaction."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from sqlalchemy import RowMapping, select, text
+from sqlalchemy.ext.asyncio import AsyncConnection
+
+from app.storage.tables import captures
+from cache.capture import EVIDENCE_OUTCOMES, Capture
+from cache.record import capture_from_json
+
+_PARAMETERS = ", ".join(f"CAST(:{name} AS text) AS {name}" for name in ("owner", "agent", "task", "key"))
+_EVIDENCE = ", ".join(f"'{outcome.value}'" for outcome in sorted(EVIDENCE_OUTCOMES))
+
+_ASIDE = """EXISTS (
+    SELECT FROM page_change_captures e JOIN page_changes c ON c.id = e.change_id
+    WHERE e.key_sha256 = k.key AND e.capture_id = p.id
+    AND (e.effect = 'hides') <> EXISTS (SELECT FROM page_changes u WHERE u.undoes = c.id))"""
+"""Whether a change keeps capture ``p`` from answering for key ``k``; the same as ``captures.put_aside``."""
+
+_STANDS = "NOT EXISTS (SELECT FROM page_changes u WHERE u.undoes = c.id)"
+
+# Whoever does not see everything sees the captures of URLs by which a result of theirs was judged, or that they added.
+_MAY_SEE = """((SELECT owner FROM asked) IS NULL OR p.key_sha256 IN (
+    SELECT j.key_sha256 FROM captures j JOIN result_pages rp ON rp.capture_id = j.id
+    JOIN results r ON r.id = rp.result_id WHERE r.owner = (SELECT owner FROM asked)
+    UNION ALL SELECT a.key_sha256 FROM page_changes a
+    WHERE a.action = 'add' AND a.key_owner = (SELECT owner FROM asked)))"""
+
+_NEWEST = """newest AS (
+    SELECT DISTINCT ON (owner, agent, task_id, answer_name) id, job_id, owner, agent, task_id, answer_name, created_at
+    FROM results WHERE kind = 'answer'
+    AND ((SELECT owner FROM asked) IS NULL OR owner = (SELECT owner FROM asked))
+    AND ((SELECT agent FROM asked) IS NULL OR agent = (SELECT agent FROM asked))
+    ORDER BY owner, agent, task_id, answer_name, id DESC)"""
+
+_KNOWN = f"""WITH asked AS (SELECT {_PARAMETERS}), {_NEWEST},
+cited AS (
+    SELECT s.key_sha256 AS key, n.task_id, min(s.url) AS url, sum(s.leaves) AS leaves,
+        sum(s.open_leaves) AS open_leaves, count(*) AS answers
+    FROM result_sources s JOIN newest n ON n.id = s.result_id GROUP BY s.key_sha256, n.task_id),
+added AS (
+    SELECT DISTINCT ON (c.key_sha256, c.task_id) c.key_sha256 AS key, c.task_id, c.url FROM page_changes c
+    WHERE c.action = 'add' AND (SELECT agent FROM asked) IS NULL AND {_STANDS}
+    AND ((SELECT owner FROM asked) IS NULL OR c.key_owner = (SELECT owner FROM asked))
+    ORDER BY c.key_sha256, c.task_id, c.id DESC),
+listed AS (
+    SELECT key, task_id, url, leaves, open_leaves, answers, FALSE AS added FROM cited
+    UNION ALL SELECT key, task_id, url, 0, 0, 0, TRUE FROM added
+    UNION ALL SELECT DISTINCT ON (key_sha256) key_sha256, NULL, url, 0, 0, 0, FALSE FROM captures
+    WHERE (SELECT owner FROM asked) IS NULL AND (SELECT agent FROM asked) IS NULL AND (SELECT task FROM asked) IS NULL),
+keys AS (
+    SELECT key, min(url) AS url, sum(leaves)::int AS leaves, sum(open_leaves)::int AS open_leaves,
+        sum(answers)::int AS answers, bool_or(added) AS added,
+        coalesce(array_agg(DISTINCT task_id) FILTER (WHERE task_id IS NOT NULL), '{{}}') AS tasks
+    FROM listed WHERE ((SELECT task FROM asked) IS NULL OR task_id = (SELECT task FROM asked))
+    AND ((SELECT key FROM asked) IS NULL OR key = (SELECT key FROM asked)) GROUP BY key),
+known AS (
+    SELECT k.*, shown.id AS page_id, coalesce(shown.evidence, FALSE) AS evidence, latest.id AS latest_id,
+        edit.to_url, coalesce(flag.action = 'flag', FALSE) AS flagged, flag.by AS flagged_by,
+        coalesce(look.action = 'review' AND look.page_id = latest.id, FALSE) AS reviewed, look.by AS reviewed_by,
+        EXISTS (SELECT FROM page_changes c WHERE c.key_sha256 = k.key AND c.action = 'delete' AND {_STANDS}) AS dropped
+    FROM keys k
+    LEFT JOIN LATERAL (
+        SELECT p.id, p.outcome IN ({_EVIDENCE}) AS evidence FROM captures p
+        WHERE (p.key_sha256 = k.key OR p.final_key_sha256 = k.key AND p.outcome IN ({_EVIDENCE}))
+        AND NOT {_ASIDE} AND {_MAY_SEE}
+        ORDER BY p.outcome IN ({_EVIDENCE}) DESC, p.key_sha256 = k.key DESC, p.captured_at DESC, p.id DESC LIMIT 1
+    ) shown ON TRUE
+    LEFT JOIN LATERAL (
+        SELECT p.id FROM captures p WHERE p.key_sha256 = k.key AND NOT {_ASIDE} AND {_MAY_SEE}
+        ORDER BY p.captured_at DESC, p.id DESC LIMIT 1
+    ) latest ON TRUE
+    LEFT JOIN LATERAL (
+        SELECT c.to_url FROM page_changes c WHERE c.key_sha256 = k.key AND c.action = 'edit' AND {_STANDS}
+        ORDER BY c.id DESC LIMIT 1
+    ) edit ON TRUE
+    LEFT JOIN LATERAL (
+        SELECT c.* FROM page_changes c
+        WHERE c.key_sha256 = k.key AND c.action IN ('flag', 'unflag', 'review') AND {_STANDS}
+        ORDER BY c.id DESC LIMIT 1
+    ) flag ON TRUE
+    LEFT JOIN LATERAL (
+        SELECT c.* FROM page_changes c WHERE c.key_sha256 = k.key AND c.action IN ('review', 'unreview') AND {_STANDS}
+        ORDER BY c.id DESC LIMIT 1
+    ) look ON TRUE),
+stated AS (
+    SELECT *, page_id IS NOT NULL AND NOT evidence AS problem, dropped AND page_id IS NULL AS deleted
+    FROM known),
+ranked AS (
+    SELECT *, flagged OR problem AND NOT reviewed AS needs_work, row_number() OVER (
+        ORDER BY (flagged OR problem AND NOT reviewed) DESC, problem DESC, leaves DESC, url, key) AS place
+    FROM stated)"""  # noqa: S608 - our own parts
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CitedUrl:
+    """One URL and how it stands.
+
+    ``leaves`` of the newest results cite it, ``open_leaves`` of them were not judged. ``page`` is the capture that
+    answers for it (evidence if there is any), ``latest`` the newest attempt. ``problem``: there were attempts, and none
+    gave evidence. ``flagged``: somebody said so, and nobody took it back, looked it over or handed the page in since.
+    ``reviewed``: somebody looked at ``latest``. ``to_url``: the address that it was meant to be.
+    """
+
+    key: str
+    url: str
+    tasks: tuple[str, ...]
+    leaves: int
+    open_leaves: int
+    answers: int
+    added: bool
+    deleted: bool
+    problem: bool
+    flagged: bool
+    flagged_by: str | None
+    reviewed: bool
+    reviewed_by: str | None
+    needs_work: bool
+    to_url: str | None
+    page: Capture | None
+    latest: Capture | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TaskPages:
+    """A task's list in figures. ``open_leaves``: leaves not judged that cite a page which needs work."""
+
+    task_id: str
+    urls: int
+    problems: int
+    flagged: int
+    reviewed: int
+    needs_work: int
+    leaves_waiting: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DependentResult:
+    """A newest result with leaves that cite a URL: how many, and what they cost last time (``usd`` None: not known)."""
+
+    result_id: str
+    job_id: str
+    agent: str
+    task_id: str
+    answer_name: str
+    leaves: int
+    open_leaves: int
+    calls: int
+    usd: float | None
+    created_at: datetime
+
+
+async def list_urls(
+    connection: AsyncConnection,
+    *,
+    limit: int,
+    owner: str | None = None,
+    agent: str | None = None,
+    task_id: str | None = None,
+    needs_work: bool | None = None,
+    deleted: bool = False,
+    after: str | None = None,
+    key: str | None = None,
+) -> list[CitedUrl]:
+    """What needs work first, and of that what most leaves hang on. ``after`` is the key of the last one seen; ``key``
+    asks for one URL alone."""
+    query = text(
+        f"{_KNOWN} SELECT * FROM ranked WHERE (deleted = :deleted OR CAST(:key AS text) IS NOT NULL)"  # noqa: S608
+        " AND (CAST(:work AS boolean) IS NULL OR needs_work = :work)"
+        " AND (CAST(:after AS text) IS NULL OR place > (SELECT place FROM ranked WHERE key = :after))"
+        " ORDER BY place LIMIT :limit"
+    )
+    given = {"owner": owner, "agent": agent, "task": task_id, "work": needs_work, "deleted": deleted}
+    found = (await connection.execute(query, {**given, "after": after, "key": key, "limit": limit})).mappings().all()
+    named = {row[name] for row in found for name in ("page_id", "latest_id")}
+    wanted = select(captures.c.id, captures.c.record).where(captures.c.id.in_(named - {None}))
+    records = {row.id: capture_from_json(json.loads(row.record)) for row in await connection.execute(wanted)}
+    return [_cited(row, records) for row in found]
+
+
+async def list_tasks(
+    connection: AsyncConnection, *, owner: str | None = None, agent: str | None = None
+) -> list[TaskPages]:
+    """Every task with a URL on its list, those with the most leaves waiting first."""
+    query = text(
+        f"{_KNOWN} SELECT t.task_id, count(*) AS urls, count(*) FILTER (WHERE r.problem) AS problems,"  # noqa: S608
+        " count(*) FILTER (WHERE r.flagged) AS flagged, count(*) FILTER (WHERE r.reviewed) AS reviewed,"
+        " count(*) FILTER (WHERE r.needs_work) AS needs_work,"
+        " coalesce(sum(t.leaves) FILTER (WHERE r.needs_work), 0)::int AS leaves_waiting"
+        " FROM (SELECT key, task_id, sum(leaves) AS leaves FROM listed WHERE task_id IS NOT NULL GROUP BY 1, 2) t"
+        " JOIN ranked r USING (key) WHERE NOT r.deleted GROUP BY t.task_id"
+        " ORDER BY leaves_waiting DESC, needs_work DESC, t.task_id"
+    )
+    rows = await connection.execute(query, {"owner": owner, "agent": agent, "task": None, "key": None})
+    return [TaskPages(**row) for row in rows.mappings()]
+
+
+async def dependents_of(
+    connection: AsyncConnection, keys: list[str], *, limit: int, owner: str | None = None
+) -> list[DependentResult]:
+    """The newest results with leaves that cite one of these URLs, those with the most leaves first."""
+    query = text(
+        f"WITH asked AS (SELECT {_PARAMETERS}), {_NEWEST}"  # noqa: S608 - our own parts
+        " SELECT n.id AS result_id, n.job_id, n.agent, n.task_id, n.answer_name, n.created_at,"
+        " sum(s.leaves)::int AS leaves, sum(s.open_leaves)::int AS open_leaves, sum(s.calls)::int AS calls,"
+        " CASE WHEN bool_or(s.usd IS NULL) THEN NULL ELSE sum(s.usd) END AS usd"
+        " FROM result_sources s JOIN newest n ON n.id = s.result_id WHERE s.key_sha256 = ANY(:keys) AND s.leaves > 0"
+        " GROUP BY n.id, n.job_id, n.agent, n.task_id, n.answer_name, n.created_at"
+        " ORDER BY leaves DESC, n.id DESC LIMIT :limit"
+    )
+    given = {"owner": owner, "agent": None, "task": None, "key": None, "keys": keys, "limit": limit}
+    return [DependentResult(**row) for row in (await connection.execute(query, given)).mappings()]
+
+
+def _cited(row: RowMapping, records: Mapping[str, Capture]) -> CitedUrl:
+    own: dict[str, Any] = {name: row[name] for name in _PLAIN}
+    page, latest = records.get(row["page_id"]), records.get(row["latest_id"])
+    return CitedUrl(**own, tasks=tuple(row["tasks"]), page=page, latest=latest)
+
+
+_PLAIN = (
+    "key", "url", "leaves", "open_leaves", "answers", "added", "deleted", "problem", "flagged", "flagged_by",
+    "reviewed", "reviewed_by", "needs_work", "to_url",
+)  # fmt: skip

@@ -1,0 +1,115 @@
+"""The rows of what models were asked and cost. Written with the replies themselves, so they also hold what came to no
+result. Every function takes an open transaction.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from datetime import date
+from typing import Any, NamedTuple
+
+from sqlalchemy import func, select
+from sqlalchemy.dialects.postgresql import insert
+from sqlalchemy.ext.asyncio import AsyncConnection
+
+from app.storage.tables import model_usage
+from rubrics.verdict import Usage
+
+
+class Account(NamedTuple):
+    """For whom and what for requests are made."""
+
+    owner: str
+    agent: str
+    task_id: str
+    model: str
+    role: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Spent:
+    """What requests took. ``usd`` is that of the calls with a known price."""
+
+    calls: int = 0
+    input_tokens: int = 0
+    output_tokens: int = 0
+    usd: float = 0.0
+    unpriced_calls: int = 0
+
+    @classmethod
+    def of(cls, usage: Usage) -> Spent:
+        return cls(
+            calls=usage.calls,
+            input_tokens=usage.input_tokens,
+            output_tokens=usage.output_tokens,
+            usd=usage.usd or 0.0,
+            unpriced_calls=usage.calls if usage.usd is None else 0,
+        )
+
+    def __add__(self, other: Spent) -> Spent:
+        return Spent(
+            calls=self.calls + other.calls,
+            input_tokens=self.input_tokens + other.input_tokens,
+            output_tokens=self.output_tokens + other.output_tokens,
+            usd=self.usd + other.usd,
+            unpriced_calls=self.unpriced_calls + other.unpriced_calls,
+        )
+
+
+GROUPS = ("agent", "task_id", "model", "role", "day")
+_SUMS = ("calls", "input_tokens", "output_tokens", "usd", "unpriced_calls")
+
+
+async def add_usage(connection: AsyncConnection, used: Mapping[Account, Spent], *, day: date) -> None:
+    """Add what was used on a day; rows in one order for everybody, or two writers could wait for each other."""
+    rows = [{"day": day, **account._asdict(), **asdict(spent)} for account, spent in sorted(used.items(), key=_account)]
+    if rows:
+        adding = insert(model_usage).values(rows)
+        sums = {name: model_usage.c[name] + adding.excluded[name] for name in _SUMS}
+        await connection.execute(adding.on_conflict_do_update(index_elements=["day", *Account._fields], set_=sums))
+
+
+async def usage_by(
+    connection: AsyncConnection,
+    groups: Sequence[str],
+    *,
+    owner: str | None = None,
+    agent: str | None = None,
+    task_id: str | None = None,
+    model: str | None = None,
+    since: date | None = None,
+    until: date | None = None,
+) -> list[dict[str, Any]]:
+    """Sums by ``groups`` (of ``GROUPS``), the dearest first; ``since`` and ``until`` are days, both included."""
+    columns = [model_usage.c[name] for name in groups]
+    sums = [func.sum(model_usage.c[name]).label(name) for name in _SUMS]
+    query = select(*columns, *sums).group_by(*columns)
+    wanted = {"owner": owner, "agent": agent, "task_id": task_id, "model": model}
+    for name, value in wanted.items():
+        if value is not None:
+            query = query.where(model_usage.c[name] == value)
+    if since is not None:
+        query = query.where(model_usage.c.day >= since)
+    if until is not None:
+        query = query.where(model_usage.c.day <= until)
+    query = query.order_by(func.sum(model_usage.c.usd).desc(), *columns)
+    return [_row(dict(row), groups) for row in (await connection.execute(query)).mappings()]
+
+
+def _account(item: tuple[Account, Spent]) -> Account:
+    return item[0]
+
+
+def _row(row: dict[str, Any], groups: Sequence[str]) -> dict[str, Any]:
+    """Plain numbers; a price that is not known for every call is none."""
+    unpriced = int(row["unpriced_calls"])
+    return {
+        **{name: str(row[name]) for name in groups},
+        "calls": int(row["calls"]),
+        "input_tokens": int(row["input_tokens"]),
+        "output_tokens": int(row["output_tokens"]),
+        "usd": None if unpriced else float(row["usd"]),
+        "usd_known": float(row["usd"]),
+        "unpriced_calls": unpriced,
+    }

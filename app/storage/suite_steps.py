@@ -1,0 +1,134 @@
+"""The rows of suite runs: what each is about, and its steps as they end. Every function takes an open transaction."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from sqlalchemy import ColumnElement, delete, func, select
+from sqlalchemy.dialects.postgresql import insert
+from sqlalchemy.ext.asyncio import AsyncConnection
+
+from app.storage.storable import storable
+from app.storage.tables import suite_runs, suite_steps
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StepRow:
+    """One step. ``record`` and ``trace`` are JSON texts."""
+
+    position: int
+    task_id: str
+    status: str
+    element_acc: float | None
+    action_f1: float | None
+    step_acc: float | None
+    record: str
+    trace: str
+
+    @classmethod
+    def of(cls, record: Mapping[str, Any]) -> StepRow:
+        """A record as it is stored; its ``trace`` stands apart."""
+        plain = {name: value for name, value in record.items() if name != "trace"}
+        return cls(
+            position=record["position"],
+            task_id=storable(record["task_id"]),
+            status=record["status"],
+            element_acc=record["element_acc"],
+            action_f1=record["action_f1"],
+            step_acc=record["step_acc"],
+            record=storable(json.dumps(plain, ensure_ascii=False)),
+            trace=storable(json.dumps(record.get("trace") or {}, ensure_ascii=False)),
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StepMeans:
+    """A run so far: how many steps it has, how many ended by their status, and the means over the scored ones."""
+
+    total: int | None
+    by_status: Mapping[str, int]
+    element_acc: float | None
+    action_f1: float | None
+    step_acc: float | None
+
+
+async def begin_run(connection: AsyncConnection, job_id: str, *, identity: str, total: int) -> None:
+    """Note what a run is about. Steps of an earlier attempt with another identity are forgotten."""
+    known = await connection.execute(select(suite_runs.c.identity).where(suite_runs.c.job_id == job_id))
+    before = known.scalar_one_or_none()
+    if before is not None and before != identity:
+        await connection.execute(delete(suite_steps).where(suite_steps.c.job_id == job_id))
+    values = {"identity": identity, "total": total}
+    query = insert(suite_runs).values(job_id=job_id, **values)
+    await connection.execute(query.on_conflict_do_update(index_elements=["job_id"], set_=values))
+
+
+async def known_records(connection: AsyncConnection, job_id: str) -> list[dict[str, Any]]:
+    """Every step's record without its trace."""
+    query = select(suite_steps.c.record).where(suite_steps.c.job_id == job_id)
+    return [json.loads(text) for text in (await connection.execute(query)).scalars()]
+
+
+async def keep_steps(connection: AsyncConnection, job_id: str, rows: Sequence[StepRow]) -> None:
+    """Store steps, each in place of what it was before."""
+    query = insert(suite_steps)
+    names = ("task_id", "status", "element_acc", "action_f1", "step_acc", "record", "trace")
+    replaced = {name: query.excluded[name] for name in names}
+    values = [
+        {"job_id": job_id, "position": row.position, **{name: getattr(row, name) for name in names}} for row in rows
+    ]
+    await connection.execute(query.on_conflict_do_update(index_elements=["job_id", "position"], set_=replaced), values)
+
+
+async def list_steps(
+    connection: AsyncConnection,
+    job_id: str,
+    *,
+    limit: int,
+    after: int | None = None,
+    status: str | None = None,
+    task_id: str | None = None,
+    success: bool | None = None,
+) -> list[dict[str, Any]]:
+    """Records without traces in the data's order; ``after`` is the position of the last one already seen."""
+    filters: list[ColumnElement[bool]] = [suite_steps.c.job_id == job_id]
+    if after is not None:
+        filters.append(suite_steps.c.position > after)
+    if status is not None:
+        filters.append(suite_steps.c.status == status)
+    if task_id is not None:
+        filters.append(suite_steps.c.task_id == task_id)
+    if success is not None:
+        filters.append(suite_steps.c.step_acc == float(success))
+    query = select(suite_steps.c.record).where(*filters).order_by(suite_steps.c.position).limit(limit)
+    return [json.loads(text) for text in (await connection.execute(query)).scalars()]
+
+
+async def get_step(connection: AsyncConnection, job_id: str, position: int) -> dict[str, Any] | None:
+    """One whole record, with its ``trace``."""
+    query = select(suite_steps.c.record, suite_steps.c.trace).where(
+        suite_steps.c.job_id == job_id, suite_steps.c.position == position
+    )
+    row = (await connection.execute(query)).first()
+    return None if row is None else {**json.loads(row.record), "trace": json.loads(row.trace)}
+
+
+async def means_of(connection: AsyncConnection, job_id: str) -> StepMeans:
+    """How a run stands."""
+    total = await connection.execute(select(suite_runs.c.total).where(suite_runs.c.job_id == job_id))
+    counted = await connection.execute(
+        select(suite_steps.c.status, func.count()).where(suite_steps.c.job_id == job_id).group_by(suite_steps.c.status)
+    )
+    columns = (suite_steps.c.element_acc, suite_steps.c.action_f1, suite_steps.c.step_acc)
+    means = await connection.execute(select(*map(func.avg, columns)).where(suite_steps.c.job_id == job_id))
+    element_acc, action_f1, step_acc = means.one()
+    return StepMeans(
+        total=total.scalar_one_or_none(),
+        by_status={str(status): int(count) for status, count in counted},
+        element_acc=element_acc,
+        action_f1=action_f1,
+        step_acc=step_acc,
+    )

@@ -1,0 +1,90 @@
+"""The main document of a page as the walker reads it, with the shadow roots that only their makers know.
+
+It is read in a world of its own that is made over the DevTools session, because there a closed shadow root, once
+asked of the browser, can be handed to the walker.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Sequence
+from typing import Any
+
+from cache.backends.devtools import DevTools, PageLost
+from cache.visible_text import FrameView
+
+MAX_DEPTH = 4
+"""How many closed roots within one another are opened."""
+_WORLD = "assay"
+_HOSTS = "() => globalThis.__assayHosts || []"
+_KEEP = "function () { (globalThis.__assayRoots ||= new Map()).set(this.host, this) }"
+
+Children = Callable[[], Awaitable[Sequence[tuple[str, FrameView]]]]
+
+
+class MainDocument:
+    """Implements FrameView. Raises PageLost when the page goes away."""
+
+    def __init__(self, devtools: DevTools, children: Children) -> None:
+        """``children`` finds the inner frames."""
+        self._devtools = devtools
+        self._children = children
+
+    async def run(self, function: str, argument: object) -> Any:
+        """Call it; again for as long as it comes upon closed shadow roots (``hosts`` of its answer counts suspects)."""
+        world = await self._world()
+        found = await self._call(world, function, argument)
+        for _ in range(MAX_DEPTH):
+            if not found.get("hosts") or not await self._open_roots(world):
+                break
+            found = await self._call(world, function, argument)
+        return found
+
+    async def children(self) -> Sequence[tuple[str, FrameView]]:
+        return await self._children()
+
+    async def _world(self) -> int:
+        tree = await self._devtools.send("Page.getFrameTree")
+        made = await self._devtools.send(
+            "Page.createIsolatedWorld", {"frameId": tree["frameTree"]["frame"]["id"], "worldName": _WORLD}
+        )
+        return int(made["executionContextId"])
+
+    async def _call(self, world: int, function: str, argument: object) -> Any:
+        answer = await self._devtools.send(
+            "Runtime.callFunctionOn",
+            {
+                "functionDeclaration": function,
+                "executionContextId": world,
+                "arguments": [{"value": argument}],
+                "returnByValue": True,
+                "awaitPromise": True,
+            },
+        )
+        if "exceptionDetails" in answer:
+            said = answer["exceptionDetails"].get("exception", {}).get("description", "")
+            raise PageLost(f"the page could not be read: {said[:300]}")
+        return answer["result"].get("value")
+
+    async def _open_roots(self, world: int) -> int:
+        """Hand the closed roots of all suspects to the world; how many there were."""
+        listed = await self._devtools.send(
+            "Runtime.callFunctionOn", {"functionDeclaration": _HOSTS, "executionContextId": world}
+        )
+        suspects = await self._devtools.send(
+            "Runtime.getProperties", {"objectId": listed["result"]["objectId"], "ownProperties": True}
+        )
+        ids = [each["value"]["objectId"] for each in suspects["result"] if "objectId" in each.get("value", {})]
+        described = await asyncio.gather(*(self._devtools.send("DOM.describeNode", {"objectId": one}) for one in ids))
+        roots = [
+            root["backendNodeId"]
+            for each in described
+            for root in each["node"].get("shadowRoots", ())
+            if root.get("shadowRootType") == "closed"
+        ]
+        for root in roots:
+            inside = await self._devtools.send("DOM.resolveNode", {"backendNodeId": root, "executionContextId": world})
+            await self._devtools.send(
+                "Runtime.callFunctionOn", {"functionDeclaration": _KEEP, "objectId": inside["object"]["objectId"]}
+            )
+        return len(roots)

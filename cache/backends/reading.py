@@ -1,0 +1,59 @@
+"""Bytes that came without a browser, as an observation: what they are decides how they are read and checked."""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import replace
+
+from cache.backends.documents import ByteKind, decode_html, read_document, sniff
+from cache.backends.plain_html import read_html
+from cache.capture import Observation
+from cache.errors import DocumentRejected
+from cache.quality import PageFacts, classify
+
+
+async def read_content(arrived: Observation, content: bytes, content_type: str, *, deadline_s: float) -> Observation:
+    """``arrived`` completed with what ``content`` shows; an error page, a wall or damage is an outcome, as ever."""
+    kind = sniff(content, content_type)
+    if (arrived.http_status or 200) >= 400 or kind is ByteKind.HTML:
+        html = decode_html(content, content_type) if kind in (ByteKind.HTML, ByteKind.TEXT) else ""
+        return await read_page(arrived, html, content)
+    try:
+        document = await read_document(content, content_type, deadline_s=deadline_s)
+    except DocumentRejected as rejected:
+        return replace(arrived, outcome=rejected.outcome, detail=rejected.detail)
+    return document.observed_as(arrived)
+
+
+async def read_page(arrived: Observation, html: str, content: bytes) -> Observation:
+    """``arrived`` completed with what a web page shows without being rendered; ``content`` is kept as its HTML."""
+    final_url = arrived.final_url or arrived.url
+    page = await asyncio.to_thread(read_html, html, final_url)
+    facts = PageFacts(
+        url=arrived.url,
+        final_url=final_url,
+        status=arrived.http_status,
+        title=page.title,
+        headlines=page.headlines,
+        text=page.text,
+        html=html,
+        has_password_field=page.has_password_field,
+        login_form_chars=page.login_form_chars,
+        consent_chars=page.consent_chars,
+        inputs=page.inputs,
+        links=len(page.links),
+        large_images=page.images,
+    )
+    finding = await asyncio.to_thread(classify, facts)
+    return replace(
+        arrived,
+        outcome=finding.outcome,
+        detail=finding.detail or arrived.detail,
+        gone=finding.gone,
+        suspicion=finding.suspicion,
+        title=page.title,
+        text=page.text,
+        hidden_text=page.hidden,
+        links=page.links,
+        html=content,
+    )

@@ -1,0 +1,117 @@
+"""Putting away what was seen: the bodies first, then the record beside them, then the row by which it is found.
+
+In this order a crash leaves bodies or a record that nobody names yet, never a row that names what is not there.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+
+import structlog
+
+from cache.blobs import BlobStore
+from cache.capture import SCREENSHOT_ROLE, Blob, Capture, Observation
+from cache.record import capture_to_bytes
+from cache.store import CaptureIndex
+
+_log = structlog.get_logger(__name__)
+
+
+class Filing:
+    """Makes captures of observations and keeps them; nothing that is kept is ever changed."""
+
+    def __init__(self, blobs: BlobStore, index: CaptureIndex, new_id: Callable[[], str]) -> None:
+        self._blobs = blobs
+        self._index = index
+        self._new_id = new_id
+
+    async def file(self, url: str, key: str, seen: Observation) -> Capture:
+        """The capture of ``url`` as it was ``seen``, kept.
+
+        Raises:
+            BlobStoreFailed, IndexFailed: it cannot be kept.
+        """
+        blobs: dict[str, Blob] = {}
+        for role, (data, media_type) in _bodies(seen).items():
+            blobs[role] = await self._blobs.put(data, media_type)
+        capture = Capture(
+            id=self._new_id(),
+            url=url,
+            key=key,
+            outcome=seen.outcome,
+            captured_at=seen.captured_at,
+            duration_s=seen.duration_s,
+            backend=seen.backend,
+            detail=seen.detail,
+            final_url=seen.final_url,
+            http_status=seen.http_status,
+            kind=seen.kind,
+            title=seen.title,
+            chain=seen.chain,
+            headers=seen.headers,
+            versions=seen.versions,
+            blobs=blobs,
+            hidden_words=seen.hidden_words,
+            gone=seen.gone,
+            source=seen.source,
+            provenance=seen.provenance,
+        )
+        await self._record(capture)
+        _log.info(
+            "page_captured",
+            url=url,
+            outcome=capture.outcome.value,
+            http_status=capture.http_status,
+            seconds=round(capture.duration_s, 3),
+            page_id=capture.id,
+            source=capture.source.value,
+        )
+        return capture
+
+    async def alias(self, url: str, key: str, of: Capture, *, provenance: Mapping[str, str] | None = None) -> Capture:
+        """A row of its own for ``url``, for which the capture of another URL stands: it ended there, or somebody said
+        so, which ``provenance`` tells.
+
+        Raises:
+            BlobStoreFailed, IndexFailed: it cannot be kept.
+        """
+        capture = replace(of, id=self._new_id(), url=url, key=key, alias_of=of.alias_of or of.id)
+        if provenance is not None:
+            capture = replace(capture, provenance={**of.provenance, **provenance})
+        await self._record(capture)
+        _log.info("page_alias", url=url, page_id=capture.id, alias_of=capture.alias_of, cited_as=of.url)
+        return capture
+
+    async def _record(self, capture: Capture) -> None:
+        await self._blobs.put_record(capture.id, capture_to_bytes(capture))
+        await self._index.record(capture)
+
+
+def _bodies(seen: Observation) -> dict[str, tuple[bytes, str]]:
+    """What of an observation is kept, by role."""
+    bodies: dict[str, tuple[bytes, str]] = {}
+    if seen.text or seen.is_evidence:
+        bodies["text"] = (_utf8(seen.text), "text/plain; charset=utf-8")
+    if seen.hidden_text:
+        bodies["hidden_text"] = (_utf8(seen.hidden_text), "text/plain; charset=utf-8")
+    if seen.links:
+        links = json.dumps([list(link) for link in seen.links], ensure_ascii=False)
+        bodies["links"] = (_utf8(links), "application/json")
+    if seen.places is not None:
+        bodies["places"] = (seen.places, "application/json")
+    if seen.original is not None:
+        bodies["original"] = (seen.original, "application/octet-stream")
+    if seen.html is not None:
+        bodies["html"] = (seen.html, "text/html")
+    if seen.pdf is not None:
+        bodies["pdf"] = (seen.pdf, "application/pdf")
+    for number, shot in enumerate(seen.screenshots):
+        bodies[f"{SCREENSHOT_ROLE}{number}"] = (shot, "image/jpeg")
+    return bodies
+
+
+def _utf8(text: str) -> bytes:
+    """Pages may hold lone surrogates, which have no UTF-8."""
+    return text.encode("utf-8", errors="replace")

@@ -1,0 +1,19 @@
+// How much of a document asks for consent over the page: dialogs, and what floats, that are called after it. Reads only.
+(root, floats, squeeze) => {
+  const CONSENT = /cookie|consent|gdpr|onetrust|didomi|usercentrics|truste|sp_message|iubenda|qc-cmp|cmpbox|cmp-/i;
+  const isDialog = (el) => /dialog$/.test(el.getAttribute("role") || "");
+  const named = (el) => CONSENT.test(`${el.id} ${el.getAttribute("class") || ""}`);
+  // Whether an element is, or stands in, something called after consent; also across the border of a shadow root.
+  const within = (el) => {
+    for (let at = el; at && at !== root; at = at.parentElement || (at.getRootNode() || {}).host) if (named(at)) return true;
+    return false;
+  };
+  const asks = (el) => named(el) || (isDialog(el) && (CONSENT.test(el.innerHTML.slice(0, 2000)) || within(el)));
+  const chars = (places) => {
+    const found = places.flatMap((place) => [...place.querySelectorAll("[id], [class], [role=dialog], [role=alertdialog]")])
+      .filter((el) => el !== root && asks(el) && el.getClientRects().length && (isDialog(el) || floats(el)));
+    const outer = found.filter((el) => !found.some((other) => other !== el && other.contains(el)));
+    return outer.reduce((sum, el) => sum + squeeze(el.innerText || "").length, 0);
+  };
+  return { chars, asksIn: (frame) => within(frame) && floats(frame) };
+}

@@ -1,0 +1,69 @@
+// What a text is drawn with, and whether that can be told from what is behind it. Reads styles only.
+(() => {
+  const MIN_OPACITY = 0.1, MIN_CONTRAST = 20, FAR_PX = 40;
+  const drawn = new Map();
+  let pen = null;
+  // lab(), oklch(), color() and their like: drawn, since nothing else says how red, green and blue they are.
+  const mixed = (css) => {
+    if (!drawn.has(css)) {
+      pen = pen || new OffscreenCanvas(1, 1).getContext("2d", { willReadFrequently: true });
+      pen.clearRect(0, 0, 1, 1);
+      pen.fillStyle = "rgba(0, 0, 0, 0)";
+      pen.fillStyle = css;
+      pen.fillRect(0, 0, 1, 1);
+      const [red, green, blue, alpha] = pen.getImageData(0, 0, 1, 1).data;
+      drawn.set(css, [red, green, blue, alpha / 255]);
+    }
+    return drawn.get(css);
+  };
+  const rgba = (css) => {
+    const found = /^rgba?\(([\d.]+), ([\d.]+), ([\d.]+)(?:, ([\d.]+))?\)$/.exec(css);
+    if (found) return [+found[1], +found[2], +found[3], found[4] === undefined ? 1 : +found[4]];
+    return /^(?:color|color-mix|hsla?|hwb|lab|lch|oklab|oklch)\(/.test(css) ? mixed(css) : null;
+  };
+  const near = (one, other) => one && other && [0, 1, 2].every((n) => Math.abs(one[n] - other[n]) < MIN_CONTRAST);
+  const stands = (css, background) => {
+    const colour = rgba(css);
+    return colour !== null && colour[3] >= MIN_OPACITY && !near(colour, background);
+  };
+  const shaded = (style, background) => style.textShadow !== "none" && style.textShadow.split(/,(?![^(]*\))/).some((shadow) => {
+    const colour = /[a-z-]+\([^)]*\)/.exec(shadow), [x = 0, y = 0] = (shadow.match(/-?[\d.]+px/g) || []).map(parseFloat);
+    return colour !== null && Math.abs(x) <= FAR_PX && Math.abs(y) <= FAR_PX && stands(colour[0], background);
+  });
+  const outlined = (style, background) => parseFloat(style.webkitTextStrokeWidth) > 0 && stands(style.webkitTextStrokeColor, background);
+  const drawnWith = (el, style) => {
+    if (!(el instanceof SVGElement)) return rgba(style.webkitTextFillColor || style.color);
+    if (style.stroke !== "none" && parseFloat(style.strokeWidth) > 0) return null;
+    const fill = style.fill === "none" ? [0, 0, 0, 0] : rgba(style.fill);
+    return fill && [fill[0], fill[1], fill[2], fill[3] * parseFloat(style.fillOpacity)];
+  };
+  // "none": it cannot be seen on anything; "same": only if something else lies between it and its background; else "".
+  const lost = (el, style, context) => {
+    const ink = drawnWith(el, style);
+    if (!ink || shaded(style, context.background) || outlined(style, context.background)) return "";
+    if (ink[3] < MIN_OPACITY) return context.clipText ? "" : "none";
+    return near(ink, context.background) ? "same" : "";
+  };
+  // The colour behind what an element holds; null where it is a picture, or shines through.
+  const behind = (style, background) => {
+    if (style.backgroundImage !== "none") return flat(style.backgroundImage);
+    const colour = rgba(style.backgroundColor);
+    return !colour || colour[3] === 0 ? background : colour[3] >= 0.9 ? colour : null;
+  };
+  const flat = (image) => {
+    const colours = /^(?:repeating-)?(?:linear|radial|conic)-gradient/.test(image) && !/url\(/.test(image) ?
+      (image.match(/rgba?\([^)]*\)/g) || []).map(rgba) : [];
+    return colours.length && colours.every((each) => each && each[3] >= 0.9 && near(each, colours[0])) ? colours[0] : null;
+  };
+  // Letters cut out of a background show only what is told from the one behind that.
+  const cutOut = (style, background) => (style.webkitBackgroundClip || style.backgroundClip) === "text" &&
+    (style.backgroundImage !== "none" ? !flat(style.backgroundImage) || !near(flat(style.backgroundImage), background) : stands(style.backgroundColor, background));
+  const erased = (style) => {
+    const mask = style.maskImage || "none", blur = /blur\(([\d.]+)px\)/.exec(style.filter);
+    const colours = /^(?:linear|radial|conic)-gradient/.test(mask) ? mask.match(/rgba?\([^)]*\)/g) || [] : [];
+    return (colours.length > 0 && colours.every((each) => { const colour = rgba(each); return colour !== null && colour[3] < MIN_OPACITY; })) ||
+      (mask !== "none" && /(?:^|[ ,])0(?:px|%)/.test(style.maskSize || "")) || (blur !== null && +blur[1] >= 5) ||
+      /opacity\(0(?:\.0\d*)?%?\)|contrast\(0(?:\.0\d*)?%?\)|brightness\((?:[5-9]|\d\d+)(?:\.\d+)?\)/.test(style.filter);
+  };
+  return { rgba, lost, behind, cutOut, erased };
+})()

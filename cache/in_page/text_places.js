@@ -1,0 +1,92 @@
+// Where the text of a document stands: of each of its nodes how it begins, how long it is, and its lines with their
+// boxes in pixels of the page. A box without a width is one that cannot be seen, scrolled out of an inner box.
+(() => {
+  const found = [], range = document.createRange();
+  let probes = 0;  // looks at where a single character stands
+  let noted = 0;  // lines
+  const squeeze = (text) => text.replace(/[\s\u00a0]+/g, " ").trim();
+  const linesOf = (rects) => {
+    const lines = [];
+    for (const { left, top, right, bottom } of rects) {
+      const last = lines[lines.length - 1];
+      if (last && Math.min(last.bottom, bottom) - Math.max(last.top, top) > (bottom - top) / 2) {
+        last.left = Math.min(last.left, left); last.right = Math.max(last.right, right);
+      } else lines.push({ left, top, right, bottom });
+    }
+    return lines;
+  };
+  // Whether a place in a text stands above a line, and the first place from there on that can be seen at all.
+  const above = (node, place, end, line, mayProbe) => {
+    for (let at = place; at < end && probes <= mayProbe; at += 1) {
+      probes += 1;
+      range.setStart(node, at); range.setEnd(node, at + 1);
+      const rect = range.getClientRects()[0];
+      if (rect) return [rect.bottom <= line.top + (line.bottom - line.top) / 2, at];
+    }
+    return [false, end];
+  };
+  // The first character at or below a line: looked up around where it should be by how wide the lines are, in steps
+  // that grow, and halved from there. What is spent is counted and not timed: the same page has the same places, and
+  // the clock that a page has is too coarse for what one look takes.
+  const breakBefore = (node, line, from, guess, mayProbe) => {
+    let low = from, high = node.nodeValue.length, next = Math.min(Math.max(from, guess), high);
+    if (probes > mayProbe) return next;
+    for (let step = 4, known = 0; low < high; step *= 2) {
+      const [isAbove, at] = above(node, next, high, line, mayProbe);
+      if (isAbove) low = at + 1;
+      else high = next;
+      const side = isAbove ? 1 : -1;
+      if (known && side !== known) break;
+      known = side;
+      next = isAbove ? low + step : high - step;
+      if (next <= low || next >= high) break;
+    }
+    while (low < high) {
+      const middle = (low + high) >> 1, [isAbove, at] = above(node, middle, high, line, mayProbe);
+      if (isAbove) low = at + 1;
+      else high = middle;
+    }
+    return low;
+  };
+  const boxOf = (line, sight) => {
+    const y = (line.top + line.bottom) / 2, x = (line.left + line.right) / 2;
+    if (sight && !(y > sight.top && y < sight.bottom && x > sight.left && x < sight.right)) return [0, 0, 0, 0];
+    return [line.left + scrollX, line.top + scrollY, line.right - line.left, line.bottom - line.top].map(Math.round);
+  };
+  // How much of the text as it is shown stands before a place in the raw one. To be asked in rising order: what was
+  // counted is not counted again, or a text of megabytes in thousands of lines would take minutes.
+  const counter = (raw, shown, pre) => {
+    const indent = raw.length - raw.trimStart().length;
+    let at = 0, count = 0, afterSpace = true;
+    return (place) => {
+      if (pre) return Math.max(0, place - indent);
+      let piece = raw.slice(at, place).replace(/[\s\u00a0]+/g, " ");
+      at = Math.max(at, place);
+      if (afterSpace && piece.startsWith(" ")) piece = piece.slice(1);
+      if (piece) afterSpace = piece.endsWith(" ");
+      count += piece.length;
+      return count + (shown[count] === " " ? 1 : 0);
+    };
+  };
+  const note = (node, rects, context, most, mayProbe) => {
+    if (context.collapsed || noted >= most) return;
+    const raw = node.nodeValue, shown = context.pre ? raw.trim() : squeeze(raw), lines = linesOf(rects);
+    noted += lines.length;
+    if (noted > most) return;
+    if (lines.length === 1) {
+      found.push([shown.slice(0, 40), shown.length, [[0, ...boxOf(lines[0], context.sight)]]]);
+      return;
+    }
+    const upTo = counter(raw, shown, context.pre);
+    const width = lines.reduce((sum, line) => sum + line.right - line.left, 0) || 1;
+    const boxes = [];
+    let from = 0, passed = 0;
+    lines.forEach((line, number) => {
+      if (number) from = breakBefore(node, line, from, Math.round((raw.length * passed) / width), mayProbe);
+      passed += line.right - line.left;
+      boxes.push([number ? upTo(from) : 0, ...boxOf(line, context.sight)]);
+    });
+    if (boxes.length) found.push([shown.slice(0, 40), shown.length, boxes]);
+  };
+  return { found, note };
+})()

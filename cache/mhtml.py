@@ -1,0 +1,157 @@
+"""Pages saved as one file (MHTML): which of its parts is the page, and where and when it was saved.
+
+Headers are read by the standard library, parts are found by their boundary in one pass: nothing that a file says of
+itself makes reading it slower than its size.
+"""
+
+from __future__ import annotations
+
+import binascii
+import codecs
+import quopri
+import re
+from collections.abc import Iterator
+from contextlib import suppress
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from email.errors import MessageError
+from email.header import decode_header, make_header
+from email.message import Message
+from email.parser import BytesHeaderParser
+from email.utils import parsedate_to_datetime
+
+from cache.capture import CaptureOutcome
+from cache.errors import DocumentRejected
+
+MAX_PARTS = 5_000
+_MAX_HEAD_BYTES = 64 * 1024
+_MAX_DEPTH = 3
+_TYPES = frozenset({"multipart/related", "message/rfc822", "application/x-mimearchive", "message/partial"})
+_HTML_TYPES = frozenset({"text/html", "application/xhtml+xml"})
+_FIRST_HEADER = re.compile(
+    rb"\s*(?:From|MIME-Version|Content-Type|Snapshot-Content-Location|Subject|Date|X-[\w-]+):", re.I
+)
+_RELATED = re.compile(rb"^content-type:\s*multipart/(?:related|alternative|mixed)\b", re.I | re.M)
+_BLANK_LINE = re.compile(rb"\r?\n\r?\n")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SavedPage:
+    """The page in the file. ``url`` and ``saved_at`` are what the file claims; None where it does not say. ``whole``:
+    the file comes to its end."""
+
+    html: bytes
+    content_type: str
+    url: str | None
+    title: str
+    saved_at: datetime | None
+    whole: bool = True
+
+
+def is_mhtml(data: bytes, content_type: str = "") -> bool:
+    """Whether these bytes are such a file.
+
+    >>> is_mhtml(b"From: <Saved by Blink>\\nMIME-Version: 1.0\\nContent-Type: multipart/related; boundary=x\\n\\n--x")
+    True
+    >>> is_mhtml(b"<!doctype html>")
+    False
+    """
+    head = data[:8192].removeprefix(codecs.BOM_UTF8)
+    return bool(_FIRST_HEADER.match(head) and _RELATED.search(head))
+
+
+def read_mhtml(data: bytes) -> SavedPage:
+    """The page that was saved. Takes time: call it off the event loop.
+
+    Raises:
+        DocumentRejected: the file is damaged or has no page in it.
+    """
+    try:
+        message, body = _headed(data.removeprefix(codecs.BOM_UTF8).lstrip())
+        url = _text(message, "Snapshot-Content-Location")
+        root = _root(message, body, location=url, depth=1)
+        if root is None:
+            raise DocumentRejected(CaptureOutcome.DAMAGED, "the MHTML file has no HTML part")
+        part, content = root
+        return SavedPage(
+            html=_decoded(part, content),
+            content_type=f"text/html; charset={part.get_content_charset() or ''}".removesuffix("; charset="),
+            url=url or _text(part, "Content-Location") or None,
+            title=_text(message, "Subject"),
+            saved_at=_date(message),
+            whole=body.rstrip().endswith(f"--{message.get_boundary()}--".encode("ascii", "replace")),
+        )
+    except (MessageError, ValueError, LookupError, binascii.Error) as broken:
+        raise DocumentRejected(CaptureOutcome.DAMAGED, f"the MHTML file cannot be read: {broken}") from broken
+
+
+def _headed(data: bytes) -> tuple[Message, bytes]:
+    """The headers of a part, and what comes after them."""
+    end = _BLANK_LINE.search(data, 0, _MAX_HEAD_BYTES)
+    if end is None:
+        raise DocumentRejected(CaptureOutcome.DAMAGED, "a part of the MHTML file has no end to its headers")
+    return BytesHeaderParser().parsebytes(data[: end.end()].lstrip()), data[end.end() :]
+
+
+def _root(message: Message, body: bytes, *, location: str, depth: int) -> tuple[Message, bytes] | None:
+    """The part that is the page: the one named as the start, else the one from where it was saved, else the first."""
+    if message.get_content_maintype() != "multipart":
+        return (message, body) if message.get_content_type() in _HTML_TYPES else None
+    boundary = message.get_boundary()
+    if not boundary or depth > _MAX_DEPTH:
+        return None
+    start = str(message.get_param("start") or "")
+    first: tuple[Message, bytes] | None = None
+    for part, content in _parts(body, boundary):
+        found = _root(part, content, location=location, depth=depth + 1)
+        if found is None:
+            continue
+        if start and _text(part, "Content-ID") == start:
+            return found
+        if first is None or (location and not _is_at(first[0], location) and _is_at(found[0], location)):
+            first = found
+    return first
+
+
+def _is_at(part: Message, location: str) -> bool:
+    return _text(part, "Content-Location") == location
+
+
+def _parts(body: bytes, boundary: str) -> Iterator[tuple[Message, bytes]]:
+    marker = b"--" + boundary.encode("ascii", "strict")
+    pieces = (b"\n" + body).split(b"\n" + marker, MAX_PARTS + 1)
+    if len(pieces) > MAX_PARTS:
+        raise DocumentRejected(CaptureOutcome.TOO_LARGE, f"the MHTML file has more than {MAX_PARTS} parts")
+    for piece in pieces[1:]:
+        if piece.startswith(b"--"):
+            return
+        yield _headed(piece.lstrip(b" \t").removeprefix(b"\r").removeprefix(b"\n").removesuffix(b"\r"))
+
+
+def _decoded(part: Message, content: bytes) -> bytes:
+    match _text(part, "Content-Transfer-Encoding").lower():
+        case "quoted-printable":
+            return quopri.decodestring(content)
+        case "base64":
+            return binascii.a2b_base64(content)
+        case _:
+            return content
+
+
+def _text(message: Message, name: str) -> str:
+    """A header as text, encoded words decoded, folds undone."""
+    value = message.get(name)
+    if value is None:
+        return ""
+    text = str(value)
+    with suppress(LookupError, ValueError, MessageError):  # in a charset that nobody knows: as it is written
+        text = str(make_header(decode_header(text)))
+    return " ".join(text.split())
+
+
+def _date(message: Message) -> datetime | None:
+    try:
+        at = parsedate_to_datetime(str(message.get("Date", "")))
+    except (ValueError, TypeError, IndexError, OverflowError):
+        return None
+    return at.replace(tzinfo=UTC) if at.tzinfo is None else at.astimezone(UTC)

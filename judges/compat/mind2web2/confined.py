@@ -1,0 +1,219 @@
+"""A public judge script in a process of its own: what it works with there (``confining`` is the service's side)."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import socket
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import googlemaps  # type: ignore[import-untyped]
+
+from answers.submission import Answer
+from cache.backends.documents import Document
+from cache.capture import Capture, Observation, PageKind
+from judges.extractor import ValueReader
+from judges.foreign import judge_import
+from judges.isolation.desk import REAL, SCOUT
+from judges.isolation.door import Door
+from judges.isolation.remote import RemoteClaimJudge, RemoteModel, RemotePages, RemoteReader
+from judges.isolation.serving import Order, code_in, serve
+from judges.isolation.values import as_bytes, as_text, observation_from, typed
+from judges.llm.client import LLMClient
+from judges.rendering import Style
+from judges.settling import Progress
+from judges.verifier import ClaimJudge
+from mind2web2.fetching import DEADLINE_S
+from mind2web2.hosting import EvidenceSource, HostedClient
+from mind2web2.look_ahead import Scout
+from mind2web2.outside import Live, instead
+from mind2web2.playing import play_out
+from mind2web2.scouting import Play
+from mind2web2.utils.load_eval_script import EvaluateAnswer, script_in
+
+_log = logging.getLogger("mind2web2.host")
+
+
+def run_script(talk: socket.socket, ask: socket.socket) -> None:
+    """The entry for public judge scripts."""
+    serve(talk, ask, _run)
+
+
+async def _run(door: Door, order: Order) -> Any:
+    instead(Elsewhere(door))
+    text = str(order["answer"]["text"])
+    play = Play(
+        task_id=str(order["task"]),
+        answer=Answer(name=str(order["answer"]["name"]), text=text),
+        agent_name=str(order["agent"]),
+        model=str(order["model"]),
+        blobs=_Bodies(door),
+        captures=typed(order["captures"], tuple[Capture, ...]),
+        outside={} if order["look_ahead"] else None,
+    )
+    code, path = code_in(order), Path(order["path"])
+
+    async def load() -> EvaluateAnswer:
+        with judge_import(f"loading the judge script of {play.task_id!r} failed"):
+            return script_in(code, path)
+
+    replies = _RepliesElsewhere()
+    door.on_news = replies.count
+    return await play_out(
+        play,
+        load,
+        client_for=_ClientFor(door, text),
+        replies=replies,
+        pages=RemotePages(door, REAL),
+        ahead=RemotePages(door, SCOUT) if order["look_ahead"] else None,
+        logger=_log,
+        deadline_s=order["deadline_s"],
+    )
+
+
+class _RepliesElsewhere:
+    """The service shares replies between the runs; here is only known how many there are."""
+
+    def __init__(self) -> None:
+        self.asked = 0
+
+    def count(self, asked: Any) -> None:
+        """Hear from the service."""
+        self.asked = int(asked)
+
+    async def aclose(self) -> None:
+        """The service calls off what this process has left."""
+
+
+@dataclass(frozen=True, slots=True)
+class _JudgingElsewhere:
+    """Judging by the service, for one run. ``answer`` is the text it has already."""
+
+    door: Door
+    run: str
+    answer: str
+
+    def claim_judge(self, model: str) -> ClaimJudge:
+        return RemoteClaimJudge(self.door, self.run, model, answer=self.answer)
+
+    def value_reader(self, model: str) -> ValueReader:
+        return RemoteReader(self.door, self.run, model, answer=self.answer, style=Style.COMPAT)
+
+    def shown(self, pages: EvidenceSource) -> EvidenceSource:
+        return _Glances(pages) if isinstance(pages, RemotePages) else pages
+
+
+@dataclass(frozen=True, slots=True)
+class _Glances:
+    """Pages that stay with the service."""
+
+    pages: RemotePages
+
+    async def evidence_for(self, url: str) -> Any:
+        return await self.pages.glance(url)
+
+
+@dataclass(frozen=True, slots=True)
+class _ClientFor:
+    """The clients of the runs in this process."""
+
+    door: Door
+    answer: str
+
+    def __call__(self, *, scout: Scout | None = None, scouted_by: Scout | None = None) -> HostedClient:
+        run = REAL if scout is None else SCOUT
+        progress: Progress | None = None
+        if scout is None:
+
+            def progress(done: int, total: int) -> None:
+                self.door.tell("progress", done=done, total=total)
+
+        return HostedClient(
+            llm=RemoteModel(self.door, "ask", run=run),
+            judging=_JudgingElsewhere(self.door, run, self.answer),
+            progress=progress,
+            scout=scout,
+            scouted_by=scouted_by,
+        )
+
+
+class _Bodies:
+    """The stored bodies of pages, which the service has."""
+
+    def __init__(self, door: Door) -> None:
+        self._door = door
+
+    async def get(self, sha256: str) -> bytes:
+        """Raises BlobError where it cannot be had."""
+        return as_bytes(await self._door.call("body", sha256=sha256))
+
+
+class Elsewhere:
+    """The world as the tools see it, by way of the service."""
+
+    def __init__(self, door: Door) -> None:
+        self._door = door
+        self._providers: set[str] = set()
+
+    async def fetch(self, url: str, *, deadline_s: float = DEADLINE_S) -> Observation:
+        return observation_from(await self._door.call("fetch", url=url, deadline_s=deadline_s))
+
+    async def read_document(self, data: bytes, content_type: str, *, deadline_s: float) -> Document:
+        encoded = await asyncio.to_thread(as_text, data)
+        found = await self._door.call("document", data=encoded, content_type=content_type, deadline_s=deadline_s)
+        shots = tuple(as_bytes(shot) for shot in found["screenshots"])
+        return Document(kind=PageKind(found["kind"]), text=str(found["text"]), screenshots=shots)
+
+    def live_pages(self, max_pages: int) -> Live:
+        return _LivePages(self._door)
+
+    def maps(self, *, base_url: str, timeout_s: float) -> Any:
+        client = MapsElsewhere(self._door, base_url, timeout_s)
+        client.ask(None)
+        return client
+
+    def model(self, provider: str) -> LLMClient | None:
+        if provider not in self._providers:
+            self._door.call_now("provider", provider=provider)
+            self._providers.add(provider)
+        return RemoteModel(self._door, "provider_ask", provider=provider)
+
+
+class _LivePages:
+    """The service's browser for this script; the service closes it."""
+
+    def __init__(self, door: Door) -> None:
+        self._door = door
+
+    async def observe(self, url: str) -> Observation:
+        return observation_from(await self._door.call("observe", url=url))
+
+    async def open(self) -> None:
+        await self._door.call("browser")
+
+    async def aclose(self) -> None:
+        """Closed with the run: other managers of this script may use it still."""
+
+
+class MapsElsewhere:
+    """Stands for a ``googlemaps.Client``: its questions are put by the service, which has the key."""
+
+    def __init__(self, door: Door, base_url: str, timeout_s: float) -> None:
+        self._door = door
+        self._which = {"base_url": base_url, "timeout_s": timeout_s}
+
+    def __getattr__(self, method: str) -> Any:
+        if method.startswith("_"):
+            raise AttributeError(method)
+        return lambda *args, **keywords: self.ask(method, *args, **keywords)
+
+    def ask(self, method: str | None, /, *args: Any, **keywords: Any) -> Any:
+        """Raises ValueError, TypeError or what ``googlemaps.exceptions`` has."""
+        found = self._door.call_now("maps", method=method, args=list(args), keywords=keywords, **self._which)
+        if "raised" not in found:
+            return found["said"]
+        kinds = {"ValueError": ValueError, "TypeError": TypeError}
+        kind = kinds.get(found["raised"]) or getattr(googlemaps.exceptions, found["raised"])
+        raise kind(*found["args"])

@@ -1,0 +1,145 @@
+"""What the service does for the tools of a judge script that runs in a process of its own: it has the keys.
+
+The other side is ``confined.Elsewhere``.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping
+from typing import Any
+
+import googlemaps  # type: ignore[import-untyped]
+
+from cache.backends.documents import Document
+from judges.errors import JudgeBug
+from judges.isolation.conversation import Answering
+from judges.isolation.desk import reply_value, request_of
+from judges.isolation.values import as_bytes, as_text, observation_value, typed
+from judges.llm.client import LLMClient
+from mind2web2.llm_client.provider_client import open_provider
+from mind2web2.outside import Live, outside
+
+LIVE_PAGES = 5
+MAPS_QUESTIONS = frozenset(
+    {
+        "directions",
+        "distance_matrix",
+        "elevation",
+        "elevation_along_path",
+        "find_place",
+        "geocode",
+        "geolocate",
+        "nearest_roads",
+        "place",
+        "places",
+        "places_autocomplete",
+        "places_nearby",
+        "reverse_geocode",
+        "snap_to_roads",
+        "timezone",
+    }
+)
+"""The methods of a ``googlemaps.Client`` that ask something."""
+
+
+class ToolsDesk:
+    """The outside world for one script's tools, by the service's keys. What was opened for it is closed with it."""
+
+    def __init__(self) -> None:
+        self._live: Live | None = None
+        self._models: dict[str, LLMClient] = {}
+        self._maps: dict[tuple[str, float], Any] = {}
+
+    def answers(self) -> dict[str, Answering]:
+        """By the names they are called by."""
+        return {
+            "fetch": self._fetch,
+            "document": self._document,
+            "observe": self._observe,
+            "browser": self._browser,
+            "maps": self._ask_maps,
+            "provider": self._provider,
+            "provider_ask": self._provider_ask,
+        }
+
+    async def aclose(self) -> None:
+        if self._live is not None:
+            await self._live.aclose()
+        for model in self._models.values():
+            await model.aclose()
+
+    async def _fetch(self, what: Mapping[str, Any]) -> Any:
+        seen = await outside().fetch(typed(what["url"], str), deadline_s=typed(what["deadline_s"], float))
+        return await asyncio.to_thread(observation_value, seen)
+
+    async def _document(self, what: Mapping[str, Any]) -> Any:
+        found = await outside().read_document(
+            as_bytes(typed(what["data"], str)),
+            typed(what["content_type"], str),
+            deadline_s=typed(what["deadline_s"], float),
+        )
+        return await asyncio.to_thread(_document_value, found)
+
+    async def _observe(self, what: Mapping[str, Any]) -> Any:
+        return await asyncio.to_thread(
+            observation_value, await self._browser_of_this().observe(typed(what["url"], str))
+        )
+
+    async def _browser(self, _: Mapping[str, Any]) -> Any:
+        await self._browser_of_this().open()
+
+    def _browser_of_this(self) -> Live:
+        self._live = self._live or outside().live_pages(LIVE_PAGES)
+        return self._live
+
+    async def _provider(self, what: Mapping[str, Any]) -> Any:
+        """Nothing, if the provider can be asked. Raises ModelNotConfigured."""
+        provider = typed(what.get("provider"), str)
+        if provider not in self._models:
+            self._models[provider] = open_provider(provider)
+
+    async def _provider_ask(self, what: Mapping[str, Any]) -> Any:
+        await self._provider(what)
+        return reply_value(await self._models[str(what["provider"])].complete(request_of(what)))
+
+    async def _ask_maps(self, what: Mapping[str, Any]) -> Any:
+        """What the Maps API says, or what was raised. Without ``method`` only whether there is a key."""
+        try:
+            client = self._maps_client(typed(what.get("base_url"), str), typed(what.get("timeout_s"), float))
+            method = what.get("method")
+            if method is None:
+                return {"said": None}
+            if method not in MAPS_QUESTIONS:
+                raise JudgeBug(f"{method!r} is nothing that can be asked of the Maps API here")
+            args, keywords = typed(what.get("args"), list[Any]), typed(what.get("keywords"), dict[str, Any])
+            return {"said": await asyncio.to_thread(getattr(client, method), *args, **keywords)}
+        except googlemaps.exceptions.ApiError as error:
+            return _raised("ApiError", error.status, error.message)
+        except googlemaps.exceptions.HTTPError as error:
+            return _raised("HTTPError", error.status_code)
+        except googlemaps.exceptions.Timeout:
+            return _raised("Timeout")
+        except googlemaps.exceptions.TransportError as error:
+            # Its text holds the address that was asked, and with it the key.
+            return _raised("TransportError", type(error.base_exception).__name__)
+        except (ValueError, TypeError) as error:
+            return _raised(type(error).__name__ if type(error) is TypeError else "ValueError", str(error))
+
+    def _maps_client(self, base_url: str, timeout_s: float) -> Any:
+        which = (base_url, timeout_s)
+        if which not in self._maps:
+            self._maps[which] = outside().maps(base_url=base_url, timeout_s=timeout_s)
+        return self._maps[which]
+
+
+def _raised(kind: str, *args: Any) -> dict[str, Any]:
+    return {"raised": kind, "args": list(args)}
+
+
+def _document_value(found: Document) -> dict[str, Any]:
+    return {
+        "kind": found.kind.value,
+        "text": found.text,
+        "screenshots": [as_text(shot) for shot in found.screenshots],
+    }

@@ -1,0 +1,166 @@
+"""What a run takes, and how sure we are of it. Pure values."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import reduce
+from operator import add
+from typing import Any, Final
+
+USD_PLACES: Final = 6
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Load:
+    """What requests take. ``cached_calls`` are answered by replies that are kept, for nothing.
+
+    ``usd`` and ``usd_batch`` (at the price of the provider's batch interface) are None where a price is not known.
+    """
+
+    calls: float = 0.0
+    cached_calls: float = 0.0
+    input_tokens: float = 0.0
+    output_tokens: float = 0.0
+    usd: float | None = 0.0
+    usd_batch: float | None = 0.0
+
+    def __add__(self, other: Load) -> Load:
+        return Load(
+            calls=self.calls + other.calls,
+            cached_calls=self.cached_calls + other.cached_calls,
+            input_tokens=self.input_tokens + other.input_tokens,
+            output_tokens=self.output_tokens + other.output_tokens,
+            usd=_sum(self.usd, other.usd),
+            usd_batch=_sum(self.usd_batch, other.usd_batch),
+        )
+
+    def times(self, factor: float) -> Load:
+        return Load(
+            calls=self.calls * factor,
+            cached_calls=self.cached_calls * factor,
+            input_tokens=self.input_tokens * factor,
+            output_tokens=self.output_tokens * factor,
+            usd=None if self.usd is None else self.usd * factor,
+            usd_batch=None if self.usd_batch is None else self.usd_batch * factor,
+        )
+
+
+FIGURES: Final = ("calls", "cached_calls", "input_tokens", "output_tokens", "usd", "usd_batch")
+
+
+@dataclass(slots=True)
+class Tally:
+    """What one guessed run has come to, by role."""
+
+    by_role: dict[str, Load] = field(default_factory=dict)
+    unpriced: set[str] = field(default_factory=set)
+
+    def add(self, role: str, load: Load) -> None:
+        self.by_role[role] = self.by_role.get(role, Load()) + load
+
+    @property
+    def total(self) -> Load:
+        return total_of(self.by_role.values())
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Forecast:
+    """The lowest, the likely and the highest figure of each kind; ``roles`` has what is likely for each.
+
+    ``past_runs`` is how many results of the same judge file it rests on, ``unknown_pages`` how many cited pages had to
+    be guessed, ``unpriced`` the models without a known price. ``problem`` says why there is no better guess.
+    """
+
+    low: Load
+    expected: Load
+    high: Load
+    roles: Mapping[str, Load] = field(default_factory=dict)
+    unpriced: frozenset[str] = frozenset()
+    past_runs: int = 0
+    unknown_pages: int = 0
+    problem: str | None = None
+
+    def __add__(self, other: Forecast) -> Forecast:
+        names = {**self.roles, **other.roles}
+        return Forecast(
+            low=self.low + other.low,
+            expected=self.expected + other.expected,
+            high=self.high + other.high,
+            roles={name: self.roles.get(name, Load()) + other.roles.get(name, Load()) for name in names},
+            unpriced=self.unpriced | other.unpriced,
+            past_runs=self.past_runs + other.past_runs,
+            unknown_pages=self.unknown_pages + other.unknown_pages,
+            problem=self.problem or other.problem,
+        )
+
+    def as_json(self) -> dict[str, Any]:
+        """For readers: each figure as ``{low, expected, high}``; a price that is not known is null."""
+        return {
+            **{name: self._figure(name) for name in FIGURES},
+            "roles": {
+                role: {name: _rounded(name, getattr(load, name)) for name in FIGURES}
+                for role, load in sorted(self.roles.items())
+            },
+            "unpriced_models": sorted(self.unpriced),
+            "past_runs": self.past_runs,
+            "unknown_pages": self.unknown_pages,
+            "problem": self.problem,
+        }
+
+    def _figure(self, name: str) -> dict[str, float | None] | None:
+        values = {end: getattr(getattr(self, end), name) for end in ("low", "expected", "high")}
+        if None in values.values():
+            return None
+        return {end: _rounded(name, value) for end, value in values.items()}
+
+
+NOTHING: Final = Forecast(low=Load(), expected=Load(), high=Load())
+
+
+def foreseen(likely: Sequence[Tally], bounds: Iterable[Tally]) -> Forecast:
+    """The forecast that guessed runs amount to: the mean of the ``likely`` ones, between the ends of all of them."""
+    every = [tally.total for tally in (*likely, *bounds)]
+    roles = {role for tally in likely for role in tally.by_role}
+    share = 1 / len(likely)
+    return Forecast(
+        low=_each(min, every),
+        expected=total_of(tally.total for tally in likely).times(share),
+        high=_each(max, every),
+        roles={role: total_of(tally.by_role.get(role, Load()) for tally in likely).times(share) for role in roles},
+        unpriced=frozenset(model for tally in likely for model in tally.unpriced),
+    )
+
+
+def scaled_to(forecast: Forecast, calls: float) -> Forecast:
+    """The forecast with as many expected calls as past runs took, its ends no narrower than before."""
+    if not forecast.expected.calls:
+        return forecast
+    expected = forecast.expected.times(calls / forecast.expected.calls)
+    roles = {role: load.times(calls / forecast.expected.calls) for role, load in forecast.roles.items()}
+    low, high = _each(min, [forecast.low, expected]), _each(max, [forecast.high, expected])
+    return replace(forecast, low=low, expected=expected, high=high, roles=roles)
+
+
+def total_of(loads: Iterable[Load]) -> Load:
+    return reduce(add, loads, Load())
+
+
+def _each(of: Callable[[list[float]], float], loads: Sequence[Load]) -> Load:
+    values: dict[str, Any] = {}
+    for name in FIGURES:
+        found = [getattr(load, name) for load in loads]
+        values[name] = None if None in found else of(found)
+    return Load(**values)
+
+
+def _sum(one: float | None, other: float | None) -> float | None:
+    return None if one is None or other is None else one + other
+
+
+def _rounded(name: str, value: float | None) -> float | None:
+    if value is None:
+        return None
+    if name.startswith("usd"):
+        return round(value, USD_PLACES)
+    return round(value) if name.endswith("tokens") else round(value, 1)

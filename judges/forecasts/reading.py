@@ -1,0 +1,139 @@
+"""What a model would read out of an answer, guessed from the answer's outline where words alone do not tell.
+
+The lexical judge reads values that stand under their labels. Where it finds little, the answer's entries (its numbered
+items, else its headings) are taken for what is asked for: the n-th for "number n", all of them for a list, with their
+names and addresses. Wrong in substance, and about right in number, which is what a price hangs on. Pure.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+from answers.citations import unique_urls
+
+ENOUGH: Final = 0.5
+"""From this share of filled fields on the lexical reading is believed."""
+MOST_ENTRIES: Final = 50
+
+_NUMBERED = re.compile(r"^[ \t]{0,3}\d{1,3}[.)]\s+", re.MULTILINE)
+_HEADED = re.compile(r"^#{2,6}\s+", re.MULTILINE)
+_WANTED = re.compile(
+    r"\b(?:number|no\.|nr\.|#)\s?(\d{1,3})\b|\b(first|second|third|fourth|fifth|sixth)\b", re.IGNORECASE
+)
+_ORDINALS: Final = ("first", "second", "third", "fourth", "fifth", "sixth")
+_ADDRESSES = re.compile(r"url|link|source|citation|website", re.IGNORECASE)
+_NAMES: Final = frozenset({"name", "title", "heading"})
+_NAME_CHARS: Final = 60
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Entry:
+    """One item of an answer."""
+
+    name: str
+    urls: tuple[str, ...] = ()
+
+
+def filled_in(read: Any, schema: Mapping[str, Any], *, request: str, text: str) -> Any:
+    """``read``, the lexical reading as JSON, completed from the outline of ``text`` if there is little in it."""
+    found = entries(text)
+    wanted = _wanted(request)
+    if wanted is not None and 0 < wanted <= len(found):
+        return _value(schema, "", found[wanted - 1 : wanted], schema)
+    guessed = _value(schema, "", found, schema)
+    return _with_words(read, guessed) if _share(read) >= ENOUGH else _joined(read, guessed)
+
+
+def entries(text: str) -> list[Entry]:
+    """The items of a text: numbered ones, else what stands under headings, else all of it as one."""
+    for mark in (_NUMBERED, _HEADED):
+        starts = [found.start() for found in mark.finditer(text)]
+        if len(starts) > 1:
+            parts = [text[start:end] for start, end in zip(starts, [*starts[1:], len(text)], strict=True)]
+            return [_entry(mark.sub("", part, count=1)) for part in parts[:MOST_ENTRIES]]
+    return [_entry(text)]
+
+
+def _entry(text: str) -> Entry:
+    bold = re.match(r"\W*\*\*(.+?)\*\*", text)
+    name = bold[1] if bold else re.split(r"[\n:(]|\s[\u2013\u2014-]\s", text.strip(), maxsplit=1)[0]
+    return Entry(name=name.strip(" *#_")[:_NAME_CHARS], urls=tuple(unique_urls(text)))
+
+
+def _wanted(request: str) -> int | None:
+    """Which item a request is about, if it says so."""
+    found = _WANTED.search(request)
+    if found is None:
+        return None
+    return int(found[1]) if found[1] else _ORDINALS.index(found[2].lower()) + 1
+
+
+def _share(read: Any) -> float:
+    """The share of filled fields, those of records in lists included."""
+    fields = list(_fields(read))
+    return sum(fields) / len(fields) if fields else 0.0
+
+
+def _fields(value: Any) -> Iterator[bool]:
+    if isinstance(value, Mapping):
+        for each in value.values():
+            yield from _fields(each)
+    elif isinstance(value, list) and value and isinstance(value[0], Mapping):
+        for each in value:
+            yield from _fields(each)
+    else:
+        yield value not in (None, "", [])
+
+
+def _with_words(read: Any, guessed: Any) -> Any:
+    """What was read, with words where it has a blank: that the lexical judge missed one is likelier than that it is
+    not there. Addresses and lists stay as they were read.
+    """
+    if isinstance(read, Mapping) and isinstance(guessed, Mapping):
+        return {
+            name: value if _ADDRESSES.search(name) else _with_words(value, guessed.get(name))
+            for name, value in read.items()
+        }
+    if isinstance(read, list) and isinstance(guessed, list) and guessed:
+        return [_with_words(each, guessed[min(n, len(guessed) - 1)]) for n, each in enumerate(read)]
+    return guessed if read in (None, "") and isinstance(guessed, str) else read
+
+
+def _joined(read: Any, guessed: Any) -> Any:
+    """What was read, and where that is nothing what was guessed."""
+    if isinstance(read, Mapping) and isinstance(guessed, Mapping):
+        return {name: _joined(value, guessed.get(name)) for name, value in read.items()}
+    return guessed if read in (None, "", []) and guessed is not None else read
+
+
+def _value(schema: Mapping[str, Any], name: str, found: Sequence[Entry], root: Mapping[str, Any]) -> Any:
+    """An instance of a JSON Schema as the entries would fill it."""
+    if "$ref" in schema:
+        return _value(root.get("$defs", {}).get(str(schema["$ref"]).rsplit("/", 1)[-1], {}), name, found, root)
+    options = [each for each in schema.get("anyOf") or () if each.get("type") != "null"]
+    if options:
+        return _value(options[0], name, found, root) if found else None
+    if schema.get("enum"):
+        return schema["enum"][0]
+    match schema.get("type"):
+        case "object":
+            return {field: _value(each, field, found, root) for field, each in schema.get("properties", {}).items()}
+        case "array":
+            if _ADDRESSES.search(name):
+                return [url for entry in found for url in entry.urls]
+            return [_value(schema.get("items", {}), name.removesuffix("s"), [entry], root) for entry in found]
+        case "string":
+            return _text(name, found)
+        case kind:
+            return {"integer": 1, "number": 1.0, "boolean": True}.get(str(kind))
+
+
+def _text(name: str, found: Sequence[Entry]) -> str:
+    if not found:
+        return ""
+    if _ADDRESSES.search(name):
+        return found[0].urls[0] if found[0].urls else ""
+    return found[0].name if name in _NAMES else f"the {name} of {found[0].name}"

@@ -1,0 +1,155 @@
+"""One run of a judge file in a process of its own, from the service's side: what it is told, and what came of it."""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import logging
+import marshal
+import signal
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from answers.submission import Answer
+from judges.errors import JudgeBug, ScriptStopped
+from judges.isolation.conversation import Answering, Conversation, Hearing
+from judges.isolation.limits import MIB, ScriptLimits
+from judges.isolation.nursery import Child, Ending, Nursery
+from judges.isolation.values import error_from
+from judges.registry import Judge
+from judges.settling import Progress
+from judges.source_code import compiled
+
+GRACE_S: Final = 3.0
+"""What a file's process gets beyond its deadline, to sum up what it has. Then it is killed."""
+LAST_BREATH_S: Final = 2.0
+"""How long a process that has closed its connection may take to end by itself."""
+_log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Errand:
+    """What one process is to do. ``entry`` is ``module:function``; ``more`` is for that entry alone.
+
+    ``answers`` are the calls it may make. ``on_open`` is handed the way to tell it something.
+    """
+
+    entry: str
+    judge: Judge
+    answer: Answer
+    agent: str
+    model: str
+    answers: Mapping[str, Answering]
+    deadline_s: float | None = None
+    progress: Progress | None = None
+    logger: logging.Logger = _log
+    on_open: Callable[[Callable[[Any], None]], None] | None = None
+    more: Mapping[str, Any] = field(default_factory=dict)
+
+
+async def run_confined(nursery: Nursery, errand: Errand) -> Any:
+    """The result of a judge file, as JSON values.
+
+    Raises:
+        ScriptStopped: it went beyond a limit, or did not return in time.
+        JudgeBug: it raised, or ended its process without a result.
+        JudgeError: what it let out of ours.
+        IsolationFailed: no process could be made.
+    """
+    order = await asyncio.to_thread(_order, errand)
+    async with nursery.child(errand.entry) as child:
+        hears: dict[str, Hearing] = {
+            "log": lambda what: _take_log(errand.logger, what),
+            "progress": lambda what: _take_progress(errand.progress, what),
+        }
+        conversation = Conversation(child.talk, child.ask, answers=errand.answers, hears=hears)
+        if errand.on_open is not None:
+            errand.on_open(conversation.tell)
+        limit = asyncio.timeout(None if errand.deadline_s is None else errand.deadline_s + GRACE_S)
+        try:
+            async with limit:
+                last = await conversation.hold(order)
+        except TimeoutError as error:
+            if not limit.expired():
+                raise
+            raise await _overdue(child, errand) from error
+        finally:
+            conversation.close()
+        if last is None:
+            raise _as_error(await child.ending(patience_s=LAST_BREATH_S), errand.judge, nursery.limits)
+        if "failed" in last:
+            raise error_from(last["failed"])
+        return last["done"]
+
+
+def _order(errand: Errand) -> dict[str, Any]:
+    judge = errand.judge
+    if judge.source is None or judge.path is None:
+        raise JudgeBug(f"the judge of {judge.task!r} has no file")
+    try:
+        code = compiled(judge.source, str(judge.path))
+    except (SyntaxError, ValueError) as error:
+        raise JudgeBug(f"the judge of {judge.task!r} cannot be compiled: {error}") from error
+    return {
+        "task": judge.task,
+        "path": str(judge.path),
+        "code": base64.b64encode(marshal.dumps(code)).decode("ascii"),
+        "answer": {"name": errand.answer.name, "text": errand.answer.text},
+        "agent": errand.agent,
+        "model": errand.model,
+        "deadline_s": errand.deadline_s,
+        "log_level": errand.logger.getEffectiveLevel(),
+        **errand.more,
+    }
+
+
+async def _overdue(child: Child, errand: Errand) -> ScriptStopped:
+    ending = await child.ending()
+    return ScriptStopped(
+        f"the judge of {errand.judge.task!r} did not return within {errand.deadline_s:g} s and was killed",
+        limit="time",
+        traceback=ending.tail,
+    )
+
+
+def _as_error(ending: Ending, judge: Judge, limits: ScriptLimits) -> JudgeBug:
+    """Why there is no result, from how the process ended."""
+    who = f"the judge of {judge.task!r}"
+    stopped = {
+        "output": ("output", f"printed more than {limits.output_bytes} bytes"),
+        "processes": ("processes", f"started more than {limits.processes} processes"),
+    }.get(ending.stopped or "")
+    if stopped is None and _met_cpu_limit(ending, limits):
+        stopped = ("cpu", f"used more than {limits.cpu_s} s of processor time")
+    if stopped is None and (ending.tail.rstrip().endswith("MemoryError") or _was_killed_from_outside(ending)):
+        stopped = ("memory", f"needed more memory than there is for it ({limits.memory_bytes // MIB} MiB)")
+    if stopped is not None:
+        limit, what = stopped
+        return ScriptStopped(f"{who} {what}", limit=limit, traceback=ending.tail)
+    if ending.signal is not None:
+        return JudgeBug(f"{who} died of {signal.Signals(ending.signal).name}", traceback=ending.tail)
+    return JudgeBug(
+        f"{who} ended its process (exit status {ending.exit}) before it had a result", traceback=ending.tail
+    )
+
+
+def _met_cpu_limit(ending: Ending, limits: ScriptLimits) -> bool:
+    return ending.signal == signal.SIGXCPU or (ending.signal == signal.SIGKILL and ending.cpu_s >= limits.cpu_s)
+
+
+def _was_killed_from_outside(ending: Ending) -> bool:
+    """Nobody here kills without saying so: it is the kernel, when the machine is out of memory."""
+    return ending.signal == signal.SIGKILL and ending.stopped is None
+
+
+def _take_log(logger: logging.Logger, what: Mapping[str, Any]) -> None:
+    level, name, text = what.get("level"), what.get("name"), what.get("text")
+    if isinstance(level, int) and isinstance(name, str) and isinstance(text, str):
+        logger.log(level, "%s", text, extra={"judge_logger": name[:100]})
+
+
+def _take_progress(progress: Progress | None, what: Mapping[str, Any]) -> None:
+    done, total = what.get("done"), what.get("total")
+    if progress is not None and isinstance(done, int) and isinstance(total, int) and 0 <= done <= total:
+        progress(done, total)

@@ -1,0 +1,132 @@
+"""What a process does to itself before it runs a judge file. Linux; elsewhere it does what the system has.
+
+Runs between ``fork`` and the file, in a process that imported everything before.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import faulthandler
+import os
+import platform
+import resource
+import signal
+import struct
+import threading
+from typing import Final
+
+from judges.isolation.limits import MIB, ScriptLimits
+
+_PR_SET_PDEATHSIG: Final = 1
+_PR_SET_SECCOMP: Final = 22
+_PR_SET_CHILD_SUBREAPER: Final = 36
+_PR_SET_NO_NEW_PRIVS: Final = 38
+_SECCOMP_MODE_FILTER: Final = 2
+
+_LOAD, _EQUAL, _AT_LEAST, _ANY_BIT, _RETURN = 0x20, 0x15, 0x35, 0x45, 0x06
+_NUMBER, _ARCHITECTURE, _FIRST_ARGUMENT = 0, 4, 16
+_ALLOW, _EPERM, _ENOSYS = 0x7FFF0000, 0x00050001, 0x00050026
+_CLONE_THREAD: Final = 0x00010000
+_CLONE3: Final = 435
+_X32: Final = 0x40000000
+# By machine: the kernel's name for the architecture, clone, and the older calls that only start processes.
+_CALLS: Final = {"x86_64": (0xC000003E, 56, (57, 58)), "aarch64": (0xC00000B7, 220, ())}
+
+THREAD_STACK_BYTES: Final = 2 * MIB
+
+
+class _Filter(ctypes.Structure):
+    _fields_ = (("length", ctypes.c_ushort), ("program", ctypes.c_char_p))
+
+
+_libc = ctypes.CDLL(None, use_errno=True)
+
+
+def _prctl(option: int, *arguments: int | ctypes.c_void_p) -> bool:
+    """Whether the kernel did it; False also where there is no such call."""
+    if not hasattr(_libc, "prctl"):
+        return False
+    padded = [*arguments, *[0] * (4 - len(arguments))]
+    return bool(_libc.prctl(option, *[ctypes.c_ulong(each) if isinstance(each, int) else each for each in padded]) == 0)
+
+
+def adopt_orphans() -> None:
+    """From now on this process is the parent of whatever its descendants leave behind."""
+    _prctl(_PR_SET_CHILD_SUBREAPER, 1)
+
+
+def die_with(parent: int) -> None:
+    """Be killed when ``parent`` (a process id) ends, or now if it has."""
+    _prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
+    if os.getppid() != parent:
+        os._exit(1)
+
+
+def confine(limits: ScriptLimits) -> None:
+    """Bound this process for good: what it takes, and whether it can start others."""
+    bounds = {
+        resource.RLIMIT_CORE: (0, 0),
+        resource.RLIMIT_CPU: (limits.cpu_s, limits.cpu_s + 1),
+        resource.RLIMIT_FSIZE: (limits.file_bytes, limits.file_bytes),
+        resource.RLIMIT_NOFILE: (limits.open_files, limits.open_files),
+        resource.RLIMIT_AS: (limits.memory_bytes, limits.memory_bytes),
+    }
+    for what, (soft, hard) in bounds.items():
+        _, most = resource.getrlimit(what)
+        wanted = (soft, hard) if most == resource.RLIM_INFINITY else (min(soft, most), min(hard, most))
+        resource.setrlimit(what, wanted)
+    threading.stack_size(THREAD_STACK_BYTES)
+    _be_first_to_go()
+    if limits.processes == 0:
+        start_no_process()
+    faulthandler.enable()
+
+
+def start_no_process() -> bool:
+    """Have the kernel refuse to start processes from here on, threads excepted; whether it will."""
+    program = _only_threads(platform.machine()) if platform.system() == "Linux" else b""
+    if not program or not _prctl(_PR_SET_NO_NEW_PRIVS, 1):
+        return False
+    found = _Filter(len(program) // 8, program)
+    return _prctl(_PR_SET_SECCOMP, _SECCOMP_MODE_FILTER, ctypes.cast(ctypes.pointer(found), ctypes.c_void_p))
+
+
+def _only_threads(machine: str) -> bytes:
+    """A seccomp program that refuses every call that would start a process; empty for machines it is not known for.
+
+    ``clone3`` keeps its flags in memory, where the filter cannot look: it is said to be missing, and the C library
+    falls back to ``clone``.
+    """
+    known = _CALLS.get(machine)
+    if known is None:
+        return b""
+    architecture, clone, older = known
+    refused = [(_EQUAL, number) for number in older]
+    # (code, operand, where to when true, where to when false); "next" goes on, else the name of an ending.
+    steps: list[tuple[int, int, str, str]] = [
+        (_LOAD, _ARCHITECTURE, "next", "next"),
+        (_EQUAL, architecture, "next", "eperm"),
+        (_LOAD, _NUMBER, "next", "next"),
+        (_AT_LEAST, _X32, "eperm", "next"),
+        *((code, number, "eperm", "next") for code, number in refused),
+        (_EQUAL, _CLONE3, "enosys", "next"),
+        (_EQUAL, clone, "next", "allow"),
+        (_LOAD, _FIRST_ARGUMENT, "next", "next"),
+        (_ANY_BIT, _CLONE_THREAD, "allow", "eperm"),
+    ]
+    endings = {"allow": _ALLOW, "eperm": _EPERM, "enosys": _ENOSYS}
+    places = {name: len(steps) + number for number, name in enumerate(endings)}
+    program = b""
+    for here, (code, operand, yes, no) in enumerate(steps):
+        jumps = [0 if to == "next" else places[to] - here - 1 for to in (yes, no)]
+        program += struct.pack("=HBBI", code, *jumps, operand)
+    return program + b"".join(struct.pack("=HBBI", _RETURN, 0, 0, value) for value in endings.values())
+
+
+def _be_first_to_go() -> None:
+    """When the machine runs out of memory, it is this process that ends and not the service."""
+    try:
+        with open("/proc/self/oom_score_adj", "w", encoding="ascii") as score:  # noqa: PTH123 - no Path before limits
+            score.write("1000")
+    except OSError:
+        return

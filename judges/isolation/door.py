@@ -1,0 +1,151 @@
+"""The judge file's side of the conversation: calls that wait for an answer, and things told.
+
+One socket is for the event loop, the other for code that cannot await. The service's answers come as values; its errors
+are raised here as what they were.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import socket
+import threading
+from collections.abc import Callable
+from typing import Any
+
+from judges.isolation.values import error_from
+from judges.isolation.wire import Frame, encode, read_frame, receive_now, send_now
+
+Told = Callable[[Any], None]
+
+
+def _leave_at_once() -> None:
+    os._exit(1)
+
+
+def _nothing() -> None:
+    """Being left is what is waited for."""
+
+
+class Door:
+    """Opened once in a process, in its one event loop."""
+
+    def __init__(
+        self, talk: socket.socket, ask: socket.socket, *, when_left: Callable[[], None] = _leave_at_once
+    ) -> None:
+        """``when_left`` is called when the service has closed the connection: nobody is left to work for."""
+        self._talk = talk
+        self._ask = ask
+        self._when_left = when_left
+        self._one_at_a_time = threading.Lock()
+        self._waiting: dict[int, asyncio.Future[Any]] = {}
+        self._number = 0
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._writer: asyncio.StreamWriter | None = None
+        self._reading: asyncio.Task[None] | None = None
+        self.on_news: Told | None = None
+        """Called with what the service tells unasked."""
+
+    async def open(self) -> Frame:
+        """Begin; returns what this process is to do.
+
+        Raises:
+            EOFError: nobody is there.
+        """
+        self._loop = asyncio.get_running_loop()
+        reader, self._writer = await asyncio.open_connection(sock=self._talk)
+        order = await read_frame(reader)
+        if order is None:
+            raise EOFError("the service has closed the connection")
+        self._reading = asyncio.create_task(self._read(reader))
+        return order
+
+    @property
+    def is_here(self) -> bool:
+        """Whether the running event loop is the one this door is open in."""
+        return asyncio.get_running_loop() is self._loop
+
+    async def call(self, name: str, /, **what: Any) -> Any:
+        """The service's answer. From another event loop it is asked for over the other socket.
+
+        Raises:
+            JudgeError, CacheError: as the service raised it.
+        """
+        if not self.is_here:
+            return await asyncio.to_thread(self.call_now, name, **what)
+        self._number += 1
+        number, answer = self._number, asyncio.get_running_loop().create_future()
+        self._waiting[number] = answer
+        try:
+            self._send({"id": number, "call": name, "with": what})
+            return await answer
+        except asyncio.CancelledError:
+            if not answer.done() or answer.cancelled():
+                self._send({"cancel": number})
+            raise
+        finally:
+            self._waiting.pop(number, None)
+
+    def call_now(self, name: str, /, **what: Any) -> Any:
+        """The same for code that cannot await; one call at a time.
+
+        Raises:
+            JudgeError, CacheError: as the service raised it.
+        """
+        with self._one_at_a_time:
+            send_now(self._ask, {"id": 0, "call": name, "with": what})
+            return _said(receive_now(self._ask))
+
+    def tell(self, name: str, /, **what: Any) -> None:
+        """Say something that wants no answer; may be called from any thread."""
+        frame = {"tell": name, "with": what}
+        if self._loop is None or self._loop.is_closed():
+            return
+        try:
+            is_here = self.is_here
+        except RuntimeError:
+            is_here = False
+        if is_here:
+            self._send(frame)
+        else:
+            self._loop.call_soon_threadsafe(self._send, frame)
+
+    async def end(self, frame: Frame) -> None:
+        """The last word; returns once the service has closed the connection. Raises ValueError where it is too long.
+
+        Until then this side stays open: the service may just be answering a call that nobody waits for any more, and
+        would lose the last word to the error of writing to nobody.
+        """
+        data = encode(frame)
+        if self._writer is None or self._reading is None:
+            return
+        self._when_left = _nothing
+        self._writer.write(data)
+        await self._writer.drain()
+        await asyncio.wait({self._reading})
+        self._writer.close()
+
+    def _send(self, frame: Frame) -> None:
+        if self._writer is not None:
+            self._writer.write(encode(frame))
+
+    async def _read(self, reader: asyncio.StreamReader) -> None:
+        while (frame := await read_frame(reader)) is not None:
+            if "news" in frame:
+                if self.on_news is not None:
+                    self.on_news(frame["news"])
+                continue
+            answer = self._waiting.get(frame["re"])
+            if answer is None or answer.done():
+                continue
+            if "error" in frame:
+                answer.set_exception(error_from(frame["error"]))
+            else:
+                answer.set_result(frame["ok"])
+        self._when_left()
+
+
+def _said(frame: Frame) -> Any:
+    if "error" in frame:
+        raise error_from(frame["error"])
+    return frame["ok"]

@@ -1,0 +1,165 @@
+"""Watches the processes of judge files: drains what they print, hears whether they are still wanted, and ends them.
+
+Each hangs on a socket, its ``life``, whose other end the service holds: when the service closes it, or dies, the
+process is killed. How it ended goes back over the same socket.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import resource
+import selectors
+import signal
+import socket
+import time
+from collections.abc import Callable
+from contextlib import suppress
+from typing import Any, Final
+
+import psutil
+
+from judges.isolation.limits import ScriptLimits
+
+TAIL_BYTES: Final = 16 * 1024
+READ_BYTES: Final = 64 * 1024
+LOOK_S: Final = 0.05
+"""How often the processes that files have started are counted."""
+SWEEP_S: Final = 5.0
+
+Turn = Callable[[], None]
+
+
+class Ward:
+    """One process that is watched. ``heard`` is the end of the pipe it prints into."""
+
+    def __init__(self, pid: int, limits: ScriptLimits, life: socket.socket, heard: int) -> None:
+        self.pid = pid
+        self.limits = limits
+        self.life = life
+        self.heard = heard
+        self.pidfd = os.pidfd_open(pid)
+        self.stopped: str | None = None
+        self.is_over = False
+        self._tail = b""
+        self._printed = 0
+        os.set_blocking(heard, False)
+
+    def stop(self, why: str) -> None:
+        """Kill it with its whole group; the first reason is the one that is told."""
+        self.stopped = self.stopped or why
+        with suppress(ProcessLookupError):
+            os.killpg(self.pid, signal.SIGKILL)
+        with suppress(ProcessLookupError):
+            os.kill(self.pid, signal.SIGKILL)
+
+    def drain(self) -> bool:
+        """Take in some of what was printed; False at its end, or when nothing is there now."""
+        try:
+            data = os.read(self.heard, READ_BYTES)
+        except BlockingIOError:
+            return False
+        self._printed += len(data)
+        self._tail = (self._tail + data)[-TAIL_BYTES:]
+        if self._printed > self.limits.output_bytes:
+            self.stop("output")
+        return bool(data)
+
+    def tell_how_it_ended(self) -> None:
+        """Reap it and say how it ended and what it took; afterwards nothing of it is open here."""
+        _, status, used = os.wait4(self.pid, 0)
+        while self.drain():
+            pass
+        with suppress(OSError):
+            self.life.settimeout(1.0)
+            self.life.sendall(json.dumps(self._report(status, used)).encode("ascii"))
+        self.life.close()
+        os.close(self.heard)
+        os.close(self.pidfd)
+
+    def _report(self, status: int, used: resource.struct_rusage) -> dict[str, Any]:
+        return {
+            "stopped": self.stopped,
+            "exit": os.WEXITSTATUS(status) if os.WIFEXITED(status) else None,
+            "signal": os.WTERMSIG(status) if os.WIFSIGNALED(status) else None,
+            "cpu_s": used.ru_utime + used.ru_stime,
+            "peak_bytes": used.ru_maxrss * 1024,
+            "printed": self._printed,
+            "tail": self._tail.decode("utf-8", errors="replace"),
+        }
+
+
+class Watch:
+    """Looks after any number of wards, in one loop."""
+
+    def __init__(self) -> None:
+        self._selector = selectors.DefaultSelector()
+        self._wards = 0
+
+    @property
+    def is_over(self) -> bool:
+        return self._wards == 0
+
+    def beside(self, what: socket.socket, turn: Turn) -> None:
+        """Call ``turn`` whenever ``what`` has something to read."""
+        self._selector.register(what, selectors.EVENT_READ, turn)
+
+    def take(self, ward: Ward, *, before_report: Turn | None = None) -> None:
+        """Watch a process to its end. ``before_report`` is called when it is dead and before that is told."""
+        self._wards += 1
+        events: dict[socket.socket | int, Turn] = {
+            ward.life: lambda: self._unwanted(ward),
+            ward.heard: lambda: self._printed(ward),
+            ward.pidfd: lambda: self._ended(ward, before_report),
+        }
+        for what, turn in events.items():
+            self._selector.register(what, selectors.EVENT_READ, turn)
+
+    def turn(self, wait_s: float | None = None) -> None:
+        """Wait for something to happen, and deal with it."""
+        for key, _ in self._selector.select(wait_s):
+            key.data()
+
+    def _unwanted(self, ward: Ward) -> None:
+        if not ward.is_over:  # it may have ended earlier in this round
+            self._selector.unregister(ward.life)
+            ward.stop("told")
+
+    def _printed(self, ward: Ward) -> None:
+        if not ward.is_over and not ward.drain():
+            self._selector.unregister(ward.heard)
+
+    def _ended(self, ward: Ward, before_report: Turn | None) -> None:
+        for what in (ward.life, ward.heard, ward.pidfd):
+            with suppress(KeyError):
+                self._selector.unregister(what)
+        with suppress(ProcessLookupError):
+            os.killpg(ward.pid, signal.SIGKILL)
+        if before_report is not None:
+            before_report()
+        ward.is_over = True
+        ward.tell_how_it_ended()
+        self._wards -= 1
+
+
+def descendants() -> list[psutil.Process]:
+    """Every process below this one, however deep."""
+    with suppress(psutil.Error):
+        return psutil.Process().children(recursive=True)
+    return []
+
+
+def sweep(spared: int) -> None:
+    """Kill and reap everything below this process but ``spared``, which is dead already and reaped by another.
+
+    Needs ``confining.adopt_orphans``: what a killed process leaves behind becomes a child of this one.
+    """
+    give_up_at = time.monotonic() + SWEEP_S
+    while (left := [each for each in descendants() if each.pid != spared]) and time.monotonic() < give_up_at:
+        for each in left:
+            with suppress(psutil.Error):
+                each.kill()
+        for each in left:
+            with suppress(ChildProcessError):
+                os.waitpid(each.pid, os.WNOHANG)
+        time.sleep(0.001)

@@ -1,0 +1,285 @@
+"""Labels: what people said of single claims, one JSON object a line. The one reader and the one writer of that format.
+
+The service's review export writes them, ``assay meta-eval`` measures judges by them, anybody may write them by hand;
+``docs/meta-eval.md`` describes every field. A label carries what the person was asked to decide (claim, pages,
+answer), so that another judge can be asked the same without the service that it comes from.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+from pydantic import AwareDatetime, BaseModel, ConfigDict, Field, ValidationError
+
+from cache.urls import canonical_key
+from judges.errors import JudgeError
+from rubrics.verdict import Outcome
+
+LABEL_VERSION = 1
+MAX_FILE_BYTES = 512 * 1024 * 1024
+MOST_PROBLEMS = 20
+"""Of a file that cannot be used, so many lines are named."""
+
+
+class LabelsUnreadable(JudgeError):
+    """A file of labels cannot be used. ``problems`` has a sentence for each line that is at fault, at most a few."""
+
+    def __init__(self, message: str, *, problems: tuple[str, ...] = ()) -> None:
+        super().__init__(message)
+        self.problems = problems
+
+
+class Human(StrEnum):
+    """What a person said of a claim."""
+
+    PASSED = "passed"
+    """It holds."""
+    FAILED = "failed"
+    """It does not."""
+    UNCLEAR = "unclear"
+    """They could not tell: counted, and held against no judge."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LabelledPage:
+    """One page that the person looked at. ``sha256`` (hex) is that of its text as UTF-8, ``page_id`` its capture's."""
+
+    url: str
+    page_id: str | None = None
+    sha256: str | None = None
+    text: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RecordedVerdict:
+    """What the judge had said when the person looked. ``model`` None: decided by code."""
+
+    outcome: Outcome
+    reason: str | None = None
+    model: str | None = None
+    prompt: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Label:
+    """One person's word on one claim.
+
+    ``sources`` is None for a claim about the answer alone; ``claim`` None for a leaf that code decided, which no model
+    can be asked about. ``task`` and ``answer`` are what every judge is shown beside the claim. ``leaf`` is the leaf's
+    key in the result: the second one with the same id is ``id~2``.
+    """
+
+    human: Human
+    claim: str | None
+    sources: tuple[str, ...] | None = None
+    instruction: str | None = None
+    pages: tuple[LabelledPage, ...] = ()
+    task: str = ""
+    answer: str = ""
+    reviewer: str = ""
+    reason: str = ""
+    at: datetime | None = None
+    agent: str | None = None
+    task_id: str | None = None
+    answer_name: str | None = None
+    answer_sha256: str | None = None
+    result_id: str | None = None
+    leaf: str | None = None
+    judge: RecordedVerdict | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LabelFile:
+    """Labels in the order of their lines, and the SHA-256 (hex) of the file, which is its identity."""
+
+    labels: tuple[Label, ...]
+    sha256: str
+
+
+def label_of(
+    result: Mapping[str, Any],
+    leaf: Mapping[str, Any],
+    *,
+    key: str,
+    human: Human,
+    reviewer: str,
+    reason: str,
+    at: datetime,
+    answer: str,
+) -> Label:
+    """The label of one leaf of a result (its JSON), as a person settled it; ``answer`` is the text that was judged."""
+    trees = [part["verification_tree"] for part in result.get("eval_breakdown") or ()]
+    sources = leaf.get("sources")
+    return Label(
+        human=human,
+        claim=leaf.get("claim"),
+        sources=None if sources is None else tuple(sources),
+        instruction=leaf.get("instruction"),
+        pages=_pages_of(result, sources or ()),
+        task=str(trees[0].get("desc") or "") if trees else "",
+        answer=answer,
+        reviewer=reviewer,
+        reason=reason,
+        at=at,
+        agent=result.get("agent_name"),
+        task_id=result.get("task_id"),
+        answer_name=result.get("answer_name"),
+        answer_sha256=result.get("answer_sha256"),
+        result_id=result.get("id"),
+        leaf=key,
+        judge=RecordedVerdict(
+            outcome=Outcome(leaf.get("outcome") or Outcome.UNDECIDED),
+            reason=leaf.get("reason"),
+            model=leaf.get("model"),
+            prompt=leaf.get("prompt"),
+        ),
+    )
+
+
+def label_line(label: Label) -> str:
+    """A label as one line, its end included. The same label gives the same bytes."""
+    judge = label.judge
+    pages = [{"url": one.url, "page_id": one.page_id, "sha256": one.sha256, "text": one.text} for one in label.pages]
+    document = {
+        "label_version": LABEL_VERSION,
+        "human": label.human.value,
+        "claim": label.claim,
+        "sources": None if label.sources is None else list(label.sources),
+        "instruction": label.instruction,
+        "pages": [{name: value for name, value in page.items() if value is not None} for page in pages],
+        "task": label.task,
+        "answer": label.answer,
+        "reviewer": label.reviewer,
+        "reason": label.reason,
+        "at": None if label.at is None else label.at.isoformat(),
+        "agent": label.agent,
+        "task_id": label.task_id,
+        "answer_name": label.answer_name,
+        "answer_sha256": label.answer_sha256,
+        "result_id": label.result_id,
+        "leaf": label.leaf,
+        "judge": None
+        if judge is None
+        else {"outcome": judge.outcome.value, "reason": judge.reason, "model": judge.model, "prompt": judge.prompt},
+    }
+    return json.dumps(document, ensure_ascii=False).encode("utf-8", "replace").decode() + "\n"
+
+
+def read_labels(path: Path) -> LabelFile:
+    """Read a file of labels; empty lines are passed over. Blocks on the disk.
+
+    Raises:
+        LabelsUnreadable: it cannot be read, holds no label, or has lines that are none; every such line is named.
+    """
+    try:
+        if path.stat().st_size > MAX_FILE_BYTES:
+            raise LabelsUnreadable(f"{path} has more than {MAX_FILE_BYTES} bytes")
+        data = path.read_bytes()
+    except OSError as error:
+        raise LabelsUnreadable(f"{path} cannot be read: {error.strerror}") from error
+    return LabelFile(labels=parse_labels(data.splitlines(), name=str(path)), sha256=hashlib.sha256(data).hexdigest())
+
+
+def parse_labels(lines: Iterable[bytes], *, name: str = "the labels") -> tuple[Label, ...]:
+    """The labels of some lines in UTF-8.
+
+    Raises:
+        LabelsUnreadable: see ``read_labels``; ``name`` is what the message calls them.
+    """
+    labels: list[Label] = []
+    problems: list[str] = []
+    for number, line in enumerate(lines, start=1):
+        bare = line.removeprefix(b"\xef\xbb\xbf").strip()
+        if not bare or len(problems) >= MOST_PROBLEMS:
+            continue
+        try:
+            labels.append(_Line.model_validate_json(bare).label())
+        except ValidationError as error:
+            problems.append(f"line {number}: {_said(error)}")
+    if problems:
+        raise LabelsUnreadable(f"{name}: {len(problems)} line(s) are no labels", problems=tuple(problems))
+    if not labels:
+        raise LabelsUnreadable(f"{name}: there is no label in it")
+    return tuple(labels)
+
+
+_Sha256 = Annotated[str, Field(pattern="^[0-9a-f]{64}$")]
+
+
+class _Lax(BaseModel):
+    """Fields of others' are passed over: a label file may carry columns of its own."""
+
+    model_config = ConfigDict(extra="ignore")
+
+
+class _PageLine(_Lax):
+    url: str
+    page_id: str | None = None
+    sha256: _Sha256 | None = None
+    text: str | None = None
+
+
+class _JudgeLine(_Lax):
+    outcome: Outcome
+    reason: str | None = None
+    model: str | None = None
+    prompt: str | None = None
+
+
+class _Line(_Lax):
+    label_version: Literal[1] = 1
+    human: Human
+    claim: str | None
+    sources: list[str] | None = None
+    instruction: str | None = None
+    pages: list[_PageLine] = []
+    task: str = ""
+    answer: str = ""
+    reviewer: str = ""
+    reason: str = ""
+    at: AwareDatetime | None = None
+    agent: str | None = None
+    task_id: str | None = None
+    answer_name: str | None = None
+    answer_sha256: _Sha256 | None = None
+    result_id: str | None = None
+    leaf: str | None = None
+    judge: _JudgeLine | None = None
+
+    def label(self) -> Label:
+        plain = self.model_dump(exclude={"label_version", "sources", "pages", "judge"})
+        return Label(
+            **plain,
+            sources=None if self.sources is None else tuple(self.sources),
+            pages=tuple(LabelledPage(**page.model_dump()) for page in self.pages),
+            judge=None if self.judge is None else RecordedVerdict(**self.judge.model_dump()),
+        )
+
+
+def _pages_of(result: Mapping[str, Any], sources: Iterable[str]) -> tuple[LabelledPage, ...]:
+    """The captures that stood behind the sources, where the result names them."""
+    by_key = {canonical_key(str(page["url"])): page for page in result.get("pages") or ()}
+    found = [LabelledPage(url=url) for url in dict.fromkeys(sources)]
+    return tuple(
+        one if page is None else LabelledPage(url=one.url, page_id=page.get("page_id"), sha256=_text_digest(page))
+        for one in found
+        for page in (by_key.get(canonical_key(one.url)),)
+    )
+
+
+def _text_digest(page: Mapping[str, Any]) -> str | None:
+    digest = (page.get("bodies") or {}).get("text")
+    return digest if isinstance(digest, str) else None
+
+
+def _said(error: ValidationError) -> str:
+    first = error.errors()[0]
+    place = ".".join(str(part) for part in first["loc"])
+    return f"{place}: {first['msg']}" if place else first["msg"]

@@ -1,0 +1,153 @@
+"""The parts of an answer that can be changed: sections, and values (numbers, names) outside of its URLs. Pure."""
+
+from __future__ import annotations
+
+import calendar
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import lru_cache
+
+from answers.citations import Citation, CitationKind, citations
+from cache.urls import canonical_key
+
+_HEADING = re.compile(r"^#{1,6}[ \t]+(?P<title>[^\n]*)$", re.MULTILINE)
+_BLANK_LINES = re.compile(r"\n[ \t]*\n\s*")
+_NUMBER = re.compile(r"(?<![\w.,:])\d+(?:[.,:]\d+)*(?![\w]|[.,:]\d)")
+_NAME = re.compile(r"\b[^\W\d_a-z][^\W\d_]+(?:[ \u00a0][^\W\d_a-z][^\W\d_]+)*")
+_CALENDAR = frozenset(each.casefold() for each in (*calendar.month_name[1:], *calendar.day_name))
+_LEADING = re.compile(r"^(?:(?:The|An?|On|In|At|Of|For|By|From|To|Its?|This|That|And|But)(?:\s|$))+")
+"""What begins a sentence before a name."""
+_SHORTEST_NAME = 4
+_TITLE_CHARS = 60
+_TEXTS_KEPT = 64
+"""Every leaf asks the same of the same few texts."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Section:
+    """What stands under a heading up to the next one, whatever its level: ``text[start:end]`` without the heading.
+
+    In an answer without headings, a paragraph.
+    """
+
+    title: str
+    start: int
+    end: int
+
+
+def sections(text: str) -> tuple[Section, ...]:
+    """The sections of an answer that say something, in order."""
+    headings = list(_HEADING.finditer(text))
+    if headings:
+        ends = [*(each.start() for each in headings[1:]), len(text)]
+        found = [
+            Section(title=each["title"].strip(), start=each.end(), end=end)
+            for each, end in zip(headings, ends, strict=True)
+        ]
+    else:
+        found = list(_paragraphs(text))
+    return tuple(each for each in found if text[each.start : each.end].strip())
+
+
+def numbers(text: str) -> tuple[str, ...]:
+    """The different numbers of a text as written (``480``, ``1,350``, ``8:40``), in order."""
+    return tuple(dict.fromkeys(_NUMBER.findall(text)))
+
+
+def names(text: str) -> tuple[str, ...]:
+    """The different runs of capitalised words of a text that may be names, in order; months and days are none."""
+    found = (_LEADING.sub("", each[0]) for each in _NAME.finditer(text))
+    return tuple(
+        dict.fromkeys(
+            each for each in found if len(each) >= _SHORTEST_NAME and not _CALENDAR & set(each.casefold().split())
+        )
+    )
+
+
+def count(value: str, text: str) -> int:
+    """How often a value stands in a text by itself, not as a part of a longer word or number."""
+    return len(_whole(value).findall(text))
+
+
+def replaced(text: str, value: str, by: str) -> str:
+    """The text with every occurrence of a value replaced, URLs left as they are."""
+    spans = [(each.start, each.end) for each in citations(text) if each.kind is not CitationKind.REFERENCE]
+    whole, out, at = _whole(value), [], 0
+    for start, end in sorted(spans):
+        out += [whole.sub(lambda _: by, text[at:start]), text[start:end]]
+        at = end
+    return "".join([*out, whole.sub(lambda _: by, text[at:])])
+
+
+@lru_cache(maxsize=_TEXTS_KEPT)
+def without_urls(text: str) -> str:
+    """The text with a space in place of every URL."""
+    spans = sorted((each.start, each.end) for each in citations(text) if each.kind is not CitationKind.REFERENCE)
+    out, at = [], 0
+    for start, end in spans:
+        out.append(text[at:start])
+        at = end
+    return " ".join([*out, text[at:]])
+
+
+def without_citation(text: str, url: str) -> str | None:
+    """The text with no citation of a page left, words of links kept; None where that cannot be done."""
+    key = canonical_key(url)
+    found = [each for each in citations(text) if canonical_key(each.url) == key]
+    for each in sorted(found, key=lambda each: -each.start):
+        start, end, words = _markup(text, each)
+        text = text[:start] + words + text[end:]
+    return text if key not in cited_keys(text) else None
+
+
+def with_citation_of(text: str, url: str, other: str) -> str | None:
+    """The text with ``other`` cited wherever a page was; None where that cannot be done."""
+    key = canonical_key(url)
+    found = [
+        each for each in citations(text) if canonical_key(each.url) == key and each.kind is not CitationKind.REFERENCE
+    ]
+    for each in sorted(found, key=lambda each: -each.start):
+        text = text[: each.start] + other + text[each.end :]
+    keys = cited_keys(text)
+    return text if key not in keys and canonical_key(other) in keys else None
+
+
+@lru_cache(maxsize=_TEXTS_KEPT)
+def cited_keys(text: str) -> frozenset[str]:
+    """The pages that a text cites, by key."""
+    return frozenset(canonical_key(each.url) for each in citations(text))
+
+
+def _markup(text: str, cited: Citation) -> tuple[int, int, str]:
+    """Where a citation stands with everything that makes it one, and the words that are left without it."""
+    start, end = cited.start, cited.end
+    if cited.kind is CitationKind.REFERENCE:
+        return start, end, cited.label
+    if cited.kind in (CitationKind.LINK, CitationKind.IMAGE):
+        close, opening = text.find(")", end), text.rfind("](", 0, start)
+        opened = opening - len(cited.label) - 1
+        if close >= 0 and opening >= 0 and text[opened : opened + 1] == "[":
+            image = cited.kind is CitationKind.IMAGE
+            return opened - image, close + 1, "" if image else cited.label
+    if cited.kind is CitationKind.DEFINITION:
+        line = text.rfind("\n", 0, start) + 1
+        after = text.find("\n", end)
+        return line, len(text) if after < 0 else after + 1, ""
+    if text[start - 1 : start] == "<" and text[end : end + 1] == ">":
+        return start - 1, end + 1, ""
+    return start, end, ""
+
+
+def _whole(value: str) -> re.Pattern[str]:
+    edge = r"(?<![\w.,:]){}(?![\w]|[.,:]\d)" if value[:1].isdigit() else r"(?<!\w){}(?!\w)"
+    return re.compile(edge.format(re.escape(value)))
+
+
+def _paragraphs(text: str) -> Iterator[Section]:
+    at = 0
+    for blank in [*_BLANK_LINES.finditer(text), None]:
+        end = len(text) if blank is None else blank.start()
+        title = " ".join(text[at:end].split())
+        yield Section(title=title[:_TITLE_CHARS], start=at, end=end)
+        at = end if blank is None else blank.end()

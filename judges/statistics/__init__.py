@@ -1,0 +1,1 @@
+"""Statistics over results and labels: pure functions, the one home of their formulas."""

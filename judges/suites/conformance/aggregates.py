@@ -1,0 +1,98 @@
+"""Golden cases of whole evaluations: every step, then what they come to."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from judges.suites.conformance.comparing import Case, differences
+from judges.suites.metrics import StepScore
+from judges.suites.mind2web.official import official_results
+from judges.suites.mind2web.parsing import gold_op_string
+from judges.suites.mind2web.tournament import Prediction, outcome
+
+_PLACES = {"first": 0, "second": 1, "third": 2, "last": -1}
+
+
+def aggregate_cases(golden: Mapping[str, Any]) -> Iterator[Case]:
+    scores = []
+    for number, given in enumerate(golden["steps"]):
+        case = Case(f"step {number} ({given.get('annotation_id')}_{given.get('action_uid')})")
+        with case.running():
+            scores.append(_scored(case, given))
+        yield case
+    found = _results(scores, golden["results"])
+    for name, wanted in golden["results"].items():
+        case = Case(f"results.{name}")
+        with case.running():
+            case.expect(name, wanted, found.get(name))
+        yield case
+    if "task_success_rate" in golden:
+        case = Case("task_success_rate")
+        with case.running():
+            case.expect("task_success_rate", golden["task_success_rate"], found["error_ratio"].get("0", 0.0))
+        yield case
+
+
+def _scored(case: Case, given: Mapping[str, Any]) -> StepScore:
+    """A step scored anew from what was predicted, where that is given."""
+    element, f1, success = given.get("element_acc"), given.get("op_f1"), given.get("step_success")
+    positives = given.get("gold_ids_in_topk")
+    if positives is not None and "predicted_id" in given and "gold_op" in given:
+        came_out = outcome(
+            Prediction(given["predicted_id"] or "", given.get("predicted_op_string") or ""),
+            [str(id) for id in positives],
+            gold_op_string(given["gold_op"], given.get("gold_value") or ""),
+        )
+        found = {"element_acc": came_out.element, "op_f1": came_out.op_f1, "step_success": int(came_out.success)}
+        case.expect(
+            "step", {name: given[name] for name in found if name in given}, {n: found[n] for n in found if n in given}
+        )
+        element, f1, success = came_out.element, came_out.op_f1, came_out.success
+    else:
+        known = {"annotation_id", "action_uid", "website", "domain", "element_acc", "op_f1", "step_success"}
+        case.leave_unchecked(given, frozenset({*known, "gold_ids_in_topk"}))
+    return StepScore(
+        task_id=str(given["annotation_id"]),
+        website=str(given.get("website", "")),
+        domain=str(given.get("domain", "")),
+        element=float(element or 0),
+        operation=float(f1 or 0),
+        success=bool(success),
+        played=positives is None or bool(positives),
+    )
+
+
+def _results(scores: Sequence[StepScore], wanted: Mapping[str, Any]) -> dict[str, Any]:
+    """The clean definition, or the reference's quirk where steps without a positive end the data and it fits."""
+    clean = official_results(scores)
+    if scores and not scores[-1].played and any(score.played for score in scores):
+        quirk = official_results(scores, compat_trailing=True)
+        if not any(True for name in wanted for _ in differences(wanted[name], quirk.get(name), name)):
+            return quirk
+    return clean
+
+
+def trailing_cases(golden: Mapping[str, Any]) -> Iterator[Case]:
+    """The same steps in several orders. All succeed but one, which has no positive: the key says which one it is."""
+    for key in sorted(golden):
+        if not key.startswith("order_"):
+            continue
+        given = golden[key]
+        unplayed = _PLACES[key.rpartition("_")[2]] % len(given["order"])
+        scores = [
+            StepScore(
+                task_id=str(task),
+                website=next(iter(given["results"].get("acc_per_website", {"s": 0}))),
+                domain="",
+                element=float(place != unplayed),
+                operation=float(place != unplayed),
+                success=place != unplayed,
+                played=place != unplayed,
+            )
+            for place, (task, _) in enumerate(given["order"])
+        ]
+        case = Case(key)
+        with case.running():
+            case.expect("results", given["results"], official_results(scores, compat_trailing=True))
+        yield case

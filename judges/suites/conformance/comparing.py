@@ -1,0 +1,81 @@
+"""Compares what was expected with what came out, down to the field that differs."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Any
+
+from judges.errors import JudgeError
+
+MALFORMED = (JudgeError, LookupError, TypeError, ValueError, AttributeError, RuntimeError)
+"""What a golden case that is not as it should be makes of the code that reads it."""
+TOLERANCE = 1e-9
+"""Of numbers: a mean may be summed in another order."""
+_ABSENT = "(absent)"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Difference:
+    """One field that is not as expected. ``field`` is a path such as ``results.error_ratio.0``."""
+
+    field: str
+    expected: Any
+    got: Any
+
+
+@dataclass(slots=True)
+class Case:
+    """One golden case while it is checked. ``not_checked`` are keys that say something this program does not know."""
+
+    name: str
+    differences: list[Difference] = field(default_factory=list)
+    not_checked: list[str] = field(default_factory=list)
+
+    def expect(self, name: str, expected: Any, got: Any) -> None:
+        self.differences += differences(expected, got, name)
+
+    @contextmanager
+    def running(self) -> Iterator[None]:
+        """A case that cannot be run to its end has failed, and the others go on."""
+        try:
+            yield
+        except MALFORMED as error:
+            why = f"{type(error).__name__}: {error}"
+            self.differences.append(Difference(field="(all)", expected="a case that can be run", got=why))
+
+    def leave_unchecked(self, given: Mapping[str, Any], known: frozenset[str]) -> None:
+        """Note the keys of ``given`` that are not known."""
+        self.not_checked += sorted(given.keys() - known - REMARKS)
+
+
+REMARKS = frozenset({"id", "source", "note", "description", "comment", "recommended"})
+"""Keys that are for people."""
+
+
+def differences(expected: Any, got: Any, path: str) -> Iterator[Difference]:
+    """Every field in which two JSON values differ; tuples count as lists, and numbers by their value."""
+    if isinstance(expected, Mapping) and isinstance(got, Mapping):
+        for key in [*expected, *(key for key in got if key not in expected)]:
+            yield from differences(expected.get(key, _ABSENT), got.get(key, _ABSENT), f"{path}.{key}")
+    elif _is_list(expected) and _is_list(got) and len(expected) == len(got):
+        for place, (wanted, found) in enumerate(zip(expected, got, strict=True)):
+            yield from differences(wanted, found, f"{path}.{place}")
+    elif not _same(expected, got):
+        yield Difference(field=path, expected=expected, got=got)
+
+
+def _is_list(value: Any) -> bool:
+    return isinstance(value, Sequence) and not isinstance(value, str | bytes)
+
+
+def _same(expected: Any, got: Any) -> bool:
+    if _is_number(expected) and _is_number(got):
+        return math.isclose(expected, got, rel_tol=TOLERANCE, abs_tol=TOLERANCE)
+    return type(expected) is type(got) and bool(expected == got)
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool)

@@ -1,0 +1,255 @@
+"""Golden cases of what is shown of a page, of the rounds played on it, and of the ranker."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from random import Random
+from typing import Any
+
+from lxml import etree
+
+from judges.suites.conformance.comparing import Case
+from judges.suites.mind2web.candidates import RankingMetrics, ranker_document, ranker_query, ranks_of
+from judges.suites.mind2web.errors import PageUnusable
+from judges.suites.mind2web.page import Element, Page
+from judges.suites.mind2web.parsing import NONE_LETTER, gold_op_string, gold_text, parse_llm, parse_seq2seq
+from judges.suites.mind2web.representation import show
+from judges.suites.mind2web.tournament import Prediction, Tournament, outcome, shuffled
+
+_FORMS = {"html_brackets": True, "round_brackets": False}
+_BETWEEN_TAGS = re.compile(r">\s+<")
+_PAGE_KEYS = ("cleaned_html", "page_html", "html")
+NO_GOLD = -1
+
+
+def dom_cases(golden: Mapping[str, Any]) -> Iterator[Case]:
+    """What a case does not give itself it takes from ``sample``."""
+    sample = golden["sample"]
+    for number, own in enumerate(golden["cases"]):
+        given = {**sample, **own.get("sample", {}), **own}
+        case = Case(str(own.get("id", number)))
+        with case.running():
+            page, ids = Page.parse(_page_text(given)), tuple(map(str, given["candidate_ids"]))
+            for name, html_brackets in _FORMS.items():
+                if name in own:
+                    case.expect(name, own[name], _shown(page, ids, given, own[name], html_brackets=html_brackets))
+            if "pruned_xml_c14n" in own:
+                case.expect(
+                    "pruned_xml_c14n", _canonical(own["pruned_xml_c14n"]), _canonical(_written(page.pruned(ids)))
+                )
+            if "id_mapping" in own:
+                case.expect("id_mapping", own["id_mapping"], show(page, ids).numbers)
+            if "raises" in own:
+                case.expect("raises", True, _raises(page, ids))
+            known = {
+                *sample,
+                *_PAGE_KEYS,
+                *_FORMS,
+                "sample",
+                "candidate_ids",
+                "gold_id",
+                "pruned_xml_c14n",
+                "id_mapping",
+            }
+            case.leave_unchecked(own, frozenset({*known, "raises"}))
+        yield case
+
+
+def _page_text(given: Mapping[str, Any]) -> str:
+    """The case's page. One that is named after white space it lacks is made of the sample's, if it brings none."""
+    text = str(next(given[key] for key in _PAGE_KEYS if isinstance(given.get(key), str)))
+    if "no-whitespace" in str(given.get("id", "")):
+        return _BETWEEN_TAGS.sub("><", text)
+    return text
+
+
+def _shown(
+    page: Page, ids: tuple[str, ...], given: Mapping[str, Any], wanted: Mapping[str, Any], *, html_brackets: bool
+) -> dict[str, Any]:
+    if "raises" in wanted:
+        return {"raises": wanted["raises"]} if _raises(page, ids) else {}
+    shown = show(page, ids, html_brackets=html_brackets)
+    found: dict[str, Any] = {"context": shown.context, "choices": [list(option) for option in shown.options]}
+    if "gold_id" in given:
+        place = shown.numbers.get(str(given["gold_id"]))
+        letter = NONE_LETTER if place is None else chr(ord(NONE_LETTER) + 1 + place)
+        found["target"] = gold_text(letter, given["operation"]["op"], given["operation"].get("value", ""))
+    return {name: value for name, value in found.items() if name in wanted}
+
+
+def _raises(page: Page, ids: tuple[str, ...]) -> bool:
+    try:
+        show(page, ids)
+    except PageUnusable:
+        return True
+    return False
+
+
+def _canonical(text: str) -> str:
+    """XML in its canonical form and without white space between tags."""
+    root = etree.fromstring(text.encode())
+    for element in root.iter():
+        element.text = element.text if (element.text or "").strip() else None
+        element.tail = element.tail if (element.tail or "").strip() else None
+    return etree.tostring(root, method="c14n").decode()
+
+
+def _written(root: Element) -> str:
+    return etree.tostring(root, encoding="unicode")
+
+
+def tournament_cases(golden: Mapping[str, Any]) -> Iterator[Case]:
+    for number, given in enumerate(golden["cases"]):
+        case = Case(str(given.get("id", number)))
+        with case.running():
+            own = next((given[key] for key in _PAGE_KEYS if key in given), None)
+            page = (
+                Page.parse(own)
+                if own is not None
+                else _first_items(_whole(golden, len(given["ranks"])), len(given["ranks"]))
+            )
+            _play(case, given, page)
+            known = {
+                "n_pos",
+                "n_neg",
+                "pos_ids",
+                "ranks",
+                "operation",
+                "top_k",
+                "shuffled_order",
+                "rounds",
+                "prediction",
+            }
+            known |= {"element_acc", "action_f1", "step_acc", "python_random_seed", *_PAGE_KEYS}
+            case.leave_unchecked(given, frozenset(known))
+        yield case
+
+
+def _whole(golden: Mapping[str, Any], count: int) -> str:
+    """The generated page with the fewest items, of those that have enough: ``page_html_for_24`` has 24."""
+    pages = {key.rpartition("_")[2]: page for key, page in golden.items() if key.startswith("page_html")}
+    sizes = sorted(int(size) for size in pages if size.isdecimal())
+    fitting = [size for size in sizes if size >= count] or sizes[-1:]
+    return str(pages[str(fitting[0])] if fitting else next(iter(pages.values())))
+
+
+def _first_items(whole: str, count: int) -> Page:
+    """The generated page with its first items only; the items are what lies three levels below the root."""
+    root = etree.fromstring(whole.encode())
+    holder = root[0][0]
+    items = list(holder)
+    for item in items[count:]:
+        holder.remove(item)
+    if 0 < count < len(items):
+        items[count - 1].tail = items[-1].tail
+    return Page(root)
+
+
+def _play(case: Case, given: Mapping[str, Any], page: Page) -> None:
+    within = [id for id, rank in given["ranks"].items() if rank < given["top_k"]]
+    positives = [id for id in map(str, given["pos_ids"]) if id in within]
+    order = [str(id) for id in given.get("shuffled_order", ())]
+    if "python_random_seed" in given:
+        negatives = [id for id in within if id not in given["pos_ids"]]
+        order = shuffled(positives, negatives, Random(given["python_random_seed"]))  # noqa: S311 - no secret
+        if "shuffled_order" in given:
+            case.expect("shuffled_order", given["shuffled_order"], order)
+    # Fine-tuned models are shown round brackets, and their answers are read by other rules.
+    seq2seq = any(one.get("context", "").startswith("(") for one in given["rounds"])
+    tournament = Tournament(order if positives else [], keeps_earlier=seq2seq)
+    for place, one in enumerate(given["rounds"]):
+        group = tournament.next_group()
+        if group is None:
+            case.expect(f"rounds.{place}", "a round", "the end")
+            break
+        shown = show(page, group, html_brackets=not seq2seq)
+        found = {
+            "candidate_ids": list(group),
+            "choices": [list(option) for option in shown.options],
+            "context": shown.context,
+        }
+        case.expect(f"rounds.{place}", {name: one[name] for name in found if name in one}, _only(found, one))
+        parsed = (parse_seq2seq if seq2seq else parse_llm)(one["model_output"])
+        tournament.reply([id for id, _ in shown.options], parsed)
+    case.expect("rounds", "the end", "the end" if tournament.next_group() is None else "a further round")
+    op = given["operation"]
+    came_out = outcome(tournament.prediction, positives, gold_op_string(op["op"], op.get("value", "")))
+    case.expect("prediction", Prediction(*given["prediction"][-2:])._asdict(), tournament.prediction._asdict())
+    figures = {"element_acc": came_out.element, "action_f1": came_out.op_f1, "step_acc": int(came_out.success)}
+    case.expect("step", _only(given, figures), _only(figures, given))
+
+
+def _only(values: Mapping[str, Any], names: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in values.items() if name in names}
+
+
+def ranking_cases(golden: Mapping[str, Any]) -> Iterator[Case]:
+    by_text, metrics = golden["scores"], RankingMetrics()
+    scores: dict[str, dict[str, float]] = {}
+    ranks: dict[str, dict[str, int]] = {}
+    for one in golden["instances"]:
+        sample_id = f"{one['annotation_id']}_{one['action_uid']}"
+        listed: Sequence[Sequence[str]] = [*one["pos_candidates"], *one["neg_candidates"]]
+        scores[sample_id] = {str(id): by_text[text] for id, text in listed}
+        ranks[sample_id] = ranks_of(scores[sample_id])
+        metrics.add(ranks[sample_id][str(id)] for id, _ in one["pos_candidates"])
+    if "query_for_first" in golden:
+        first, case = golden["instances"][0], Case("query_for_first")
+        with case.running():
+            case.expect(
+                "text", golden["query_for_first"], ranker_query(first["confirmed_task"], first["previous_actions"])
+            )
+        yield case
+    if "pickle" in golden:
+        for part, found in (("scores", scores), ("ranks", ranks)):
+            for sample_id in sorted({*golden["pickle"].get(part, {}), *found}):
+                case = Case(f"pickle.{part}.{sample_id}")
+                with case.running():
+                    case.expect("entry", golden["pickle"].get(part, {}).get(sample_id), found.get(sample_id))
+                yield case
+    if "results" in golden:
+        case = Case("results")
+        with case.running():
+            case.expect("results", golden["results"], _only(metrics.report(), golden["results"]))
+        yield case
+    yield from _documents(golden)
+
+
+def _documents(golden: Mapping[str, Any]) -> Iterator[Case]:
+    """What the ranker reads of single elements, where the page comes along."""
+    wanted = golden.get("format_candidate_real")
+    if wanted is None:
+        return
+    holders = [holder for holder in (wanted, golden, golden.get("sample")) if isinstance(holder, Mapping)]
+    pages = [holder[key] for holder in holders for key in _PAGE_KEYS if isinstance(holder.get(key), str)]
+    if not pages:
+        case = Case("format_candidate_real")
+        with case.running():
+            case.not_checked.append("format_candidate_real (its page is not in the file)")
+        yield case
+        return
+    page = Page.parse(pages[0])
+    for id, text in _listed(wanted):
+        case = Case(f"format_candidate_real.{id}")
+        with case.running():
+            case.expect("text", text, ranker_document(page, id))
+        yield case
+
+
+def _listed(wanted: Any) -> Iterator[tuple[str, str]]:
+    """Pairs of id and text, out of a map, pairs, or objects that name both."""
+    if isinstance(wanted, Mapping):
+        inner = next((value for value in wanted.values() if isinstance(value, list | Mapping)), None)
+        if inner is not None:
+            yield from _listed(inner)
+            return
+        yield from ((id, text) for id, text in wanted.items() if id not in _PAGE_KEYS)
+        return
+    for one in wanted:
+        if isinstance(one, Mapping):
+            id = next(value for key, value in one.items() if key.endswith("id"))
+            text = next(value for value in one.values() if isinstance(value, str) and "target:" in value)
+            yield str(id), text
+        else:
+            yield str(one[0]), str(one[1])

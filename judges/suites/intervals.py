@@ -1,0 +1,54 @@
+"""Intervals of the suites' figures: which steps make a cluster. The statistics are in ``judges.statistics``. Pure.
+
+Steps of one task are not independent of each other, so means over steps are resampled by whole tasks.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TypeAlias
+
+from judges.statistics.bootstrap import ratio_intervals
+from judges.statistics.wilson import wilson
+from judges.suites.metrics import StepScore, grouped
+
+RESAMPLES = 2000
+MEANS = ("element", "operation", "step")
+
+Ends: TypeAlias = dict[str, float]
+"""A 95 % interval as reports write it: ``low`` and ``high``, both in [0, 1]."""
+
+
+def by_task(
+    steps: Sequence[StepScore], *, seed: int = 0, resamples: int = RESAMPLES
+) -> Mapping[str, Mapping[str, Ends]] | None:
+    """``micro``: the three means over steps, ``macro``: over tasks, each by its name; None without a step."""
+    tasks = _by_task(steps)
+    if not tasks:
+        return None
+    import numpy as np
+
+    sums = np.array(
+        [[sum(values) for values in zip(*((s.element, s.operation, float(s.success)) for s in task), strict=True)]
+         for task in tasks]
+    )  # fmt: skip
+    sizes = np.array([len(task) for task in tasks], dtype=float)
+    # Side by side and in the same draws: sums over sizes are means over steps, means over ones those over tasks.
+    micro = ratio_intervals(sums, sizes, seed=seed, resamples=resamples)
+    macro = ratio_intervals(sums / sizes[:, None], np.ones(len(tasks)), seed=seed, resamples=resamples)
+    return {"micro": _named(micro), "macro": _named(macro)}
+
+
+def whole_tasks(steps: Sequence[StepScore]) -> Ends | None:
+    """The share of tasks of which every step is a success, by Wilson: tasks are independent. None without a step."""
+    tasks = _by_task(steps)
+    found = wilson(sum(all(step.success for step in task) for task in tasks), len(tasks))
+    return None if found is None else {"low": found.low, "high": found.high}
+
+
+def _by_task(steps: Sequence[StepScore]) -> list[Sequence[StepScore]]:
+    return list(grouped(steps, lambda step: step.task_id).values())
+
+
+def _named(found: Sequence[tuple[float, float]]) -> dict[str, Ends]:
+    return {name: {"low": low, "high": high} for name, (low, high) in zip(MEANS, found, strict=True)}

@@ -1,0 +1,60 @@
+"""The published aggregate, by its published keys: contracts/mind2web.md, 5. ``marco_`` is how they are spelled."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from judges.suites.metrics import StepScore, error_ratio, grouped, macro, mean, micro
+from judges.suites.mind2web.errors import NothingPlayed
+
+OFFICIAL_KEYS = (
+    "element_acc",
+    "action_f1",
+    "step_acc",
+    "marco_element_acc",
+    "marco_action_f1",
+    "marco_step_acc",
+    "error_ratio",
+    "acc_per_website",
+)
+
+
+def official_results(steps: Sequence[StepScore], *, compat_trailing: bool = False) -> dict[str, Any]:
+    """The figures of steps that are all judged, in the order of the data.
+
+    ``compat_trailing``: means over tasks leave out steps without a positive that stand at the very end, as the
+    published loop does, which recomputes them only after a step that was played.
+
+    Raises:
+        NothingPlayed: with ``compat_trailing``, where no step was.
+    """
+    counted = _until_last_played(steps) if compat_trailing else steps
+    by_task = grouped(counted, lambda step: step.task_id)
+    over_steps, over_tasks = micro(steps), macro(by_task.values())
+    return {
+        "element_acc": over_steps.element,
+        "action_f1": over_steps.operation,
+        "step_acc": over_steps.step,
+        "marco_element_acc": over_tasks.element,
+        "marco_action_f1": over_tasks.operation,
+        "marco_step_acc": over_tasks.step,
+        "error_ratio": error_ratio(by_task.values()),
+        "acc_per_website": _acc_per_website(counted),
+    }
+
+
+def _until_last_played(steps: Sequence[StepScore]) -> Sequence[StepScore]:
+    last = max((place for place, step in enumerate(steps) if step.played), default=None)
+    if last is None:
+        raise NothingPlayed("no step has a positive candidate within top-k: the published evaluation crashes on this")
+    return steps[: last + 1]
+
+
+def _acc_per_website(steps: Sequence[StepScore]) -> dict[str, list[float | int]]:
+    """Each website with the mean over its tasks of their step accuracy, and their number."""
+    sites: dict[str, list[float | int]] = {}
+    for name, members in grouped(steps, lambda step: step.website).items():
+        tasks = [micro(task).step for task in grouped(members, lambda step: step.task_id).values()]
+        sites[name] = [mean(tasks), len(tasks)]
+    return sites

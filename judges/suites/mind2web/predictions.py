@@ -1,0 +1,123 @@
+"""Predictions that were made elsewhere: files of them are scored without asking a model.
+
+Three shapes are known by themselves: the published predictions ``[sample_id, node_id, op_string]``, the published
+outputs ``[sample_id, rounds]`` whose raw answers are parsed again, and our own reports. Nothing predicted is "" and "".
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from judges.suites.json_items import read_items
+from judges.suites.mind2web.errors import PredictionsUnusable
+from judges.suites.mind2web.parsing import parse_llm
+from judges.suites.mind2web.tournament import NOTHING, Prediction, Tournament
+
+UNANSWERED = frozenset({"not_judged"})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RecordedRound:
+    """A question that was asked: its candidates, the ids of its options in document order, and the answer."""
+
+    candidate_ids: tuple[str, ...]
+    option_ids: tuple[str, ...]
+    raw: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RecordedRounds:
+    """The rounds of a step, from which its prediction follows."""
+
+    rounds: tuple[RecordedRound, ...]
+
+    def prediction(self, candidates: int) -> Prediction:
+        """What was predicted for a step that began with so many candidates."""
+        left = candidates
+        tournament = Tournament([])
+        for one in self.rounds:
+            tournament.queue.clear()
+            left -= len(one.candidate_ids)
+            left += tournament.reply(one.option_ids, parse_llm(one.raw)) is not None
+        tournament.queue[:] = ["whoever is left"] * max(left, 0)
+        return tournament.prediction
+
+
+Given = Prediction | RecordedRounds
+
+
+def read_predictions(path: Path) -> dict[str, Given]:
+    """What was predicted, by step. Blocks.
+
+    Raises:
+        DataMissing, DataUnreadable: there is no such file, or it is no JSON list.
+        PredictionsUnusable: it is in none of the known shapes; names the entry. A step that comes twice is an error.
+    """
+    found: dict[str, Given] = {}
+    for number, entry in enumerate(read_items(path)):
+        place = f"{path.name}, entry {number}"
+        id, given = _read(entry, place)
+        if id in found:
+            raise PredictionsUnusable(f"{place}: step {id!r} was predicted before")
+        if given is not None:
+            found[id] = given
+    return found
+
+
+def _read(entry: Any, place: str) -> tuple[str, Given | None]:
+    if isinstance(entry, dict):
+        return _own(entry, place)
+    if not isinstance(entry, list) or not entry or not isinstance(entry[0], str):
+        raise PredictionsUnusable(f"{place}: must be [sample_id, node_id, op_string] or [sample_id, rounds]")
+    if len(entry) == 3:
+        return entry[0], _prediction(entry[1], entry[2], place)
+    if len(entry) == 2 and isinstance(entry[1], list):
+        rounds = tuple(_round(one, f"{place}, round {number}") for number, one in enumerate(entry[1]))
+        return entry[0], RecordedRounds(rounds=rounds)
+    raise PredictionsUnusable(f"{place}: must be [sample_id, node_id, op_string] or [sample_id, rounds]")
+
+
+def _own(entry: dict[str, Any], place: str) -> tuple[str, Given | None]:
+    """An entry of our own report. Who was not judged has no prediction."""
+    id, prediction = entry.get("id"), entry.get("prediction")
+    if not isinstance(id, str):
+        raise PredictionsUnusable(f"{place}: has no id")
+    if entry.get("status") in UNANSWERED:
+        return id, None
+    if not isinstance(prediction, list) or len(prediction) != 2:
+        raise PredictionsUnusable(f"{place}: prediction must be [node_id, op_string]")
+    return id, _prediction(prediction[0], prediction[1], place)
+
+
+def _prediction(node_id: Any, op_string: Any, place: str) -> Prediction:
+    if not isinstance(node_id, str) or not isinstance(op_string, str):
+        raise PredictionsUnusable(f'{place}: node_id and op_string must be texts, "" where nothing was predicted')
+    return Prediction(node_id, op_string) if node_id else NOTHING
+
+
+def _round(given: Any, place: str) -> RecordedRound:
+    """``[candidate_ids, [page, question, options], raw]``."""
+    if not isinstance(given, list) or len(given) != 3 or not isinstance(given[2], str):
+        raise PredictionsUnusable(f"{place}: must be [candidate_ids, [page, question, options], raw]")
+    ids, asked, raw = given
+    if not isinstance(asked, list) or len(asked) != 3 or not isinstance(asked[2], list):
+        raise PredictionsUnusable(f"{place}: must hold [page, question, options]")
+    return RecordedRound(
+        candidate_ids=_texts(ids, f"{place}, candidate_ids"),
+        option_ids=_texts([_option_id(one) for one in asked[2]], f"{place}, options"),
+        raw=raw,
+    )
+
+
+def _option_id(option: Any) -> Any:
+    """An option is written as (id, text)."""
+    return option[0] if isinstance(option, list) and option else option
+
+
+def _texts(given: Any, place: str) -> tuple[str, ...]:
+    if not isinstance(given, Sequence) or isinstance(given, str) or not all(isinstance(one, str) for one in given):
+        raise PredictionsUnusable(f"{place}: must be a list of ids in text")
+    return tuple(given)

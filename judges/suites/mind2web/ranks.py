@@ -1,0 +1,79 @@
+"""Gives the candidates of a step their ranks: from a scores file, from the data, or by the order they are listed in."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from enum import StrEnum
+from itertools import count
+from typing import Protocol
+
+from judges.suites.mind2web.errors import RankMissing
+from judges.suites.mind2web.steps import Candidate, Step
+
+
+class RankOrigin(StrEnum):
+    """Where ranks come from, which decides what the scores may be compared with."""
+
+    SCORES = "scores"
+    """A ranker's scores file: the published setting."""
+    DATA = "data"
+    """``rank`` stands with every candidate in the data."""
+    LISTED = "listed"
+    """Nobody ranked them: positives first, then negatives as listed. The right element is always among the options, so
+    scores are higher than the published ones and do not belong into one table with them."""
+
+
+class Ranks(Protocol):
+    """A scores file."""
+
+    @property
+    def name(self) -> str: ...
+
+    def of(self, sample_id: str) -> Mapping[str, int] | None:
+        """The ranks of a step's candidates by id; None for a step it does not know. Blocks."""
+        ...
+
+
+def ranked(step: Step, ranks: Ranks | None) -> tuple[Step, RankOrigin]:
+    """The step with a rank at every candidate.
+
+    Raises:
+        RankMissing: the scores do not know the step, or one of its candidates.
+    """
+    candidates = (*step.positives, *step.negatives)
+    if ranks is not None:
+        known = ranks.of(step.sample_id)
+        if known is None:
+            raise RankMissing(f"{step.place}: {ranks.name} has no ranks for step {step.sample_id!r}")
+        for one in candidates:
+            if one.id not in known:
+                raise RankMissing(
+                    f"{step.place}: {ranks.name} has no rank for candidate {one.id!r} of step {step.sample_id!r}",
+                    candidate=one.id,
+                )
+        return _with(step, {one.id: known[one.id] for one in candidates}), RankOrigin.SCORES
+    if candidates and all(one.rank is not None for one in candidates):
+        return step, RankOrigin.DATA
+    numbers = count()
+    return (
+        replace(
+            step,
+            positives=tuple(one._replace(rank=next(numbers)) for one in step.positives),
+            negatives=tuple(one._replace(rank=next(numbers)) for one in step.negatives),
+        ),
+        RankOrigin.LISTED,
+    )
+
+
+def kept(candidates: tuple[Candidate, ...], top_k: int) -> list[str]:
+    """The ids of those with a rank below ``top_k``, in their order."""
+    return [one.id for one in candidates if one.rank is not None and one.rank < top_k]
+
+
+def _with(step: Step, ranks: Mapping[str, int]) -> Step:
+    return replace(
+        step,
+        positives=tuple(one._replace(rank=ranks[one.id]) for one in step.positives),
+        negatives=tuple(one._replace(rank=ranks[one.id]) for one in step.negatives),
+    )

@@ -1,0 +1,149 @@
+"""A pruned page as the short text that models read: contracts/mind2web.md, 3.2.
+
+Two forms: html brackets for chat models, round brackets for fine-tuned ones and the ranker. The order of the
+replacements is part of the format; published scores were made with it.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from functools import lru_cache
+
+from lxml import etree
+
+from judges.suites.mind2web.page import ID, TEXT, Element, Page
+
+SALIENT = (
+    "role",
+    "aria_role",
+    "type",
+    "alt",
+    "aria_description",
+    "aria_label",
+    "label",
+    "title",
+    "name",
+    "text_value",
+    "value",
+    "placeholder",
+    "input_checked",
+    "input_value",
+    "option_selected",
+    "class",
+)
+"""The attributes that are shown, in this order."""
+MEANINGLESS = frozenset({"hidden", "none", "presentation", "null", "undefined"})
+LONGEST_WORD = 14
+MAX_ATTRIBUTE_WORDS = 5
+MAX_WORDS = 20
+"""Of all attributes of an element, and of a text."""
+OPTION_WORDS = 10
+
+_TEXT_TAGS = re.compile(r"<text>(.*?)</text>", re.DOTALL)
+_CLOSED_TAG = re.compile(r"<([^<>]*?)/>")
+_END_TAG = re.compile(r"</[^<>]*>")
+_START_TAG = re.compile(r"<([^<>]*)>")
+_ESCAPES = (
+    ("&quot;", '"'),
+    ("&amp;", "&"),
+    ("&lt;", "<"),
+    ("&gt;", ">"),
+    ("&nbsp;", " "),
+    ("&ndash;", "-"),
+    ("&rsquo;", "'"),
+    ("&lsquo;", "'"),
+    ("&ldquo;", '"'),
+    ("&rdquo;", '"'),
+    ("&#39;", "'"),
+    ("&#40;", "("),
+    ("&#41;", ")"),
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Shown:
+    """What a model is shown of a page. ``options`` are (backend_node_id, text) in document order; the number of an
+    option in them is the ``id`` that stands in ``context``.
+    """
+
+    context: str
+    options: tuple[tuple[str, str], ...]
+
+    @property
+    def numbers(self) -> dict[str, int]:
+        """The number of each candidate."""
+        return {id: number for number, (id, _) in enumerate(self.options)}
+
+
+def show(page: Page, candidate_ids: tuple[str, ...], *, html_brackets: bool = True) -> Shown:
+    """The page around the candidates, with each of them as an option.
+
+    Raises:
+        PageUnusable: a candidate is not in the page.
+    """
+    root = page.pruned(candidate_ids)
+    numbered = number(root)
+    return Shown(
+        context=written(root, html_brackets=html_brackets),
+        options=tuple(
+            (id, first_words(written(element, html_brackets=html_brackets), OPTION_WORDS)) for id, element in numbered
+        ),
+    )
+
+
+def number(root: Element) -> list[tuple[str, Element]]:
+    """Turn a pruned tree, in place, into one whose elements carry nothing but what is written: ``id`` and ``meta``.
+
+    Returns the candidates by their ids in document order; the ``id`` of each is its place there.
+    """
+    candidates: list[tuple[str, Element]] = []
+    for element in root.iter(etree.Element):
+        if element.tag == TEXT:
+            element.text = " ".join((element.text or "").split()[:MAX_WORDS])
+            continue
+        attributes = element.attrib
+        if not attributes:
+            continue
+        salient = tuple(attributes.get(name, "") for name in SALIENT)
+        id = attributes.get(ID)
+        attributes.clear()
+        if id is not None:
+            attributes["id"] = str(len(candidates))
+            candidates.append((id, element))
+        if meta := _salient_words(salient):
+            attributes["meta"] = meta
+    return candidates
+
+
+def written(element: Element, *, html_brackets: bool) -> str:
+    """One numbered element with all below it, on one line."""
+    text = etree.tostring(element, encoding="unicode", with_tail=False)
+    text = text.replace('"', " ").replace("meta= ", "").replace("id= ", "id=").replace(" >", ">")
+    text = _TEXT_TAGS.sub(r"\1", text)
+    if not html_brackets:
+        text = _CLOSED_TAG.sub(r"(\1)", text)
+        text = _END_TAG.sub(")", text)
+        text = _START_TAG.sub(r"(\1", text)
+    if "&" in text:
+        for escaped, plain in _ESCAPES:
+            text = text.replace(escaped, plain)
+    return " ".join(text.split())
+
+
+def first_words(text: str, count: int) -> str:
+    return " ".join(text.split()[:count])
+
+
+@lru_cache(maxsize=4096)
+def _salient_words(values: tuple[str, ...]) -> str:
+    """What the attributes say, given in the order of ``SALIENT`` and empty where there is none."""
+    taken: dict[str, None] = {}
+    for value in values:
+        lowered = value.lower()
+        if not value or lowered in MEANINGLESS or lowered.startswith("http"):
+            continue
+        words = [word for word in lowered.split() if len(word) <= LONGEST_WORD][:MAX_ATTRIBUTE_WORDS]
+        if words:
+            taken[" ".join(words)] = None
+    return " ".join(" ".join(taken).split()[:MAX_WORDS])

@@ -1,0 +1,159 @@
+"""Candidate scores on disk: the published pickle, made into Parquet by a confined child, and Parquet looked up."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import subprocess
+import sys
+import tempfile
+from collections.abc import Mapping
+from contextlib import suppress
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from judges.suites.errors import DataMissing, DataUnreadable
+from judges.suites.mind2web import scores_child
+from judges.suites.mind2web.errors import ScoresRefused
+
+CONVERSION_S = 900.0
+_CHILD = Path(scores_child.__file__)
+_COLUMNS = {"sample_id", "ids", "scores", "ranks"}
+_MAX_REPORT_CHARS = 2_000
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Converted:
+    """A Parquet file made of a pickle."""
+
+    path: Path
+    sha256: str
+    """Of the pickle."""
+    steps: int
+    candidates: int
+
+
+class ScoreTable:
+    """The ranks of candidates by step, out of Parquet. A lookup reads the few hundred steps that lie together."""
+
+    def __init__(self, path: Path, *, name: str = "") -> None:
+        """``name`` is what errors call it: the pickle it was made of, for one.
+
+        Raises:
+            DataMissing, DataUnreadable: it is not there, or not a file that ``convert`` makes.
+        """
+        self.name = name or path.name
+        if not path.is_file():
+            raise DataMissing(f"{path} does not exist")
+        try:
+            self._file = pq.ParquetFile(path)
+            if not set(self._file.schema_arrow.names) >= _COLUMNS:
+                raise DataUnreadable(path.name, f"has no columns {', '.join(sorted(_COLUMNS))}")
+            self._groups = {
+                name: group
+                for group in range(self._file.num_row_groups)
+                for name in self._file.read_row_group(group, columns=["sample_id"]).column(0).to_pylist()
+            }
+        except (pa.ArrowException, OSError) as error:
+            raise DataUnreadable(path.name, f"is no Parquet file of scores: {error}") from error
+        self._ranks = lru_cache(maxsize=4)(self._read)
+
+    def __len__(self) -> int:
+        """In steps."""
+        return len(self._groups)
+
+    def of(self, sample_id: str) -> Mapping[str, int] | None:
+        group = self._groups.get(sample_id)
+        return None if group is None else self._ranks(group)[sample_id]
+
+    def _read(self, group: int) -> dict[str, dict[str, int]]:
+        try:
+            table = self._file.read_row_group(group, columns=["sample_id", "ids", "ranks"])
+        except (pa.ArrowException, OSError) as error:
+            raise DataUnreadable(self.name, f"is damaged: {error}") from error
+        rows = zip(*(table.column(name).to_pylist() for name in ("sample_id", "ids", "ranks")), strict=True)
+        return {name: dict(zip(ids, ranks, strict=True)) for name, ids, ranks in rows}
+
+
+def convert(pickle: Path, target: Path, *, sha256: str | None = None) -> Converted:
+    """Write the scores of a pickle to ``target``, which is there whole or not at all. Blocks, for a minute or more.
+
+    ``sha256`` is what the pickle's digest must be, if one knows.
+
+    Raises:
+        DataMissing: there is no such file.
+        ScoresRefused: its digest is another, or it holds anything but scores.
+    """
+    digest = file_sha256(pickle)
+    if sha256 is not None and digest != sha256.lower():
+        raise ScoresRefused(f"{pickle.name}: its SHA-256 is {digest}, not {sha256.lower()}")
+    target.parent.mkdir(parents=True, exist_ok=True)
+    place = Path(tempfile.mkstemp(dir=target.parent, prefix=".scores-", suffix=".part")[1])
+    try:
+        report = _run_child(pickle, place, digest)
+        place.replace(target)
+    finally:
+        place.unlink(missing_ok=True)
+    return Converted(path=target, sha256=digest, steps=report["steps"], candidates=report["candidates"])
+
+
+def converted(file: Path, folder: Path, *, sha256: str | None = None) -> Path:
+    """The Parquet file for a scores file: itself, or what an earlier conversion left in ``folder``, or a new one.
+
+    Raises:
+        DataMissing, ScoresRefused
+    """
+    if not file.is_file():
+        raise DataMissing(f"{file} does not exist")
+    if is_parquet(file):
+        return file
+    digest = file_sha256(file)
+    target = folder / f"{digest}.parquet"
+    if not target.is_file() or (sha256 is not None and digest != sha256.lower()):
+        convert(file, target, sha256=sha256)
+    return target
+
+
+def is_parquet(file: Path) -> bool:
+    with file.open("rb") as source:
+        return source.read(4) == b"PAR1"
+
+
+def file_sha256(file: Path) -> str:
+    """Raises DataMissing when there is no such file."""
+    if not file.is_file():
+        raise DataMissing(f"{file} does not exist")
+    with file.open("rb") as source:
+        return hashlib.file_digest(source, "sha256").hexdigest()
+
+
+def _run_child(pickle: Path, place: Path, digest: str) -> dict[str, Any]:
+    """What the child reports. It is given open files and no paths, no environment and no arguments but a digest."""
+    with pickle.open("rb") as source, place.open("wb") as out:
+        try:
+            child = subprocess.run(  # noqa: S603 - our own program, on our own interpreter
+                [sys.executable, "-I", str(_CHILD), digest],
+                stdin=source,
+                stdout=out,
+                stderr=subprocess.PIPE,
+                env={},
+                start_new_session=True,
+                timeout=CONVERSION_S,
+                check=False,
+            )
+        except subprocess.TimeoutExpired as error:
+            raise ScoresRefused(f"{pickle.name}: not read within {CONVERSION_S:g} s") from error
+        os.fsync(out.fileno())
+    report: dict[str, Any] = {}
+    with suppress(ValueError, IndexError):
+        report = json.loads(child.stderr[-_MAX_REPORT_CHARS:].decode("utf-8", "replace").splitlines()[-1])
+    if child.returncode != 0 or "steps" not in report:
+        why = report.get("refused") or f"its reader ended with code {child.returncode}, by its limits or a crash"
+        raise ScoresRefused(f"{pickle.name} is refused: {why}")
+    return report

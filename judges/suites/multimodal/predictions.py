@@ -1,0 +1,77 @@
+"""Answers that were given elsewhere: a file of them is scored without asking a model.
+
+The file is a JSON list or JSON lines. An entry names its step by ``task_id`` and ``step`` and holds either
+``raw_output``, the final answer as a model wrote it, or the parsed ``element`` (an option's letter), ``action`` and
+``value``. A report's own predictions are such a file.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from judges.suites.errors import DataMissing, DataUnreadable
+from judges.suites.multimodal.seeact_parse import INVALID, NO_ACTION, SeeActReply, parse_seeact
+from judges.suites.multimodal.tilde_rows import Fields
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GivenAnswer:
+    """An answer from a file. ``raw`` is None where the file holds it parsed."""
+
+    reply: SeeActReply
+    raw: str | None
+
+
+def read_predictions(path: Path) -> dict[str, GivenAnswer]:
+    """The answers by step id.
+
+    Raises:
+        DataMissing, DataUnreadable: names the entry and what is wrong with it, also a step that is answered twice.
+    """
+    found: dict[str, GivenAnswer] = {}
+    for number, entry in enumerate(_entries(path)):
+        place = f"{path.name}, entry {number}"
+        if not isinstance(entry, Mapping):
+            raise DataUnreadable(place, "must be an object")
+        fields = Fields(entry, place)
+        id = f"{fields.text('task_id', needed=True)}:{fields.whole('step')}"
+        if entry.get("status") in ("skipped", "not_judged"):
+            continue  # one of our own reports: nobody answered this step
+        if id in found:
+            raise DataUnreadable(place, f"answers step {id} a second time")
+        found[id] = _answer(entry, fields)
+    return found
+
+
+def _answer(entry: Mapping[str, Any], fields: Fields) -> GivenAnswer:
+    raw = entry.get("raw_output")
+    if isinstance(raw, str):
+        return GivenAnswer(reply=parse_seeact(raw), raw=raw)
+    if "element" not in entry and "action" not in entry:
+        raise fields.error("raw_output", "is missing, and so are element, action and value")
+    reply = SeeActReply(
+        element=fields.text("element") or INVALID, action=fields.text("action") or NO_ACTION, value=fields.text("value")
+    )
+    return GivenAnswer(reply=reply, raw=None)
+
+
+def _entries(path: Path) -> Iterator[Any]:
+    try:
+        if path.suffix == ".jsonl":
+            with path.open("rb") as lines:
+                yield from (json.loads(line) for line in lines if not line.isspace())
+            return
+        whole = json.loads(path.read_bytes())
+    except FileNotFoundError as error:
+        raise DataMissing(f"{path} does not exist") from error
+    except OSError as error:
+        raise DataUnreadable(path.name, f"cannot be read: {error.strerror}") from error
+    except (ValueError, RecursionError) as error:
+        raise DataUnreadable(path.name, f"is no JSON: {error}") from error
+    if not isinstance(whole, list):
+        raise DataUnreadable(path.name, "must be a list of predictions")
+    yield from whole

@@ -1,0 +1,97 @@
+"""What the steps of a run come to, in every reading that the published description leaves open. Pure."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
+
+from judges.suites.intervals import by_task, whole_tasks
+from judges.suites.metrics import StepScore, SuiteScore, bounds
+from judges.suites.multimodal.readings import Reading
+
+Scored = Mapping[str, Any]
+"""A step: ``task_id``, ``website``, ``domain``, ``status`` (scored or not_judged), and if scored ``element_acc`` and
+``f1`` by reading."""
+
+PUBLISHED: Final = (
+    ("unnamed model", "5/142", 5 / 142),
+    ("unnamed model", "4/142", 4 / 142),
+    ("unnamed model", "3/142", 3 / 142),
+    ("unnamed model", "2/142", 2 / 142),
+    ("unnamed model", "0/142", 0.0),
+    ("unnamed model", "0/142", 0.0),
+    ("gemini-1.5-flash", "0.0300", 0.03),
+)
+"""Task success on the published leaderboard, as far as it is known to us: seven models, six of them only by a rate that
+is a number of tasks out of 142. The other columns, and whether they are micro or macro, are not known."""
+
+
+def report(steps: Sequence[Scored], *, reading: Reading, seed: int) -> dict[str, Any]:
+    """The figures of all steps that count; those that were not judged make a range of every figure.
+
+    A figure is None where it is not certain; ``bounds`` then holds its ends.
+    """
+    scores = [_score(step, reading) for step in steps]
+    bounded = bounds(scores)
+    certain = bounded.certain
+    judged = [score for score in scores if score.judged]
+    return {
+        **(_flat(certain) if certain else dict.fromkeys(_flat(bounded.low))),
+        "bounds": {"low": _flat(bounded.low), "high": _flat(bounded.high)},
+        "readings": {str(each): _of_reading(steps, each) for each in Reading},
+        "error_ratio": dict(certain.error_ratio) if certain else None,
+        "websites": _groups(certain, "websites"),
+        "domains": _groups(certain, "domains"),
+        "intervals_95": _intervals(judged, seed) if certain and judged else None,
+    }
+
+
+def _score(step: Scored, reading: Reading) -> StepScore:
+    judged = step["status"] == "scored"
+    operation = float(step["f1"][reading]) if judged else 0.0
+    element = float(step["element_acc"]) if judged else 0.0
+    return StepScore(
+        task_id=step["task_id"],
+        website=step["website"],
+        domain=step["domain"],
+        element=element,
+        operation=operation,
+        success=element == 1.0 and operation == 1.0,
+        judged=judged,
+    )
+
+
+def _flat(score: SuiteScore) -> dict[str, float]:
+    return {
+        "element_accuracy_micro": score.micro.element,
+        "operation_token_f1_micro": score.micro.operation,
+        "step_success_micro": score.micro.step,
+        "element_accuracy_macro": score.macro.element,
+        "operation_token_f1_macro": score.macro.operation,
+        "step_success_macro": score.macro.step,
+        "task_success": score.task_success,
+    }
+
+
+def _of_reading(steps: Sequence[Scored], reading: Reading) -> dict[str, Any]:
+    bounded = bounds([_score(step, reading) for step in steps])
+    if bounded.certain:
+        return dict(_flat(bounded.certain))
+    return {"bounds": {"low": _flat(bounded.low), "high": _flat(bounded.high)}}
+
+
+def _groups(score: SuiteScore | None, kind: str) -> dict[str, Any] | None:
+    if score is None:
+        return None
+    return {name: dataclasses.asdict(group) for name, group in getattr(score, kind).items()}
+
+
+def _intervals(scores: Sequence[StepScore], seed: int) -> dict[str, Any]:
+    """Means over steps by drawing whole tasks again; whole tasks, which are independent, by Wilson."""
+    return {
+        "method": "cluster bootstrap by task; Wilson for task_success",
+        "seed": seed,
+        **(by_task(scores, seed=seed) or {}),
+        "task_success": whole_tasks(scores),
+    }

@@ -1,0 +1,145 @@
+"""Makes a step of Multimodal-Mind2Web into a row of the ~ form: a draw of distractors, and two prompts.
+
+The draw has the published distribution and is not the published draw, whose order of random calls is unknown: one
+positive and ``distractors`` negatives, each uniformly, then shuffled. Each row has a generator of its own, seeded by
+the seed and the row's ids, so the draw depends neither on the order of the rows nor on how they lie in files.
+
+A row is valid when there is something to find and something to see: a positive on the page, and a screenshot.
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+import random
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from lxml import etree
+
+from judges.prompts.library import load_prompt
+from judges.suites.errors import DataUnreadable
+from judges.suites.mind2web.errors import PageUnusable
+from judges.suites.mind2web.page import ID, Element, Page
+from judges.suites.mind2web.representation import show
+from judges.suites.multimodal.options import option_lines, option_name
+from judges.suites.multimodal.source_rows import Candidate, SourceStep
+
+PROMPTS = ("step_navigator", "step_look", "step_choose", "step_answer")
+DISTRACTORS = 20
+MAX_DISTRACTORS = 500
+SEED = 42
+_OWN_ID = re.compile(rf"(\s){ID}(?=\s*=)")
+_IMAGE_KINDS = ((b"\x89PNG", "png"), (b"\xff\xd8", "jpeg"), (b"RIFF", "webp"), (b"GIF8", "gif"))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Draw:
+    """How distractors are drawn."""
+
+    distractors: int = DISTRACTORS
+    seed: int = SEED
+
+
+def tilde_values(step: SourceStep, draw: Draw, *, split: str) -> dict[str, Any]:
+    """The row of a step, by column. Equal steps and draws give equal rows.
+
+    Raises:
+        DataUnreadable: the page is no XML, or the screenshot no picture.
+    """
+    try:
+        page = Page.parse(step.page)
+    except PageUnusable as error:
+        raise DataUnreadable(f"{step.place}, field cleaned_html", str(error)) from error
+    positives = [one for one in step.positives if page.holds(one.id)]
+    candidates = drawn(step, page, positives, draw)
+    shown = dict(show(page, tuple(one.id for one in candidates)).options)
+    options = [shown[one.id] for one in candidates]
+    return {
+        "task_id": step.task_id,
+        "split": split,
+        "step": step.step,
+        "task_description": step.task,
+        "prompt_0": _first_prompt(step),
+        "prompt_1": _second_prompt(options),
+        "raw_html": step.raw_page,
+        "cleaned_html": _OWN_ID.sub(r"\1bnid", step.page),
+        "candidates": [element_text(page.element(one.id)) for one in candidates],
+        "target_elements": [element_text(page.element(one.id)) for one in positives],
+        "target_op": step.op,
+        "target_op_value": step.value,
+        "website": step.website,
+        "domain": step.domain,
+        "subdomain": step.subdomain,
+        "is_valid": bool(positives) and step.screenshot is not None,
+        "action_uid": step.action_uid,
+        "boxes": json.dumps({one.id: one.box for one in (*candidates, *positives) if one.box}, sort_keys=True),
+        "prompts": ", ".join(load_prompt(name).ref for name in PROMPTS),
+    }
+
+
+def drawn(step: SourceStep, page: Page, positives: Sequence[Candidate], draw: Draw) -> list[Candidate]:
+    """One positive, if there is any, and the distractors, in the order in which they are shown.
+
+    A negative that is not on the page, or stands for a positive or another negative, is not in the pool.
+    """
+    own = random.Random(f"{draw.seed}/{step.task_id}/{step.action_uid}")  # noqa: S311 - a draw to be repeated
+    right = {one.id for one in positives}
+    pool = {one.id: one for one in step.negatives if one.id not in right and page.holds(one.id)}
+    chosen = [own.choice(positives)] if positives else []
+    chosen += own.sample(list(pool.values()), min(draw.distractors, len(pool)))
+    own.shuffle(chosen)
+    return chosen
+
+
+def element_text(element: Element) -> str:
+    """An element with all below it, as ~ rows write it: ``bnid`` first, values without quotes, no white space between.
+
+    A value is written on one line and without what would end the tag.
+    """
+    tag = etree.QName(element).localname
+    attributes = {"bnid": element.get(ID, ""), **{name: value for name, value in element.items() if name != ID}}
+    written = "".join(f" {name}={_unquotable(value)}" for name, value in attributes.items() if value)
+    inside = (element.text or "").strip() + "".join(
+        element_text(child) + (child.tail or "").strip() for child in element.iterchildren(etree.Element)
+    )
+    return f"<{tag}{written}>{inside}</{tag}>"
+
+
+def _unquotable(value: str) -> str:
+    return " ".join(re.sub(r"[<>\"']", " ", value).split())
+
+
+def _first_prompt(step: SourceStep) -> list[dict[str, Any]]:
+    history = "\n".join(step.history) or "None"
+    said = f"Task: {step.task}\n\nSteps so far:\n{history}\n\n{load_prompt('step_look').text}"
+    parts = [_part(text=said)]
+    if step.screenshot is not None:
+        parts.append(_part(image=_data_uri(step.screenshot, step.place)))
+    return [
+        {"role": "system", "content": [_part(text=load_prompt("step_navigator").text)]},
+        {"role": "user", "content": parts},
+    ]
+
+
+def _second_prompt(options: Sequence[str]) -> list[dict[str, Any]]:
+    choose = load_prompt("step_choose").render(none_letter=option_name(len(options)))
+    listed = "\n".join(option_lines(options))
+    said = f"{choose}\n\n{listed}\n\n{load_prompt('step_answer').text}"
+    return [{"role": "user", "content": [_part(text=said)]}]
+
+
+def _part(*, text: str | None = None, image: str | None = None) -> dict[str, Any]:
+    """Both keys in every part, the unused one null, as the published rows have it."""
+    picture: Mapping[str, str] | None = None if image is None else {"url": image, "detail": "high"}
+    return {"type": "text" if image is None else "image_url", "text": text, "image_url": picture}
+
+
+def _data_uri(image: bytes, place: str) -> str:
+    """The file's own bytes: a picture that is encoded anew is another picture."""
+    kind = next((kind for start, kind in _IMAGE_KINDS if image.startswith(start)), None)
+    if kind is None:
+        raise DataUnreadable(f"{place}, field screenshot", "is no PNG, JPEG, WebP or GIF")
+    return f"data:image/{kind};base64,{base64.b64encode(image).decode('ascii')}"

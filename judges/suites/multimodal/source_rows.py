@@ -1,0 +1,140 @@
+"""One row of Multimodal-Mind2Web: a step with its page, screenshot and scored-as-right elements.
+
+Several of its columns hold JSON in text, and the candidates' attributes hold JSON in text once more.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from judges.suites.multimodal.tilde_rows import Fields
+
+COLUMNS = (
+    "action_uid",
+    "raw_html",
+    "cleaned_html",
+    "operation",
+    "pos_candidates",
+    "neg_candidates",
+    "website",
+    "domain",
+    "subdomain",
+    "annotation_id",
+    "confirmed_task",
+    "screenshot",
+    "action_reprs",
+    "target_action_index",
+)
+"""What is read. In the test splits raw_html is a copy of cleaned_html."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Candidate:
+    """An element that could be meant. ``box`` is ``x,y,w,h`` in page pixels, empty if unknown."""
+
+    id: str
+    tag: str
+    box: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SourceStep:
+    """A step. ``screenshot`` is an image file's bytes, None for the few rows without one."""
+
+    place: str
+    action_uid: str
+    task_id: str
+    step: int
+    task: str
+    history: tuple[str, ...]
+    raw_page: str
+    page: str
+    op: str
+    value: str
+    positives: tuple[Candidate, ...]
+    negatives: tuple[Candidate, ...]
+    screenshot: bytes | None
+    website: str
+    domain: str
+    subdomain: str
+
+
+def read_source_step(values: Mapping[str, Any], *, place: str) -> SourceStep:
+    """Check and convert a row.
+
+    Raises:
+        DataUnreadable: names the first field that is missing or wrong.
+    """
+    row = Fields(values, place)
+    step = row.whole("target_action_index")
+    operation = row.decoded("operation")
+    if not isinstance(operation, Mapping):
+        raise row.error("operation", "must be an object with op and value")
+    inner = Fields(operation, f"{place}, field operation")
+    reprs = row.texts("action_reprs")
+    return SourceStep(
+        place=place,
+        action_uid=row.text("action_uid", needed=True),
+        task_id=row.text("annotation_id", needed=True),
+        step=step,
+        task=row.text("confirmed_task", needed=True),
+        history=reprs[:step],
+        raw_page=row.text("raw_html"),
+        page=row.text("cleaned_html", needed=True),
+        op=inner.text("op", needed=True),
+        value=inner.text("value"),
+        positives=_candidates(row, "pos_candidates"),
+        negatives=_candidates(row, "neg_candidates"),
+        screenshot=_screenshot(row, values.get("screenshot")),
+        website=row.text("website"),
+        domain=row.text("domain"),
+        subdomain=row.text("subdomain"),
+    )
+
+
+def _candidates(row: Fields, name: str) -> tuple[Candidate, ...]:
+    listed = row.decoded(name)
+    if listed is None:
+        return ()
+    if not isinstance(listed, list | tuple):
+        raise row.error(name, "must be a list of candidates")
+    found = []
+    for number, one in enumerate(listed):
+        where = f"{name}.{number}"
+        candidate = row.json(where, one) if isinstance(one, str) else one
+        if not isinstance(candidate, Mapping) or not isinstance(candidate.get("backend_node_id"), str):
+            raise row.error(where, "must be an object with a backend_node_id in text")
+        attributes = candidate.get("attributes") or {}
+        if isinstance(attributes, str):
+            attributes = row.json(f"{where}.attributes", attributes)
+        if not isinstance(attributes, Mapping):
+            raise row.error(f"{where}.attributes", "must be an object")
+        box = attributes.get("bounding_box_rect")
+        found.append(
+            Candidate(
+                id=candidate["backend_node_id"],
+                tag=str(candidate.get("tag") or ""),
+                box=box if isinstance(box, str) else "",
+            )
+        )
+    return tuple(found)
+
+
+def _screenshot(row: Fields, value: Any) -> bytes | None:
+    """The image's bytes, which Parquet holds in a struct and JSON lines as base64, bare or in a data URI."""
+    if isinstance(value, Mapping):
+        value = value.get("bytes")
+    if isinstance(value, str) and value:
+        try:
+            value = base64.b64decode(value.rpartition(",")[2], validate=True)
+        except (binascii.Error, ValueError) as error:
+            raise row.error("screenshot", "is no base64") from error
+    if not value:
+        return None
+    if not isinstance(value, bytes):
+        raise row.error("screenshot", "must be an image's bytes")
+    return value

@@ -1,0 +1,49 @@
+"""Pages given as texts, never captured: for trials of judge files, and for labels that carry their pages."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping
+from datetime import UTC, datetime
+
+from cache.capture import Blob, Capture, CaptureOutcome
+from cache.errors import NoEvidence
+from cache.evidence import Evidence
+from cache.urls import canonical_key
+
+CAPTURED_AT = datetime(2000, 1, 1, tzinfo=UTC)
+
+
+class TextPages:
+    """Texts by URL. A page that is not among them is gone (404)."""
+
+    def __init__(self, texts: Mapping[str, str]) -> None:
+        self._by_key = {canonical_key(url): evidence_of(url, text) for url, text in texts.items()}
+
+    async def evidence_for(self, url: str) -> Evidence:
+        """What a judge is shown of a page.
+
+        Raises:
+            NoEvidence: there is no such page.
+        """
+        found = self._by_key.get(canonical_key(url))
+        if found is None:
+            raise NoEvidence(url, CaptureOutcome.HTTP_ERROR, "HTTP 404", gone=True, capture=None)
+        return found
+
+
+def evidence_of(url: str, text: str) -> Evidence:
+    """A page with nothing but this text."""
+    sha256 = hashlib.sha256(text.encode()).hexdigest()
+    capture = Capture(
+        id=sha256[:12],
+        url=url,
+        key=canonical_key(url),
+        outcome=CaptureOutcome.OK,
+        captured_at=CAPTURED_AT,
+        duration_s=0.0,
+        backend="trial",
+        http_status=200,
+        blobs={"text": Blob(sha256=sha256, size=len(text.encode()), media_type="text/plain")},
+    )
+    return Evidence(capture=capture, text=text, digests=(sha256,))

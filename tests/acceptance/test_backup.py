@@ -1,0 +1,94 @@
+"""Yesterday's backup brought back by the commands, and what is said of what it lacks."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import tempfile
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import httpx
+import psycopg
+import pytest
+
+from tests.fakes.running import environment_for, private_database, run, serving
+from tests.fakes.sandbox import sandbox_variables
+
+pytestmark = [pytest.mark.postgres, pytest.mark.browser, pytest.mark.timeout(400)]
+
+JUDGE = """
+from judges.registry import judge
+
+@judge(task="sky", description="Say what colour the sky is.", version="1")
+async def sky(ctx):
+    ctx.check("blue", "blue" in ctx.answer.text)
+"""
+
+
+@pytest.fixture
+def home() -> Iterator[Path]:
+    folder = Path(tempfile.mkdtemp(prefix="assay-acceptance-"))
+    folder.chmod(0o755)
+    (folder / "judges").mkdir()
+    (folder / "judges" / "sky.py").write_text(JUDGE)
+    yield folder
+    shutil.rmtree(folder, ignore_errors=True)
+
+
+def judged(api: httpx.Client, text: str) -> dict[str, Any]:
+    body = {"agent": "walker", "task_id": "sky", "answers": [{"name": "answer_1", "text": text}]}
+    url = api.post("/v1/submissions", json=body).json()["jobs"][0]["url"]
+    deadline = time.monotonic() + 90
+    while (job := api.get(url).json())["finished_at"] is None:
+        assert time.monotonic() < deadline, job
+        time.sleep(0.1)
+    assert job["status"] == "succeeded", job
+    result: dict[str, Any] = api.get(f"/v1/results/{job['result_id']}").json()
+    return result
+
+
+def test_a_backup_brings_back_results_pages_and_keys(home: Path, sky: str):
+    environment = environment_for(
+        home,
+        ASSAY_JUDGES=str(home / "judges"),
+        ASSAY_EGRESS_ALLOW=sky.removeprefix("http://"),
+        **sandbox_variables(),
+    )
+    backup = home / "yesterday"
+    with serving(home, environment, "--workers", "1") as service:
+        with httpx.Client(base_url=service.url, trust_env=False, timeout=30) as api:
+            result = judged(api, f"It is blue ([source]({sky}/sky)).")
+            [page] = result["pages"]
+            text = api.get(f"/v1/pages/{page['page_id']}/text").text
+        made = run(home, environment, "backup", str(backup))
+        assert made.returncode == 0, made.stderr
+        assert run(home, environment, "backup", str(backup)).returncode == 1  # never over another one
+    key = json.loads(run(home, environment, "keys", "create", "--owner", "a", "--json").stdout)
+    assert key["key"]
+
+    shutil.rmtree(home / "data")
+    restored = run(home, environment, "restore", str(backup))
+    assert restored.returncode == 0, restored.stderr
+    assert run(home, environment, "restore", str(backup)).returncode == 1  # never into what holds something
+    with (
+        serving(home, environment, "--workers", "1") as service,
+        httpx.Client(base_url=service.url, trust_env=False, timeout=30) as api,
+    ):
+        assert api.get(f"/v1/results/{result['id']}").json() == result
+        assert api.get(f"/v1/pages/{page['page_id']}/text").text == text
+        # A body that did not come back is flagged, and never shown as something else.
+        with psycopg.connect(private_database(home)) as database:
+            [(record,)] = database.execute("SELECT record FROM captures WHERE id = %s", [page["page_id"]]).fetchall()
+        sha256 = json.loads(record)["blobs"]["text"]["sha256"]
+        (home / "data/blobs/sha256" / sha256[:2] / sha256).unlink()
+        missing = api.get(f"/v1/pages/{page['page_id']}/text")
+        assert (missing.status_code, missing.json()["code"]) == (404, "NOT_FOUND")
+        assert judged(api, f"Still blue ([source]({sky}/sky)).")["final_score"] == 1.0
+    checks = json.loads(run(home, environment, "doctor", "--json").stdout)["checks"]
+    assert {check["name"]: check["state"] for check in checks}["evidence"] in ("ok", "warning")
+    rehearsed = run(home, environment, "prune", "--older-than", "30d", "--json")
+    assert json.loads(rehearsed.stdout)["removed"] is False
+    assert json.loads(rehearsed.stdout)["jobs"] == 0

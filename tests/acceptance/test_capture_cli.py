@@ -1,0 +1,161 @@
+"""`assay capture` as a user runs it: a real browser, a real web server, a process that is killed and goes on."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.fakes.sandbox import sandbox_variables
+from tests.standin.archive import StandInArchive
+from tests.standin.web import Reply, StandInWeb
+
+pytestmark = [pytest.mark.browser, pytest.mark.timeout(300)]
+
+WORDS = "Two benches stand by the gate of Vellmar, and one of them is green. "
+PAGES = 8
+
+
+class Served:
+    """A web site and an archive on an event loop of their own."""
+
+    def __init__(self) -> None:
+        pages = {f"/{n}": Reply.html(f"<title>{n}</title><p>Page {n}. {WORDS * 3}", delay_s=0.2) for n in range(PAGES)}
+        pages["/login"] = Reply.html("<title>Sign in</title><form><input type=password></form>")
+        self.web, self.archive = StandInWeb(pages), StandInArchive({})
+        self._loop = asyncio.new_event_loop()
+        self._thread = threading.Thread(target=self._loop.run_forever)
+
+    def __enter__(self) -> Served:
+        self._thread.start()
+        for server in (self.web, self.archive):
+            asyncio.run_coroutine_threadsafe(server.__aenter__(), self._loop).result(10)
+        gone = self.web.url("/gone")
+        self.archive.copies[gone] = {"20250601080000": ""}
+        self.archive.pages[f"/web/20250601080000id_/{gone}"] = Reply.html(
+            f"<title>Old</title><p>As it was. {WORDS * 3}"
+        )
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        for server in (self.web, self.archive):
+            asyncio.run_coroutine_threadsafe(server.__aexit__(None, None, None), self._loop).result(10)
+        self._loop.call_soon_threadsafe(self._loop.stop)
+        self._thread.join(10)
+        self._loop.close()
+
+
+@pytest.fixture
+def site() -> Iterator[Served]:
+    with Served() as served:
+        yield served
+
+
+@pytest.fixture
+def home(site: Served) -> Iterator[Path]:
+    """A folder with an answer that cites all pages of the site."""
+    folder = Path(tempfile.mkdtemp(prefix="assay-capture-"))
+    folder.chmod(0o755)
+    cited = [f"[{path}]({site.web.url(path)})" for path in [*(f"/{n}" for n in range(PAGES)), "/login", "/gone"]]
+    answers = folder / "answers" / "otter" / "bridge"
+    answers.mkdir(parents=True)
+    (answers / "answer_1.md").write_text("\n".join(cited))
+    yield folder
+    shutil.rmtree(folder, ignore_errors=True)
+
+
+def command(home: Path, site: Served, *arguments: str, **more: str) -> dict[str, Any]:
+    """What ``subprocess`` needs to run the program in that folder."""
+    outside = {name: value for name, value in os.environ.items() if not name.startswith("ASSAY_")}
+    mine = {
+        "ASSAY_DATA_DIR": str(home / "data"),
+        "ASSAY_EGRESS_ALLOW": f"{site.web.place},{site.archive.place}",
+        **sandbox_variables(),
+        **more,
+    }
+    program = [sys.executable, "-m", "app.cli", "capture", *arguments]
+    return {"args": program, "cwd": home, "env": outside | mine, "text": True}
+
+
+def run(home: Path, site: Served, *arguments: str, **more: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(**command(home, site, *arguments, **more), capture_output=True, timeout=200, check=False)
+
+
+def test_a_killed_capture_goes_on_where_it_stopped(home: Path, site: Served) -> None:
+    arguments = ("--agent", "otter", "--max-pages", "1")
+    log = home / "first.log"
+    with log.open("w") as output:
+        first = subprocess.Popen(**command(home, site, *arguments), stderr=output)
+    try:
+        deadline = time.monotonic() + 100
+        while log.read_text().count("ok ") < 3 and time.monotonic() < deadline:
+            time.sleep(0.05)
+    finally:
+        first.send_signal(signal.SIGKILL)
+        first.wait(30)
+    kept = {path.name for path in (home / "data" / "captures").glob("page_*.json")}
+    assert 3 <= len(kept) < PAGES
+
+    second = run(home, site, *arguments, "--json")
+
+    assert second.returncode == 3, second.stderr
+    pages = {page["url"]: page for page in json.loads(second.stdout)["pages"]}
+    assert len(pages) == PAGES + 2
+    known = [page for page in pages.values() if page["known"]]
+    assert {f"{page['page_id']}.json" for page in known} == kept
+    assert pages[site.web.url("/login")]["outcome"] == "login_wall"
+    assert all(site.web.hits[f"/{n}"] <= 2 for n in range(PAGES))
+    assert sum(site.web.hits[f"/{n}"] for n in range(PAGES)) <= PAGES + 1  # what was under way when it was killed
+    assert "had it already" in second.stderr and "pages/min" in second.stderr
+
+
+def test_what_was_captured_comes_out_goes_in_and_is_indexed_again(home: Path, site: Served) -> None:
+    captured = run(home, site, "--agent", "otter", ASSAY_WAYBACK=site.archive.url(""))
+    assert captured.returncode == 3, captured.stderr
+    assert site.archive.hits["/wayback/available"] == 2  # for the page that is gone, and for the wall
+    exported = run(home, site, "export", "--agent", "otter", "--to", "ours.zip", "--json")
+    assert exported.returncode == 3, exported.stderr
+    [task] = json.loads(exported.stdout)["tasks"]
+    assert (task["pages"], task["without"]) == (PAGES + 1, [site.web.url("/login")])
+
+    elsewhere = {"ASSAY_DATA_DIR": str(home / "elsewhere")}
+    imported = run(home, site, "import", "ours.zip", "--json", **elsewhere)
+    assert imported.returncode == 0, imported.stderr
+    [row] = json.loads(imported.stdout)["imported"]
+    assert (row["new"], row["same"], row["damaged"]) == (PAGES + 1, 0, 0)
+    shutil.rmtree(home / "elsewhere" / "captures")
+    indexed = run(home, site, "reindex", "--check", "--json", **elsewhere)
+    assert indexed.returncode == 0, indexed.stderr
+    [index] = json.loads(indexed.stdout)["indices"].values()
+    assert (index["sound"], index["captures"], index["rows"]) == (True, PAGES + 1, PAGES + 1)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "says"),
+    [
+        ((), "Name the agent with --agent"),
+        (("--agent", "nobody"), "otter"),
+        (("import", "nothing.zip"), "there is no such file"),
+        (("import", "answers"), "nothing to bring in"),
+        (("reindex", "--cache", "answers"), "nothing was captured there"),
+    ],
+)
+def test_wrong_usage_is_one_line_and_the_code_two(
+    home: Path, site: Served, arguments: tuple[str, ...], says: str
+) -> None:
+    ended = run(home, site, *arguments)
+    assert ended.returncode == 2
+    assert says in ended.stderr
+    assert "Traceback" not in ended.stderr

@@ -1,0 +1,133 @@
+"""The real program before clients that mean no good, and before an operator in a hurry."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import socket
+import tempfile
+import threading
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import httpx
+import psutil
+import pytest
+
+from tests.fakes.promises import in_seconds
+from tests.fakes.running import Running, environment_for, run, serving
+
+pytestmark = [pytest.mark.postgres, pytest.mark.timeout(300)]
+
+MB = 1_000_000
+HUNDRED_MB = 100 * MB
+
+
+@pytest.fixture
+def home() -> Iterator[Path]:
+    folder = Path(tempfile.mkdtemp(prefix="assay-acceptance-"))
+    folder.chmod(0o755)
+    yield folder
+    shutil.rmtree(folder, ignore_errors=True)
+
+
+class Memory:
+    """The most memory that a process has had meanwhile, over what it had before."""
+
+    def __init__(self, pid: int) -> None:
+        self._process = psutil.Process(pid)
+        self._stop = threading.Event()
+        self._before = self._most = self._process.memory_info().rss
+        self._thread = threading.Thread(target=self._watch)
+
+    def _watch(self) -> None:
+        while not self._stop.wait(0.01):
+            self._most = max(self._most, self._process.memory_info().rss)
+
+    def __enter__(self) -> Memory:
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_ended: object) -> None:
+        self._stop.set()
+        self._thread.join()
+
+    @property
+    def grown(self) -> int:
+        return self._most - self._before
+
+
+def pour(service: Running, head: str, *, chunked: bool) -> bytes:
+    """Send 100 MB however the server likes it, and read what it says."""
+    part = b"x" * MB
+    with socket.create_connection(("127.0.0.1", service.port), timeout=30) as client:
+        client.sendall(head.encode())
+        try:
+            for _ in range(HUNDRED_MB // MB):
+                client.sendall(b"%x\r\n%b\r\n" % (len(part), part) if chunked else part)
+        except OSError:
+            pass  # it has heard enough
+        answer = b""
+        try:
+            while more := client.recv(65536):
+                answer += more
+        except OSError:
+            pass
+    return answer
+
+
+def test_a_hundred_megabytes_are_refused_and_not_kept(home: Path):
+    with serving(home, environment_for(home), "--workers", "0") as service:
+        httpx.post(f"{service.url}/v1/submissions", json={}, trust_env=False)  # what is loaded once is loaded
+        start = f"POST /v1/submissions HTTP/1.1\r\nHost: 127.0.0.1:{service.port}\r\nContent-Type: application/json\r\n"
+        for length, chunked in ((f"Content-Length: {HUNDRED_MB}", False), ("Transfer-Encoding: chunked", True)):
+            with Memory(service.process.pid) as memory:
+                answer = pour(service, f"{start}{length}\r\n\r\n", chunked=chunked)
+            assert answer.startswith(b"HTTP/1.1 413 "), answer[:200]
+            assert json.loads(answer.partition(b"\r\n\r\n")[2])["code"] == "TOO_LARGE"
+            assert memory.grown < 32 * 1024 * 1024, (length, memory.grown)
+        assert httpx.get(f"{service.url}/readyz", trust_env=False).status_code == 200
+
+
+@in_seconds
+def test_a_public_address_is_refused_until_somebody_has_a_key(home: Path):
+    environment = environment_for(home)
+    refused = run(home, environment, "serve", "--host", "0.0.0.0", "--port", "0", "--workers", "0")
+    assert refused.returncode == 1
+    assert "assay keys create" in refused.stderr
+    made = run(home, environment, "keys", "create", "--owner", "team", "--scope", "read", "--json")
+    key = json.loads(made.stdout)
+    with serving(home, environment, "--host", "0.0.0.0", "--workers", "0") as service:
+        url = f"http://127.0.0.1:{service.port}/v1/jobs"
+        headers = {"Authorization": f"Bearer {key['key']}"}
+        assert httpx.get(url, trust_env=False).status_code == 401
+        assert httpx.get(url, headers=headers, trust_env=False).status_code == 200
+        listed = run(home, environment, "keys", "list", "--json")
+        assert [one["state"] for one in json.loads(listed.stdout)["items"]] == ["good"]
+        assert key["key"] not in listed.stdout
+        assert run(home, environment, "keys", "revoke", key["id"]).returncode == 0
+        revoked = time.monotonic()
+        while httpx.get(url, headers=headers, trust_env=False).status_code == 200:
+            assert time.monotonic() - revoked <= 5
+            time.sleep(0.1)
+        asked_by_command = run(home, environment | {"ASSAY_API_KEY": key["key"]}, "jobs", "--url", service.url)
+        assert asked_by_command.returncode == 2
+        assert "ASSAY_API_KEY" in asked_by_command.stderr
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ("create", "--owner", "../x"),
+        ("create", "--owner", "a", "--scope", "root"),
+        ("create", "--owner", "a", "--expires", "soon"),
+        ("revoke", "nothing"),
+        ("rotate", "nothing"),
+    ],
+)
+def test_a_wrong_key_command_ends_with_2_and_says_what_would_be_right(home: Path, arguments: tuple[str, ...]):
+    ended = run(home, environment_for(home), "keys", *arguments)
+    assert ended.returncode == 2
+    assert "Traceback" not in ended.stderr
+    assert len(ended.stderr.splitlines()) <= 3

@@ -1,0 +1,241 @@
+"""The topology of ``docker-compose.yml`` started by hand: one API, three workers, PostgreSQL, and S3 by its protocol.
+
+The workers share nothing but the database and the bucket: each has a data directory of its own. One is killed for good,
+one put to sleep past its lease and woken up again.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import re
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import ExitStack
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from typing import Any
+
+import httpx
+import psycopg
+import pytest
+from moto.server import ThreadedMotoServer
+
+from tests.fakes.promises import in_seconds
+from tests.fakes.sandbox import sandbox_variables
+from tests.integration.app.conftest import database_url, postgres_url
+from tests.standin.llm import StandInLLM
+
+__all__ = ["database_url", "postgres_url"]
+
+pytestmark = [pytest.mark.browser, pytest.mark.postgres, pytest.mark.timeout(600)]
+
+JOBS, CLAIMS, VOTES = 12, 4, 2
+PAGE = (
+    "<html><body><h1>Tower</h1><p>The tower of Halm is sixty metres high and was built by Ina Roth.</p></body></html>"
+)
+JUDGE = f"""
+from judges.registry import judge
+
+@judge(task="tower", description="Tell of the tower.")
+async def tower(ctx):
+    page, name = ctx.answer.text.split("(")[1].split(")")[0], ctx.answer.name
+    for number in range({CLAIMS}):
+        sources = None if number else [page]
+        ctx.verify(f"claim_{{number}}", f"The tower of {{name}} is claim {{number}}", sources=sources)
+"""
+WAIT_S = 240.0
+
+
+class Site(BaseHTTPRequestHandler):
+    def do_GET(self) -> None:
+        self.send_response(200)
+        self.send_header("Content-Type", "text/html; charset=utf-8")
+        self.end_headers()
+        self.wfile.write(PAGE.encode())
+
+    def log_message(self, format: str, *args: Any) -> None:
+        pass
+
+
+@pytest.fixture
+def site() -> Iterator[str]:
+    with ThreadingHTTPServer(("127.0.0.1", 0), Site) as server:
+        thread = threading.Thread(target=server.serve_forever)
+        thread.start()
+        yield f"http://127.0.0.1:{server.server_port}"
+        server.shutdown()
+        thread.join()
+
+
+@pytest.fixture
+def model() -> Iterator[StandInLLM]:
+    """In a thread of its own, since this test blocks."""
+    loop, server = asyncio.new_event_loop(), StandInLLM(delay_s=0.5)
+    thread = threading.Thread(target=loop.run_forever)
+    thread.start()
+    asyncio.run_coroutine_threadsafe(server.start(), loop).result(10)
+    yield server
+    asyncio.run_coroutine_threadsafe(server.stop(), loop).result(30)
+    loop.call_soon_threadsafe(loop.stop)
+    thread.join()
+    loop.close()
+
+
+@pytest.fixture
+def bucket() -> Iterator[str]:
+    server = ThreadedMotoServer(ip_address="127.0.0.1", port=0, verbose=False)
+    server.start()
+    host, port = server.get_host_and_port()
+    httpx.put(f"http://{host}:{port}/evidence", trust_env=False).raise_for_status()
+    yield f"http://{host}:{port}"
+    server.stop()
+
+
+class Machines:
+    """Processes with the settings of one deployment."""
+
+    def __init__(self, folder: Path, stack: ExitStack, **settings: str) -> None:
+        self._folder = folder
+        self._stack = stack
+        self._settings = settings
+
+    def start(self, name: str, *command: str) -> subprocess.Popen[bytes]:
+        home = self._folder / name
+        home.mkdir()
+        environment = {**os.environ, **sandbox_variables(), **self._settings, "ASSAY_DATA_DIR": str(home / "data")}
+        with (home / "log").open("wb") as output:
+            process = subprocess.Popen(
+                [sys.executable, "-m", "app.cli", *command], env=environment, stdout=output, stderr=output, cwd=home
+            )
+        self._stack.callback(process.wait)
+        self._stack.callback(process.kill)
+        return process
+
+    def said(self, name: str, pattern: str) -> str:
+        deadline = time.monotonic() + WAIT_S
+        while time.monotonic() < deadline:
+            if found := re.search(pattern, (self._folder / name / "log").read_text()):
+                return found[0]
+            time.sleep(0.1)
+        raise AssertionError((self._folder / name / "log").read_text())
+
+
+def until(connection: psycopg.Connection[Any], query: str, *, least: int) -> None:
+    deadline = time.monotonic() + WAIT_S
+    while time.monotonic() < deadline:
+        row = connection.execute(query).fetchone()
+        if row is not None and row[0] is not None and row[0] >= least:
+            return
+        time.sleep(0.1)
+    raise AssertionError(connection.execute("SELECT id, status, stage, error, attempts FROM jobs").fetchall())
+
+
+def test_three_workers_one_killed_and_one_asleep_end_every_job_right_and_once(
+    database_url: str, site: str, model: StandInLLM, bucket: str, tmp_path: Path
+):
+    (tmp_path / "judges").mkdir()
+    (tmp_path / "judges" / "tower.py").write_text(JUDGE)
+    with ExitStack() as stack:
+        machines = Machines(
+            tmp_path,
+            stack,
+            ASSAY_DATABASE_URL=database_url,
+            ASSAY_BLOBS="s3://evidence/pages",
+            AWS_ENDPOINT_URL=bucket,
+            AWS_ACCESS_KEY_ID="test",
+            AWS_SECRET_ACCESS_KEY="test",
+            AWS_REGION="us-east-1",
+            ASSAY_JUDGES=str(tmp_path / "judges"),
+            ASSAY_MODEL="openai/o4-mini",
+            OPENAI_BASE_URL=model.base_url,
+            ASSAY_MAX_LLM="2",
+            ASSAY_HEARTBEAT_S="0.5",
+            ASSAY_STALLED_S="3",
+            ASSAY_EGRESS_ALLOW=site.removeprefix("http://"),
+        )
+        machines.start("api", "serve", "--port", "0", "--workers", "0")
+        workers = [machines.start(name, "worker", "--jobs", "2") for name in ("first", "second", "third")]
+        for name in ("first", "second", "third"):
+            machines.said(name, "assay worker: 2 job")
+        api = httpx.Client(base_url=machines.said("api", r"http://127\.0\.0\.1:\d+"), timeout=30, trust_env=False)
+        connection = stack.enter_context(psycopg.connect(database_url, autocommit=True))
+        stack.callback(api.close)
+
+        text = f"It is high, see [the page]({site}/tower)."
+        answers = [{"name": f"answer_{nth}", "text": f"{text} Said {nth} times."} for nth in range(JOBS)]
+        sent = api.post("/v1/submissions", json={"agent": "a", "task_id": "tower", "answers": answers})
+        assert sent.status_code == 202, sent.text
+        until(connection, "SELECT count(*) FROM checkpoints", least=4)
+        workers[0].kill()
+        workers[1].send_signal(signal.SIGSTOP)
+        until(connection, "SELECT count(*) FROM jobs WHERE attempts >= 2", least=2)
+        workers[1].send_signal(signal.SIGCONT)
+        until(connection, "SELECT count(*) FROM jobs WHERE status NOT IN ('queued', 'running')", least=JOBS)
+        time.sleep(3.0)  # whatever the one that slept still wants to write
+
+        jobs = api.get("/v1/jobs").json()["items"]
+        assert {job["status"] for job in jobs} == {"succeeded"}
+        results = [api.get(f"/v1/results/{job['result_id']}").json() for job in jobs]
+        assert {(found["status"], found["score"]["value"]) for found in results} == {("complete", 1.0)}
+        # What the worker that slept was told too late for its job, the next one finds among what all share.
+        assert {found["usage"]["calls"] + found["usage"]["cached_calls"] for found in results} == {CLAIMS * VOTES}
+        once = "SELECT count(*), count(DISTINCT job_id) FROM results"
+        assert connection.execute(once).fetchone() == (JOBS, JOBS)
+        assert (
+            len(model.calls) <= JOBS * CLAIMS * VOTES + 2 * 2 * 2
+        )  # what two workers had under way or just behind them
+
+        pages = {page["page_id"] for found in results for page in found["pages"]}
+        assert len(pages) == 1  # one worker captured it, for all
+        shown = api.get(f"/v1/pages/{pages.pop()}/text")
+        assert "sixty metres" in shown.text
+        for process in workers[1:]:
+            process.terminate()
+        assert [process.wait(60) for process in workers[1:]] == [0, 0]
+
+
+PATIENCE = """
+import asyncio
+
+from judges.registry import judge
+
+@judge(task="patience", description="Wait.")
+async def patience(ctx):
+    await asyncio.sleep(600)
+"""
+
+
+@in_seconds
+def test_a_killed_workers_job_is_taken_over_within_ten_seconds_of_its_death(database_url: str, tmp_path: Path):
+    (tmp_path / "judges").mkdir()
+    (tmp_path / "judges" / "patience.py").write_text(PATIENCE)
+    with ExitStack() as stack:
+        machines = Machines(
+            tmp_path,
+            stack,
+            ASSAY_DATABASE_URL=database_url,
+            ASSAY_JUDGES=str(tmp_path / "judges"),
+            ASSAY_MODEL="lexical",
+        )
+        machines.start("api", "serve", "--port", "0", "--workers", "0")
+        api = httpx.Client(base_url=machines.said("api", r"http://127\.0\.0\.1:\d+"), timeout=30, trust_env=False)
+        connection = stack.enter_context(psycopg.connect(database_url, autocommit=True))
+        stack.callback(api.close)
+        first = machines.start("first", "worker", "--jobs", "1")
+        machines.said("first", "assay worker: 1 job")
+        answers = [{"name": "answer_1", "text": "Wait."}]
+        sent = api.post("/v1/submissions", json={"agent": "a", "task_id": "patience", "answers": answers})
+        assert sent.status_code == 202, sent.text
+        until(connection, "SELECT count(*) FROM jobs WHERE status = 'running'", least=1)
+        machines.start("second", "worker", "--jobs", "1")
+        machines.said("second", "assay worker: 1 job")
+        until(connection, "SELECT count(*) FROM jobs WHERE status = 'running'", least=1)
+        first.kill()
+        died = time.monotonic()
+        until(connection, "SELECT max(attempts) FROM jobs WHERE status = 'running'", least=2)
+        assert time.monotonic() - died <= 10.0

@@ -1,0 +1,240 @@
+"""``assay mind2web`` as a user starts it, against a stand-in model over HTTP; the figures were worked out by hand."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import logging
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from threading import Thread
+from typing import Any
+
+import pytest
+import structlog
+
+from app.cli.program import run
+from tests.architecture.sources import ROOT
+from tests.fakes.mind2web import NINE_RANKS, SKIP, ZERO, answer, answering, nine_steps, write_scores, write_split
+from tests.standin.call import Call
+from tests.standin.faults import TOO_LONG, Fault
+from tests.standin.llm import StandInLLM
+
+COMMAND = ("mind2web", "--data-root", "data", "--split", "test_task")
+
+
+@dataclass
+class World:
+    """A folder with data and scores, and a model. Commands run in this process, but for one that is to be stopped."""
+
+    folder: Path
+    model: StandInLLM
+    captured: pytest.CaptureFixture[str]
+
+    def start(self, *arguments: str) -> subprocess.Popen[str]:
+        return subprocess.Popen(
+            [sys.executable, "-m", "app.cli", *COMMAND, *arguments],
+            env=os.environ | {"PYTHONPATH": str(ROOT)},
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+
+    def run(self, *arguments: str, command: Sequence[str] = COMMAND) -> tuple[int, str, str]:
+        """Exit code, standard output, standard error."""
+        with pytest.raises(SystemExit) as ended:
+            run([*command, *arguments])
+        captured = self.captured.readouterr()
+        return int(ended.value.code or 0), captured.out, captured.err
+
+    def written(self, name: str) -> Any:
+        return json.loads((self.folder / "out" / name).read_text())
+
+
+@pytest.fixture
+def world(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Iterator[World]:
+    write_split(tmp_path / "data", nine_steps())
+    write_scores(tmp_path / "scores.pkl", NINE_RANKS)
+    loop, server = asyncio.new_event_loop(), StandInLLM(fault_for=answering)
+    thread = Thread(target=loop.run_forever)
+    thread.start()
+    asyncio.run_coroutine_threadsafe(server.start(), loop).result(5)
+    for name in os.environ:
+        if name.startswith(("ASSAY_", "OPENAI_")):
+            monkeypatch.delenv(name)
+    monkeypatch.setenv("OPENAI_BASE_URL", server.base_url)
+    monkeypatch.setenv("OPENAI_API_KEY", "key")
+    monkeypatch.setenv("ASSAY_MODEL", "openai/gpt-4o")
+    monkeypatch.chdir(tmp_path)
+    handlers, level = list(logging.root.handlers), logging.root.level
+    yield World(tmp_path, server, capsys)
+    logging.root.handlers, logging.root.level = handlers, level
+    structlog.reset_defaults()
+    asyncio.run_coroutine_threadsafe(server.stop(), loop).result(5)
+    loop.call_soon_threadsafe(loop.stop)
+    thread.join()
+    loop.close()
+
+
+SCORED = ("--scores-pickle", "scores.pkl")
+KEPT = (*SCORED, "--output-dir", "out")
+
+
+def approximately(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {key: approximately(each) for key, each in value.items()}
+    if isinstance(value, list):
+        return [approximately(each) for each in value]
+    return pytest.approx(value)
+
+
+def test_a_run_comes_to_the_figures_worked_out_by_hand(world: World):
+    world.model.delay_s = 0.1  # so that requests meet
+    code, out, err = world.run(*KEPT, "--max-llm", "3")
+    assert (code, "9/9 steps" in err, "Traceback" in err) == (0, True, False)
+    assert "55.6" in out
+    assert "MindAct Flan-T5-XL" in out
+    metrics = world.written("mind2web_metrics.json")
+    assert {key: metrics[key] for key in ZERO} == approximately(ZERO)
+    assert metrics["micro"] == {
+        "element_accuracy": metrics["element_acc"],
+        "operation_f1": metrics["action_f1"],
+        "step_success": metrics["step_acc"],
+    }
+    assert metrics["macro"]["step_success"] == metrics["marco_step_acc"]
+    assert metrics["task_success"] == 0.2
+    assert {key: metrics["policies"]["skip"][key] for key in SKIP} == approximately(SKIP)
+    assert metrics["skipped"] == {"no_positive": 1, "positive_outside_top_k": 1, "single_candidate": 1}
+    assert (metrics["seed"], metrics["model"], metrics["template"]) == (0, "openai/gpt-4o", "mindact@1")
+    assert metrics["candidates"]["mrr"] == pytest.approx(7 / 9)
+    assert 1 < world.model.most_in_flight <= 3
+
+
+def test_every_step_can_be_read_in_the_predictions(world: World):
+    world.run(*KEPT)
+    steps = {step["id"]: step for step in world.written("mind2web_predictions.json")}
+    assert list(steps) == ["T1_a", "T1_b", "T2_a", "T2_b", "T3_a", "T3_b", "T3_c", "T4_a", "T5_a"]
+    step = steps["T2_b"]
+    assert (step["element_acc"], step["action_f1"], step["step_acc"]) == (1, pytest.approx(6 / 7), 0)
+    assert step["gold"] == {
+        "elements": ["1"],
+        "op": "TYPE",
+        "value": "new york city",
+        "op_string": "TYPE new york city",
+    }
+    assert step["prediction"] == ["1", "TYPE new york"]
+    assert len(step["prompt"]) == len(step["raw_output"]) == len(step["rounds"]) == 2
+    assert answer(step["prompt"][-1]) == step["raw_output"][-1]
+    assert steps["T3_b"]["reason"] == "no_positive"
+    by_the_published_names = world.written("test_task_predictions_top50.json")
+    assert ["T2_b", "1", "TYPE new york"] in by_the_published_names
+    assert ["T3_b", "", ""] in by_the_published_names
+    assert world.written("test_task_results_top50.json") == approximately(ZERO)
+
+
+def test_published_files_are_scored_again_without_a_model(world: World):
+    world.run(*KEPT)
+    asked = len(world.model.calls)
+    for name in ("test_task_predictions_top50.json", "test_task_outputs_top50.json", "mind2web_predictions.json"):
+        code, out, _ = world.run(*SCORED, "--predictions", f"out/{name}", "--json")
+        assert (code, len(world.model.calls)) == (0, asked)
+        metrics = json.loads(out)
+        assert {key: metrics[key] for key in ZERO} == approximately(ZERO)
+        assert (metrics["model"], metrics["predictions"]) == (None, name)
+
+
+def test_a_fault_is_a_range_and_the_next_run_asks_for_what_is_missing(world: World):
+    def failing(call: Call) -> Fault:
+        broken = "Do what T4" in call.text.rpartition("'''")[2]
+        return TOO_LONG if broken else answering(call)
+
+    world.model.fault_for = failing
+    code, out, _ = world.run(*KEPT)
+    assert code == 3
+    assert "1 steps were not judged (1 llm_rejected)" in out
+    metrics = world.written("mind2web_metrics.json")
+    assert (metrics["status"], metrics["micro"]["element_accuracy"]) == ("incomplete", None)
+    ends = [metrics["bounds"][end]["micro"]["element_accuracy"] for end in ("low", "high")]
+    assert ends == approximately([5 / 9, 6 / 9])
+    assert not (world.folder / "out" / "test_task_results_top50.json").exists()
+    asked = len(world.model.calls)
+    world.model.fault_for = answering
+    code, _, err = world.run(*KEPT)
+    assert (code, "8 reused" in err) == (0, True)
+    assert len(world.model.calls) == asked + 2  # the two rounds of T4
+    assert world.written("mind2web_metrics.json")["marco_step_acc"] == pytest.approx(ZERO["marco_step_acc"])
+
+
+def test_a_run_that_is_stopped_goes_on_where_it_was(world: World):
+    world.model.delay_s = 0.3
+    process = world.start(*KEPT, "--max-llm", "1", "--no-cache")
+    until = time.monotonic() + 30
+    while len(world.model.calls) < 4 and time.monotonic() < until:
+        time.sleep(0.02)
+    process.send_signal(signal.SIGINT)
+    _, err = process.communicate(timeout=30)
+    assert (process.returncode, "goes on from there" in err) == (130, True)
+    world.model.delay_s = 0.0
+    code, _, err = world.run(*KEPT, "--no-cache")
+    assert (code, "reused" in err) == (0, True)
+    metrics = world.written("mind2web_metrics.json")
+    assert {key: metrics[key] for key in ZERO} == approximately(ZERO)
+    assert len(world.model.calls) <= 13 + 2  # what was under way is asked again
+    code, _, err = world.run(*KEPT, "--seed", "1")
+    assert (code, "another seed" in err) == (1, True)
+
+
+def test_a_template_in_the_published_format_is_what_the_model_sees(world: World):
+    said = "'''\n<a>\n'''\n\nGo on:\nTask: t\nPrevious actions:\nNone\nWhich?\n\nA. None of the above\nB. <a>"
+    template = [
+        {"role": "system", "content": "You are tested."},
+        {"role": "user", "content": said},
+        {"role": "assistant", "content": "Answer: A."},
+        {"role": "user", "content": ""},
+    ]
+    (world.folder / "own.json").write_text(json.dumps(template))
+    code, out, _ = world.run(*SCORED, "--prompt-template", "own.json", "--max-examples", "1", "--json")
+    assert code == 0
+    assert json.loads(out)["template"].startswith("own.json@sha256:")
+    messages = world.model.calls[0].messages
+    assert [message["content"] for message in messages[:3]] == ["You are tested.", said, "Answer: A."]
+    assert "\n'''\n\nGo on:\nTask: Do what T1 asks for\n" in messages[3]["content"]
+    assert world.model.calls[0].params == {"temperature": 0.0, "max_tokens": 50}
+
+
+def test_the_other_metric_and_policy_are_named_in_the_figures(world: World):
+    code, out, _ = world.run(*SCORED, "--metric", "action", "--no-positive", "skip", "--json")
+    metrics = json.loads(out)
+    assert code == 0
+    assert (metrics["step_rule"], metrics["no_positive"]) == ("element+action", "skip")
+    # T2_b is right by this rule, its value cut short or not.
+    assert metrics["micro"] == approximately(
+        {"element_accuracy": 5 / 7, "action_accuracy": 6 / 7, "step_success": 5 / 7}
+    )
+    assert "marco_step_acc" not in metrics
+
+
+def test_damage_ends_the_run_with_the_place(world: World):
+    tasks = nine_steps()
+    del tasks[4]["actions"][0]["operation"]["op"]
+    write_split(world.folder / "data", tasks)
+    code, _, err = world.run(*SCORED)
+    assert (code, "Traceback" in err) == (1, False)
+    assert "test_task_1.json, task T5, action 0 (a), field operation, field op: is missing" in err.replace("\n", " ")
+
+
+def test_scores_are_converted_once_and_hostile_ones_refused(world: World):
+    code, out, _ = world.run("scores.pkl", "--out", "scores.parquet", command=("mind2web", "scores"))
+    assert (code, "9 steps" in out) == (0, True)
+    code, out, _ = world.run("--scores-pickle", "scores.parquet", "--json")
+    assert (code, json.loads(out)["rank_origin"]) == (0, {"scores": 9})
+    (world.folder / "scores.pkl").write_bytes(b"cposix\nsystem\n(S'touch canary'\ntR.")
+    code, _, err = world.run(*SCORED)
+    assert (code, "it names posix.system" in err) == (1, True)
+    assert not (world.folder / "canary").exists()

@@ -1,0 +1,162 @@
+"""``assay mm-mind2web`` as a user types it: a snapshot built, a model run over it, gone on with, scored again."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import sys
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from app.cli.errors import Exit
+from judges.suites.multimodal.row_files import read_rows
+from tests.fakes.multimodal import EXPECTED, STEPS, answers, write_rows
+from tests.standin.call import Call
+from tests.standin.faults import EMPTY, RATE_LIMITED, REFUSED, WRONG_KEY, Fault
+from tests.standin.llm import StandInLLM
+
+pytestmark = pytest.mark.timeout(180)
+
+
+@pytest.fixture
+async def model() -> AsyncIterator[StandInLLM]:
+    async with StandInLLM(fault_for=answers) as server:
+        yield server
+
+
+async def assay(home: Path, *arguments: str | Path, model: StandInLLM | None = None) -> tuple[int, str, str]:
+    """Exit code, standard output and standard error of ``assay mm-mind2web``."""
+    environment = {name: value for name, value in os.environ.items() if not name.startswith(("ASSAY_", "OPENAI_"))}
+    environment |= {"ASSAY_DATA_DIR": str(home / "data"), "ASSAY_MODEL": "openai/gpt-4o", "COLUMNS": "120"}
+    if model is not None:
+        environment |= {"OPENAI_BASE_URL": model.base_url, "OPENAI_API_KEY": "key-of-the-tests"}
+    process = await asyncio.create_subprocess_exec(
+        *(sys.executable, "-m", "app.cli", "mm-mind2web", *map(str, arguments)),
+        env=environment,
+        cwd=home,
+        stdout=asyncio.subprocess.PIPE,
+        stderr=asyncio.subprocess.PIPE,
+    )
+    out, err = await process.communicate()
+    return process.returncode or 0, out.decode(), err.decode()
+
+
+@pytest.fixture
+async def snapshot(tmp_path: Path) -> Path:
+    source = write_rows(tmp_path / "test_website.parquet", STEPS)
+    out = tmp_path / "snapshot.parquet"
+    code, said, _ = await assay(tmp_path, "build", "--from", source, "--distractors", "3", "--seed", "42", "--out", out)
+    assert code == Exit.DONE
+    assert "7 rows of 4 tasks, 5 valid" in said
+    return out
+
+
+def metrics(folder: Path) -> dict[str, Any]:
+    read: dict[str, Any] = json.loads((folder / "mind2web_metrics.json").read_text())
+    return read
+
+
+def figures(read: dict[str, Any]) -> dict[str, Any]:
+    return {name: read[name] for name in EXPECTED}
+
+
+async def test_a_run_comes_to_the_figures_worked_out_by_hand(tmp_path: Path, snapshot: Path, model: StandInLLM):
+    out = tmp_path / "run"
+    code, said, remarks = await assay(tmp_path, "--data", snapshot, "--output-dir", out, model=model)
+    assert code == Exit.DONE, remarks
+    assert "60.0" in said and "gemini-1.5-flash" in said
+    assert "5/5 steps  ele 0.600  f1 0.971  step 0.400" in remarks
+    read = metrics(out)
+    assert figures(read) == pytest.approx(EXPECTED)
+    assert read["usage"]["calls"] == len(model.calls) == 10
+    steps = json.loads((out / "mind2web_predictions.json").read_text())
+    assert [step["id"] for step in steps] == ["t1:0", "t1:1", "t2:0", "t2:1", "t4:0"]
+    assert all(step["prompt"] and step["raw_output"] and step["gold"] for step in steps)
+
+    # The same again asks nothing; what it wrote is itself a file of answers.
+    code, _, remarks = await assay(tmp_path, "--data", snapshot, "--output-dir", out, model=model)
+    assert (code, len(model.calls)) == (Exit.DONE, 10)
+    assert "5 reused" in remarks
+    given = out / "mind2web_predictions.json"
+    code, said, _ = await assay(tmp_path, "--data", snapshot, "--predictions", given, "--json")
+    assert code == Exit.DONE
+    assert figures(json.loads(said)) == pytest.approx(EXPECTED)
+
+
+async def test_the_second_question_repeats_the_first_and_its_answer(tmp_path: Path, snapshot: Path, model: StandInLLM):
+    await assay(tmp_path, "--data", snapshot, "--max-examples", "1", model=model)
+    first, second = model.calls
+    assert second.messages[: len(first.messages)] == first.messages
+    assert second.messages[-2] == {"role": "assistant", "content": "\n\nI have looked at the page."}
+    assert [message["role"] for message in second.messages] == ["system", "user", "assistant", "user"]
+    assert len(first.images) == len(second.images) == 1
+    row = next(iter(read_rows(snapshot))).values
+    assert first.images == [row["prompt_0"][1]["content"][1]["image_url"]["url"]]
+    for call in (first, second):
+        assert (call.params["max_tokens"], call.params["temperature"]) == (500, 0)
+
+
+async def test_a_fault_is_no_zero_and_the_same_command_asks_only_for_it(
+    tmp_path: Path, snapshot: Path, model: StandInLLM
+):
+    def faulty(call: Call) -> Fault:
+        return REFUSED if "Do what t4 says" in call.text and len(call.messages) > 2 else answers(call)
+
+    model.fault_for = faulty
+    command = ("--data", snapshot, "--output-dir", tmp_path / "run")
+    code, said, _ = await assay(tmp_path, *command, model=model)
+    assert code == Exit.INCOMPLETE
+    assert "1 steps were not judged (1 llm_output_unusable)" in said
+    assert "20.0 .. 40.0" in said
+    read = metrics(tmp_path / "run")
+    assert (read["status"], read["step_success_micro"]) == ("incomplete", None)
+    assert read["bounds"]["low"]["element_accuracy_micro"] == pytest.approx(2 / 5)
+    assert read["bounds"]["high"]["element_accuracy_micro"] == pytest.approx(3 / 5)
+
+    before, model.fault_for = len(model.calls), answers
+    code, _, _ = await assay(tmp_path, *command, model=model)
+    assert code == Exit.DONE
+    assert len(model.calls) == before + 1  # its first answer is kept
+    assert figures(metrics(tmp_path / "run")) == pytest.approx(EXPECTED)
+
+
+async def test_an_answer_without_a_word_chooses_nothing(tmp_path: Path, snapshot: Path, model: StandInLLM):
+    def wordless(call: Call) -> Fault:
+        return EMPTY if "Do what t4 says" in call.text and len(call.messages) > 2 else answers(call)
+
+    model.fault_for = wordless
+    code, _, _ = await assay(tmp_path, "--data", snapshot, "--output-dir", tmp_path / "run", model=model)
+    assert code == Exit.DONE
+    assert metrics(tmp_path / "run")["element_accuracy_micro"] == pytest.approx(2 / 5)
+
+
+async def test_transient_faults_are_tried_again(tmp_path: Path, snapshot: Path, model: StandInLLM):
+    model.faults.extend([RATE_LIMITED, None])
+    code, _, _ = await assay(tmp_path, "--data", snapshot, "--max-examples", "1", "--max-llm", "1", model=model)
+    assert code == Exit.DONE
+
+
+async def test_a_wrong_key_ends_the_run_at_once(tmp_path: Path, snapshot: Path, model: StandInLLM):
+    model.fault_for, model.always = None, WRONG_KEY
+    code, _, remarks = await assay(tmp_path, "--data", snapshot, "--max-llm", "1", model=model)
+    assert code == Exit.FAILED
+    assert "error:" in remarks
+    assert len(model.calls) <= 2
+
+
+async def test_what_was_typed_wrong_is_named(tmp_path: Path, snapshot: Path, model: StandInLLM):
+    wrong = [
+        ((), Exit.USAGE, "--data is missing"),
+        (("--data", "nothing.parquet"), Exit.USAGE, "no such file"),
+        (("--data", snapshot, "--split", "test_moon"), Exit.FAILED, "there are test_website"),
+        (("--data", tmp_path / "test_website.parquet"), Exit.FAILED, "assay mm-mind2web build"),
+        (("build", "--from", "nothing", "--out", "x.parquet"), Exit.USAGE, "no such file"),
+        (("build", "--from", snapshot, "--out", "x.parquet"), Exit.FAILED, "field target_action_index: is missing"),
+    ]
+    for arguments, expected, words in wrong:
+        code, _, remarks = await assay(tmp_path, *arguments, model=model)
+        assert (code, words in remarks) == (expected, True), (arguments, remarks)

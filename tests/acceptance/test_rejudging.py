@@ -1,0 +1,137 @@
+"""``assay rejudge``, ``usage`` and the dry runs as a person types them, on a real server with the stand-in model."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import re
+import signal
+import sys
+import tempfile
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import psutil
+import pytest
+
+from tests.standin.llm import StandInLLM
+
+pytestmark = [pytest.mark.postgres, pytest.mark.timeout(240)]
+
+JUDGE = """
+from judges.registry import judge
+
+@judge(task="bridge", description="When was the old bridge of Vellmar built?", version="1")
+async def bridge(ctx):
+    ctx.verify("year", "The bridge was built in 1764")
+    ctx.verify("town", "The bridge stands in Vellmar")
+"""
+ANSWERS = {"answer_1.md": "It was built in 1764, in Vellmar.", "answer_2.md": "In 1800, I think."}
+
+
+@pytest.fixture
+def home() -> Iterator[Path]:
+    with tempfile.TemporaryDirectory(prefix="assay-rejudging-", ignore_cleanup_errors=True) as name:
+        folder = Path(name)
+        folder.chmod(0o755)
+        (folder / "judges.d").mkdir()
+        (folder / "judges.d" / "bridge.py").write_text(JUDGE)
+        answers = folder / "answers" / "otter" / "bridge"
+        answers.mkdir(parents=True)
+        for file, text in ANSWERS.items():
+            (answers / file).write_text(text)
+        yield folder
+        for process in psutil.process_iter(["cmdline"]):
+            if str(folder) in " ".join(process.info["cmdline"] or []):
+                process.kill()
+
+
+def environment(home: Path, model: StandInLLM) -> dict[str, str]:
+    outside = {name: value for name, value in os.environ.items() if not name.startswith(("ASSAY_", "OPENAI_"))}
+    return outside | {
+        "ASSAY_DATA_DIR": str(home / "data"),
+        "ASSAY_JUDGES": str(home / "judges.d"),
+        "ASSAY_MODEL": "openai/gpt-4.1",
+        "OPENAI_API_KEY": "key-of-the-tests",
+        "OPENAI_BASE_URL": model.base_url,
+        "COLUMNS": "160",
+    }
+
+
+@asynccontextmanager
+async def serving(home: Path, model: StandInLLM) -> AsyncIterator[str]:
+    log = home / "log"
+    written = log.stat().st_size if log.exists() else 0
+    with log.open("a") as output:
+        process = await asyncio.create_subprocess_exec(
+            *(sys.executable, "-m", "app.cli", "serve", "--port", "0", "--workers", "1"),
+            env=environment(home, model),
+            cwd=home,
+            stderr=output,
+            stdout=output,
+        )
+    try:
+        async with asyncio.timeout(90):
+            while not (said := re.findall(r"assay serves at (http://\S+?):? ", log.read_text()[written:])):
+                assert process.returncode is None, log.read_text()
+                await asyncio.sleep(0.05)
+        yield said[-1]
+        process.send_signal(signal.SIGTERM)
+        assert await asyncio.wait_for(process.wait(), 60) == 0
+    finally:
+        if process.returncode is None:
+            process.kill()
+            await process.wait()
+
+
+async def assay(home: Path, model: StandInLLM, *arguments: str) -> str:
+    """What it prints; it must end well."""
+    process = await asyncio.create_subprocess_exec(
+        *(sys.executable, "-m", "app.cli", *arguments),
+        env=environment(home, model),
+        cwd=home,
+        stdout=asyncio.subprocess.PIPE,
+        stderr=asyncio.subprocess.PIPE,
+    )
+    said, complaint = await asyncio.wait_for(process.communicate(), 120)
+    assert process.returncode == 0, complaint.decode()
+    return said.decode()
+
+
+async def told(home: Path, model: StandInLLM, *arguments: str) -> dict[str, Any]:
+    read: dict[str, Any] = json.loads(await assay(home, model, *arguments, "--json"))
+    return read
+
+
+async def test_only_what_changed_is_asked_again_and_the_account_says_what_it_cost(home: Path):
+    answers = str(home / "answers" / "otter" / "bridge")
+    named = ("--agent", "otter", "--task", "bridge")
+    async with StandInLLM() as model:
+        async with serving(home, model) as url:
+            foretold = await told(home, model, "submit", answers, *named, "--url", url, "--dry-run")
+            assert model.calls == []
+            await assay(home, model, "submit", answers, *named, "--url", url, "--wait")
+            first = len(model.calls)
+            # Two claims in each of two answers, two votes for each.
+            assert first == 8
+            assert foretold["total"]["calls"]["expected"] == pytest.approx(first, rel=0.2)
+
+            nothing = await told(home, model, "rejudge", "--agent", "otter", "--url", url, "--dry-run")
+            assert nothing["total"]["calls"]["expected"] == 0
+            same = await assay(home, model, "rejudge", "--agent", "otter", "--url", url, "--leaves")
+            assert len(model.calls) == first, same
+            assert "reused" in same
+
+            used = await told(home, model, "usage", "--url", url)
+            assert sum(row["calls"] for row in used["items"]) == first
+        judge = home / "judges.d" / "bridge.py"
+        judge.write_text(judge.read_text().replace("stands in Vellmar", "is in Vellmar"))
+        async with serving(home, model) as url:
+            again = await assay(home, model, "rejudge", "--agent", "otter", "--url", url, "--leaves")
+    # One claim was worded anew, in the script; the other one's votes are good still.
+    assert len(model.calls) == first + 4, again
+    assert re.search(r"town .*the judge file changed", again), again
+    assert re.search(r"year .*reused", again), again

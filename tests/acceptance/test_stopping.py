@@ -1,0 +1,188 @@
+"""The real service, told to stop: it says so at once, ends what runs and leaves nothing behind; told twice, at once."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Any
+
+import httpx
+import psutil
+import pytest
+
+from tests.fakes.promises import in_seconds
+
+pytestmark = [pytest.mark.postgres, pytest.mark.timeout(240)]
+
+JOBS = 5
+JUDGE = """
+import asyncio
+
+from judges.registry import judge
+
+@judge(task="patience", description="Wait.")
+async def patience(ctx):
+    await asyncio.sleep(float(ctx.answer.text.split()[1]))
+    ctx.check("waited", True)
+"""
+START_S, BUSY_S = 90.0, 60.0
+
+
+class Service:
+    """``assay serve`` with a private database in ``folder``."""
+
+    def __init__(self, folder: Path) -> None:
+        self._log = folder / f"log_{len(list(folder.glob('log_*')))}"
+        environment = {
+            **os.environ,
+            "ASSAY_DATA_DIR": str(folder / "data"),
+            "ASSAY_JUDGES": str(folder / "judges"),
+            "ASSAY_MODEL": "lexical",
+            "ASSAY_DATABASE_URL": "",
+            "ASSAY_MAX_ANSWERS": str(JOBS),
+        }
+        with self._log.open("ab") as output:
+            self.process = subprocess.Popen(
+                [sys.executable, "-m", "app.cli", "serve", "--port", "0", "--workers", "1"],
+                env=environment,
+                stdout=output,
+                stderr=output,
+                cwd=folder,
+            )
+        self.http = httpx.Client(base_url=self._address(), timeout=10.0, trust_env=False)
+
+    def _address(self) -> str:
+        deadline = time.monotonic() + START_S
+        while time.monotonic() < deadline:
+            found = re.findall(r"http://127\.0\.0\.1:\d+", self._log.read_text())
+            if found:
+                return str(found[-1])
+            assert self.process.poll() is None, self._log.read_text()
+            time.sleep(0.05)
+        raise AssertionError(self._log.read_text())
+
+    def submit(self, seconds: float) -> list[str]:
+        answers = [{"name": f"answer_{nth}", "text": f"Wait {seconds} s for {nth}."} for nth in range(JOBS)]
+        response = self.http.post("/v1/submissions", json={"agent": "a", "task_id": "patience", "answers": answers})
+        assert response.status_code == 202, response.text
+        return [job["id"] for job in response.json()["jobs"]]
+
+    def until_all(self, status: str) -> list[dict[str, Any]]:
+        deadline = time.monotonic() + BUSY_S
+        while time.monotonic() < deadline:
+            jobs: list[dict[str, Any]] = self.http.get("/v1/jobs").json()["items"]
+            if all(job["status"] == status for job in jobs):
+                return jobs
+            time.sleep(0.1)
+        raise AssertionError(json.dumps(jobs, indent=1))
+
+
+@pytest.fixture
+def folder() -> Iterator[Path]:
+    path = Path(tempfile.mkdtemp(prefix="assay-stopping-"))
+    path.chmod(0o755)
+    (path / "judges").mkdir()
+    (path / "judges" / "patience.py").write_text(JUDGE)
+    yield path
+    for process in left_over(path):
+        process.kill()
+    shutil.rmtree(path, ignore_errors=True)
+
+
+@pytest.fixture
+def start(folder: Path) -> Iterator[Callable[[], Service]]:
+    """Starts the service, as often as a test likes, on one folder."""
+    with ExitStack() as stack:
+
+        def started() -> Service:
+            service = Service(folder)
+            stack.callback(service.http.close)
+            stack.callback(service.process.wait)
+            stack.callback(service.process.kill)
+            return service
+
+        yield started
+
+
+def left_over(folder: Path) -> list[psutil.Process]:
+    """Processes that still have to do with the folder."""
+    found = []
+    for process in psutil.process_iter():
+        try:
+            if str(folder) in " ".join(process.cmdline()) or str(folder) in process.cwd():
+                found.append(process)
+        except psutil.Error:
+            continue
+    return found
+
+
+@in_seconds
+def test_it_is_not_ready_at_once_finishes_what_runs_and_exits_in_good_order(folder: Path, start: Callable[[], Service]):
+    service = start()
+    service.submit(6.0)
+    service.until_all("running")
+    assert service.http.get("/readyz").status_code == 200
+    began = time.monotonic()
+    service.process.send_signal(signal.SIGTERM)
+    time.sleep(0.5)
+    answer = service.http.get("/readyz")
+    assert answer.status_code == 503
+    assert [check["name"] for check in answer.json()["checks"] if not check["ok"]] == ["stopping"]
+    assert service.http.get("/v1/jobs").status_code == 200
+    assert service.process.wait(40) == 0
+    assert time.monotonic() - began < 30
+    assert left_over(folder) == []
+
+    again = start()
+    jobs = again.until_all("succeeded")
+    assert {(job["attempts"], job["error"]) for job in jobs} == {(1, None)}
+    again.process.terminate()
+    assert again.process.wait(40) == 0
+    assert left_over(folder) == []
+
+
+@in_seconds
+def test_told_twice_it_ends_at_once_and_what_ran_is_queued_again(folder: Path, start: Callable[[], Service]):
+    service = start()
+    service.submit(600.0)
+    service.until_all("running")
+    service.process.send_signal(signal.SIGTERM)
+    time.sleep(0.5)
+    began = time.monotonic()
+    service.process.send_signal(signal.SIGTERM)
+    assert service.process.wait(40) == 130
+    took = time.monotonic() - began
+    assert left_over(folder) == []
+    assert took <= 2, took  # without the second word it is 25
+
+
+@in_seconds
+def test_killed_and_started_again_it_finds_its_database_and_takes_up_what_ran(
+    folder: Path, start: Callable[[], Service]
+):
+    """The private database outlives a kill, is found again, and stops with the next normal stop."""
+    service = start()
+    service.submit(1.0)
+    service.until_all("running")
+    service.process.kill()
+    service.process.wait(10)
+    assert [process.name() for process in left_over(folder) if process.name() == "postgres"]
+    again = start()
+    ready = time.monotonic()
+    jobs = again.until_all("succeeded")
+    took = time.monotonic() - ready
+    assert took < 5 + 1, took  # the second is that of the work
+    assert {job["attempts"] for job in jobs} <= {1, 2}
+    again.process.terminate()
+    assert again.process.wait(40) == 0
+    assert left_over(folder) == []

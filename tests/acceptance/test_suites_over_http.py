@@ -1,0 +1,120 @@
+"""Both step suites end to end: the real server process, the stand-in model over HTTP, runs ordered by HTTP.
+
+The server is killed in the middle of a run. What the model was paid for is not asked again.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import re
+import signal
+import sys
+import tempfile
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import httpx
+import psutil
+import pytest
+
+from app.suites.snapshots import build_snapshot
+from judges.suites.multimodal.snapshot import Draw
+from tests.fakes import mind2web
+from tests.fakes.multimodal import EXPECTED, STEPS, answers, write_rows
+from tests.standin.llm import StandInLLM
+
+pytestmark = [pytest.mark.postgres, pytest.mark.timeout(240)]
+
+
+@pytest.fixture
+def home() -> Iterator[Path]:
+    with tempfile.TemporaryDirectory(prefix="assay-suites-", ignore_cleanup_errors=True) as name:
+        folder = Path(name)
+        folder.chmod(0o755)
+        (folder / "benchmarks").mkdir()
+        yield folder
+        for process in psutil.process_iter(["cmdline"]):
+            if str(folder) in " ".join(process.info["cmdline"] or []):
+                process.kill()
+
+
+@asynccontextmanager
+async def serving(home: Path, model: StandInLLM) -> AsyncIterator[tuple[asyncio.subprocess.Process, httpx.AsyncClient]]:
+    """``assay serve`` on any free port, asking one question at a time, and a client of it."""
+    environment = {name: value for name, value in os.environ.items() if not name.startswith(("ASSAY_", "OPENAI_"))}
+    environment |= {
+        "ASSAY_DATA_DIR": str(home / "data"),
+        "ASSAY_SUITE_DATA": str(home / "benchmarks"),
+        "ASSAY_MODEL": "openai/gpt-4o",
+        "ASSAY_MAX_LLM": "1",
+        "OPENAI_API_KEY": "key-of-the-tests",
+        "OPENAI_BASE_URL": model.base_url,
+    }
+    log = home / "log"
+    written = log.stat().st_size if log.exists() else 0
+    with log.open("a") as stderr:
+        command = [sys.executable, "-m", "app.cli", "serve", "--port", "0", "--workers", "1"]
+        process = await asyncio.create_subprocess_exec(
+            *command, env=environment, cwd=home, stderr=stderr, stdout=stderr
+        )
+    try:
+        async with asyncio.timeout(90):
+            while not (said := re.findall(r"assay serves at (http://\S+?):? ", log.read_text()[written:])):
+                assert process.returncode is None, log.read_text()
+                await asyncio.sleep(0.05)
+        async with httpx.AsyncClient(base_url=said[-1], timeout=30, trust_env=False) as client:
+            yield process, client
+    finally:
+        if process.returncode is None:
+            process.kill()
+        await process.wait()
+
+
+async def ordered(client: httpx.AsyncClient, suite: str, **order: Any) -> str:
+    response = await client.post(f"/v1/suites/{suite}/runs", json=order)
+    assert response.status_code == 202, response.text
+    return str(response.json()["url"])
+
+
+async def finished(client: httpx.AsyncClient, url: str) -> dict[str, Any]:
+    """The result of a run, once it has ended."""
+    async with asyncio.timeout(120):
+        while (run := (await client.get(url)).json())["finished_at"] is None:  # noqa: ASYNC110
+            await asyncio.sleep(0.05)
+    assert run["status"] == "succeeded", run
+    result: dict[str, Any] = (await client.get(f"/v1/results/{run['result_id']}")).json()
+    return result | {"attempts": run["attempts"]}
+
+
+async def test_a_killed_run_goes_on_and_pays_for_nothing_twice(home: Path):
+    source = write_rows(home / "test_website.parquet", STEPS)
+    build_snapshot(source, home / "benchmarks/snapshot.parquet", Draw(distractors=3), split=None, watch=lambda _: None)
+    async with StandInLLM(fault_for=answers, delay_s=0.3) as model:
+        async with serving(home, model) as (process, client):
+            url = await ordered(client, "mm-mind2web", data="snapshot.parquet")
+            async with asyncio.timeout(60):
+                while len(model.calls) < 5:  # noqa: ASYNC110 - the model is another server
+                    await asyncio.sleep(0.02)
+            process.kill()
+            await process.wait()
+        async with serving(home, model) as (process, client):
+            result = await finished(client, url)
+            process.send_signal(signal.SIGTERM)
+            assert await process.wait() == 0
+    assert {name: result[name] for name in EXPECTED} == pytest.approx(EXPECTED)
+    assert result["attempts"] == 2
+    # Two questions for each of five steps; the one under way when the server was killed may be asked again.
+    assert len(model.calls) in (10, 11)
+
+
+async def test_mind2web_comes_to_the_figures_worked_out_by_hand(home: Path):
+    mind2web.write_split(home / "benchmarks", mind2web.nine_steps())
+    mind2web.write_scores(home / "benchmarks/scores.pkl", mind2web.ranks_of_nine_steps())
+    async with StandInLLM(fault_for=mind2web.answering) as model, serving(home, model) as (_, client):
+        url = await ordered(client, "mind2web", data=".", split="test_task", scores="scores.pkl")
+        result = await finished(client, url)
+    figures = {name: value for name, value in mind2web.ZERO.items() if not isinstance(value, dict)}
+    assert {name: result[name] for name in figures} == pytest.approx(figures)

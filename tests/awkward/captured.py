@@ -1,0 +1,102 @@
+"""The awkward pages, and eight that are no pages, as a capturer brings them back."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+import socket
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+
+from cache.capture import CaptureOutcome, Capturer, Observation
+from cache.egress import EgressGuard
+from tests.awkward.forms import BESIDES, CONTENT, EXPECTED, PROSE
+from tests.standin.web import Answer, Reply, StandInWeb
+
+ERRORS: Mapping[str, tuple[Reply, CaptureOutcome]] = {
+    "not-found": (Reply.html(f"<h1>Nothing here</h1>{PROSE}", status=404), CaptureOutcome.HTTP_ERROR),
+    "broken": (Reply.html("<h1>Oops</h1>", status=500), CaptureOutcome.HTTP_ERROR),
+    "silent": (Reply(delay_s=300), CaptureOutcome.TIMEOUT),
+    "login-wall": (
+        Reply.html("<h1>Sign in</h1><form><input name=u><input type=password><button>Go</button></form>"),
+        CaptureOutcome.LOGIN_WALL,
+    ),
+    "bot-wall": (
+        Reply.html("<title>Just a moment...</title><script>window._cf_chl_opt={}</script><p>Verifying…", status=403),
+        CaptureOutcome.CAPTCHA,
+    ),
+    "empty-shell": (Reply.html("<title>App</title><div id=root></div>"), CaptureOutcome.EMPTY),
+    "soft-404": (Reply.html("<title>Page not found</title><h1>Page not found</h1><p>Sorry."), CaptureOutcome.SOFT_404),
+}
+"""Beside these seven, ``refused``: a port where nobody listens."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Awkward:
+    """Which pages came back whole, and which errors were called what they are; the others by name, and why."""
+
+    pages: int
+    read: int
+    errors: int
+    recognised: int
+    wrong: Mapping[str, str]
+
+
+async def captured(make: Callable[[EgressGuard], Capturer]) -> Awkward:
+    """Capture everything with what ``make`` makes. The silent page takes as long as the capturer's deadline."""
+    async with StandInWeb() as site, StandInWeb(host="127.0.0.2") as other:
+        site.pages.update(_served(other.url("")))
+        other.pages.update({"/inner-elsewhere": BESIDES["inner-elsewhere"]})
+        refused = _closed_port()
+        allowed = frozenset({site.place, other.place, refused})
+        async with EgressGuard(allowed) as guard:
+            capturer = make(guard)
+            urls = {name: site.url(f"/{name}") for name in (*CONTENT, *ERRORS)} | {"refused": f"http://{refused}/"}
+            try:
+                seen = await asyncio.gather(*(capturer.capture(url) for url in urls.values()))
+            finally:
+                await capturer.aclose()
+    return _judged(dict(zip(urls, seen, strict=True)))
+
+
+def _served(elsewhere: str) -> dict[str, Answer]:
+    replies = {**CONTENT, **BESIDES, **{name: reply for name, (reply, _) in ERRORS.items()}}
+    return {f"/{name}": _with(reply, elsewhere) for name, reply in replies.items()}
+
+
+def _with(answer: Answer, elsewhere: str) -> Answer:
+    if isinstance(answer, Reply) and b"{elsewhere}" in answer.body[:10_000]:
+        return replace(answer, body=answer.body.replace(b"{elsewhere}", elsewhere.encode()))
+    return answer
+
+
+def _closed_port() -> str:
+    with socket.socket() as unused:
+        unused.bind(("127.0.0.1", 0))
+        return f"127.0.0.1:{unused.getsockname()[1]}"
+
+
+def _judged(seen: Mapping[str, Observation]) -> Awkward:
+    outcomes = {name: outcome for name, (_, outcome) in ERRORS.items()} | {"refused": CaptureOutcome.CONNECT_ERROR}
+    wrong: dict[str, str] = {}
+    for name, page in seen.items():
+        if name in outcomes:
+            if page.outcome is not outcomes[name]:
+                wrong[name] = f"{page.outcome.value}: {page.detail}"
+        elif not page.is_evidence:
+            wrong[name] = f"{page.outcome.value}: {page.detail}"
+        elif _squeezed(EXPECTED.get(name, f"MARK {name}")) not in _squeezed(page.text):
+            wrong[name] = f"not read: {page.text[-200:]!r}"
+        elif "NEVER" in page.text:
+            wrong[name] = "what must not be read was read"
+    return Awkward(
+        pages=len(CONTENT),
+        read=sum(name not in wrong for name in CONTENT),
+        errors=len(outcomes),
+        recognised=sum(name not in wrong for name in outcomes),
+        wrong=wrong,
+    )
+
+
+def _squeezed(text: str) -> str:
+    return re.sub(r"\s+", " ", text)

@@ -1,0 +1,150 @@
+"""Figures of the queue and its workers: kills survived, how quickly a job is leased, and what three workers do to one.
+
+Everything is real but the model, the pages and the web: workers are processes, on a private PostgreSQL.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import shutil
+import tempfile
+import time
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from sqlalchemy import text
+
+from app.storage.database import Database, connect
+from app.storage.embedded import EmbeddedPostgres
+from app.storage.migrate import migrate
+from tests.fakes.services import Rig
+from tests.faults.killing import JUDGE, PAGE, RULE, TASK, URL, Bag, Hunt
+from tests.faults.nursery import Nursery
+from tests.standin.llm import StandInLLM
+
+_BATCH = 1000
+
+
+@asynccontextmanager
+async def _database() -> AsyncIterator[tuple[Database, Path]]:
+    folder = _folder()
+    server = EmbeddedPostgres(folder)
+    url = await asyncio.to_thread(server.start)
+    try:
+        async with connect(url) as database:
+            async with database.begin() as connection:
+                await migrate(connection)
+            yield database, folder
+    finally:
+        await asyncio.to_thread(server.stop)
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def _folder() -> Path:
+    """A fresh one that the server's account can enter."""
+    folder = Path(tempfile.mkdtemp(prefix="assay-bench-"))
+    folder.chmod(0o755)
+    return folder
+
+
+def kill(kills: int) -> Bag:
+    """So many workers killed, or put to sleep, over waves of fifty jobs."""
+
+    async def run() -> Bag:
+        async with _database() as (database, folder):
+            work = folder / "work"
+            work.mkdir()
+            return await Hunt(database, work, seed=2026).run(kills=kills, wave=50, within_s=3600.0)
+
+    return asyncio.run(run())
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Leases:
+    """Seconds to lease a job with so many in the queue, the median and the 99th percentile."""
+
+    queued: int
+    p50_s: float
+    p99_s: float
+
+
+def lease(queued: int, *, times: int = 500) -> Leases:
+    """Queue jobs, and lease some of them one after the other as a worker does."""
+
+    async def run() -> list[float]:
+        async with _database() as (database, _), Rig.opened(database) as rig:
+            for _ in range(queued // _BATCH):
+                async with database.begin() as connection:
+                    await rig.queue.enqueue(connection, [f"job_{nth}" for nth in range(_BATCH)])
+            async with database.engine.connect() as raw:
+                # What the service does by itself when much comes in at once.
+                analyse = await raw.execution_options(isolation_level="AUTOCOMMIT")
+                await analyse.execute(text("ANALYZE procrastinate_jobs"))
+            found = []
+            async with database.engine.connect() as connection:
+                await connection.execution_options(isolation_level="AUTOCOMMIT")
+                worker = (await connection.execute(text("SELECT procrastinate_register_worker_v1()"))).scalar_one()
+                for _ in range(times):
+                    began = time.perf_counter()
+                    await connection.execute(_FETCH, {"worker": worker})
+                    found.append(time.perf_counter() - began)
+            return sorted(found)
+
+    took = asyncio.run(run())
+    return Leases(queued=queued, p50_s=took[len(took) // 2], p99_s=took[int(len(took) * 0.99)])
+
+
+_FETCH = text("SELECT id FROM procrastinate_fetch_job_v2(ARRAY['answers']::varchar[], :worker)")
+
+
+def scale(counts: Sequence[int], *, jobs_each: int = 24, delay_s: float = 1.0) -> dict[int, float]:
+    """Jobs a second by number of workers, with ``jobs_each`` for each of them and a model that takes ``delay_s``."""
+
+    async def run() -> dict[int, float]:
+        found = {}
+        async with _database() as (database, folder), StandInLLM(rule=RULE, delay_s=delay_s) as model:
+            (folder / "judges").mkdir()
+            (folder / "judges" / "counts.py").write_text(JUDGE)
+            async with Rig.opened(database) as rig:
+                for count in counts:
+                    found[count] = await _rate(database, folder, model, rig, count, jobs_each * count)
+        return found
+
+    return asyncio.run(run())
+
+
+async def _rate(database: Database, folder: Path, model: StandInLLM, rig: Rig, workers: int, jobs: int) -> float:
+    """The pace between the first answer and the last, so that how long processes take to start does not count."""
+    settings = {
+        "data_dir": str(folder / f"data_{workers}"),
+        "database_url": database.url,
+        "model": "openai/o4-mini",
+        "openai_base_url": model.base_url,
+        "reply_cache_bytes": 0,
+    }
+    order = {"judges": str(folder / "judges"), "settings": settings, "pages": {URL: PAGE}, "jobs": 4}
+    with Nursery(folder / f"workers_{workers}.log") as nursery:
+        for _ in range(workers):
+            await asyncio.to_thread(nursery.start, **order)
+        while await _count(database, "SELECT count(*) FROM procrastinate_workers") < workers:  # noqa: ASYNC110
+            await asyncio.sleep(0.05)
+        before = await _count(database, _DONE)
+        began = time.monotonic()
+        for nth in range(jobs):
+            await rig.submit(f"Runner {workers}.{nth}", task_id=TASK)
+        while await _count(database, _DONE) < before + jobs:  # noqa: ASYNC110 - they are other processes
+            await asyncio.sleep(0.05)
+        took = time.monotonic() - began
+    async with database.begin() as connection:
+        await connection.execute(text("DELETE FROM procrastinate_workers"))
+    return jobs / took
+
+
+_DONE = "SELECT count(*) FROM jobs WHERE status = 'succeeded'"
+
+
+async def _count(database: Database, query: str) -> int:
+    async with database.begin() as connection:
+        return int((await connection.execute(text(query))).scalar_one())

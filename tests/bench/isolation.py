@@ -1,0 +1,86 @@
+"""What it costs to run judge files in processes of their own: children and round trips."""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+import time
+from dataclasses import dataclass
+
+import psutil
+
+from judges.isolation.conversation import Conversation
+from judges.isolation.door import Door
+from judges.isolation.nursery import Nursery
+from mind2web2.confining import PRELOADED
+
+CHILDREN = 100
+ROUND_TRIPS = 20_000
+AT_ONCE = 50
+ENTRY = "tests.bench.isolation:call"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Children:
+    """``start_s``: until the fork server is ready; the others for children one after the other."""
+
+    start_s: float
+    wall_s: float
+    cpu_ms_each: float
+
+
+def call(talk: socket.socket, ask: socket.socket) -> None:
+    """What a child does here: calls, many at a time."""
+    asyncio.run(_call(Door(talk, ask)))
+
+
+async def _call(door: Door) -> None:
+    order = await door.open()
+
+    async def some(count: int) -> None:
+        for _ in range(count):
+            await door.call("echo", text="a claim of ordinary length, and what is said about it")
+
+    await asyncio.gather(*(some(order["calls"] // AT_ONCE) for _ in range(AT_ONCE)))
+    await door.end({"done": True})
+
+
+async def children() -> Children:
+    """Make children that do nothing."""
+    nursery = Nursery(PRELOADED)
+    try:
+        began = time.perf_counter()
+        await nursery.ready()
+        start_s = time.perf_counter() - began
+        server = psutil.Process(nursery.server_pid)
+        before, spent, began = server.cpu_times(), 0.0, time.perf_counter()
+        for _ in range(CHILDREN):
+            async with nursery.child("builtins:print") as child:
+                spent += (await child.ending(patience_s=5)).cpu_s
+        wall_s, after = time.perf_counter() - began, server.cpu_times()
+        spent += after.user + after.system - before.user - before.system
+        return Children(start_s=start_s, wall_s=wall_s, cpu_ms_each=1000 * spent / CHILDREN)
+    finally:
+        await nursery.aclose()
+
+
+async def round_trips_per_s() -> float:
+    """Calls that a child makes and the service answers, by the second."""
+    nursery = Nursery((*PRELOADED, "tests.bench.isolation"))
+
+    async def echo(what: object) -> object:
+        return what
+
+    try:
+        await nursery.ready()
+        async with nursery.child(ENTRY) as child:
+            conversation = Conversation(child.talk, child.ask, answers={"echo": echo}, hears={})
+            began = time.perf_counter()
+            last = await conversation.hold({"calls": ROUND_TRIPS})
+            took_s = time.perf_counter() - began
+            conversation.close()
+        if last is None:
+            raise RuntimeError("the child ended before its calls did")
+        return ROUND_TRIPS / took_s
+    finally:
+        await nursery.aclose()

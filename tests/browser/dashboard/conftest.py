@@ -1,0 +1,282 @@
+"""The real service with its dashboard on a real PostgreSQL, judged as each test says, and a real Chromium before it."""
+
+from __future__ import annotations
+
+import asyncio
+import io
+import json
+import socket
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import AbstractAsyncContextManager, ExitStack, asynccontextmanager, contextmanager
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from itertools import count
+from pathlib import Path
+from typing import Any
+
+import httpx
+import psycopg
+import pytest
+import pytest_asyncio
+import uvicorn
+from patchright.async_api import Browser, BrowserContext, Dialog, Page, async_playwright
+from PIL import Image, ImageDraw
+
+from app.jobs.execution import Evaluate
+from app.main import create_app, server_config
+from app.service import Service
+from cache.capture import CaptureOutcome, Observation, PageKind
+from cache.pages import PageCache
+from rubrics.verdict import Quote
+from tests.fakes.judged import JudgedByText
+from tests.fakes.runtimes import scripted_runtime
+from tests.fakes.sandbox import installed_browser
+from tests.fakes.settings import settings_for_tests
+from tests.integration.app.conftest import postgres_url  # noqa: F401 - a fixture
+
+AXE = (Path(__file__).parent / "vendor" / "axe.min.js").read_text("utf-8")
+JUDGE = """
+from judges.registry import judge
+
+@judge(task="{task}", description="Name what {task} is about.", version="3")
+async def asked(ctx):
+    ctx.check("said", bool(ctx.answer.text))
+"""
+TASKS = ("rivers", "bridges", "towers")
+LAPTOP, PHONE = (1280, 800), (390, 844)
+WAIT_MS = 15_000
+_numbers = count(1)
+
+
+class PictureBook:
+    """A capturer that draws the text it is told for a URL."""
+
+    def __init__(self) -> None:
+        self.texts: dict[str, str] = {}
+        self.blocked: set[str] = set()
+        self.unplaced: set[str] = set()
+        self.title = "A page"
+
+    async def capture(self, url: str) -> Observation:
+        text = self.texts[url]
+        lines = [(start, min(len(text), start + 80)) for start in range(0, len(text), 80)]
+        places = {
+            "version": 1,
+            "unit": 10_000,
+            "lines": [[low, high, 0, 300, 200 + 150 * nth, 7000, 140] for nth, (low, high) in enumerate(lines[:60])],
+        }
+        picture = Image.new("RGB", (600, 900), "white")
+        ImageDraw.Draw(picture).text((20, 20), text.encode("ascii", "replace").decode()[:1500], fill="black")
+        shot = io.BytesIO()
+        picture.save(shot, "JPEG", quality=60)
+        return Observation(
+            url=url,
+            outcome=CaptureOutcome.LOGIN_WALL if url in self.blocked else CaptureOutcome.OK,
+            captured_at=datetime.now(UTC),
+            duration_s=0.1,
+            backend="picture book",
+            final_url=url,
+            http_status=200,
+            kind=PageKind.WEB,
+            title=self.title,
+            text=text,
+            screenshots=(shot.getvalue(),),
+            places=None if url in self.unplaced else json.dumps(places).encode(),
+        )
+
+    async def aclose(self) -> None:
+        pass
+
+
+@dataclass(slots=True)
+class Served:
+    """A running service. ``judging`` is told what the results of answers are, ``book`` what pages say."""
+
+    url: str
+    service: Service
+    judging: JudgedByText
+    book: PictureBook
+    key: str | None
+    http: httpx.AsyncClient
+    pages: PageCache
+
+    async def submit(self, agent: str, text: str, *, task: str = "rivers", name: str = "answer_1", **more: Any) -> str:
+        """Hand in one answer; the id of its job."""
+        body = {"agent": agent, "task_id": task, "answers": [{"name": name, "text": text}], **more}
+        accepted = await self.http.post("/v1/submissions", json=body)
+        assert accepted.status_code == 202, accepted.text
+        return str(accepted.json()["jobs"][0]["id"])
+
+    async def ended(self, job_id: str) -> dict[str, Any]:
+        """The job once it has ended."""
+        async with asyncio.timeout(20):
+            while True:
+                job: dict[str, Any] = (await self.http.get(f"/v1/jobs/{job_id}")).json()
+                if job["status"] in {"succeeded", "failed", "cancelled"}:
+                    return job
+                await asyncio.sleep(0.03)
+
+    async def result(self, agent: str, text: str, **more: Any) -> str:
+        """Hand in an answer and wait; the id of its result."""
+        job = await self.ended(await self.submit(agent, text, **more))
+        assert job["result_id"], job
+        return str(job["result_id"])
+
+    async def capture(self, url: str, text: str, *, title: str = "A page") -> str:
+        """Put a page into the evidence; its id."""
+        self.book.texts[url], self.book.title = text, title
+        return (await self.pages.get(url)).id
+
+    def quote(self, page_id: str, url: str, words: str) -> Quote:
+        start = self.book.texts[url].index(words)
+        return Quote(text=words, page_id=page_id, start=start, end=start + len(words))
+
+
+Open = Callable[..., AbstractAsyncContextManager[Served]]
+
+
+@contextmanager
+def fresh_database(server: str) -> Iterator[str]:
+    """The URL of a migrated database, dropped afterwards."""
+    name = f"dashboard_{next(_numbers)}"
+    with psycopg.connect(server, autocommit=True) as connection:
+        connection.execute(f"CREATE DATABASE {name} TEMPLATE migrated STRATEGY FILE_COPY")
+    yield server.replace("/postgres?", f"/{name}?")
+    with psycopg.connect(server, autocommit=True) as connection:
+        connection.execute(f"DROP DATABASE {name} WITH (FORCE)")
+
+
+@pytest.fixture(scope="module")
+def open_dashboard(postgres_url: str, tmp_path_factory: pytest.TempPathFactory) -> Open:  # noqa: F811
+    """Opens the service on a free port, with nothing in it; ``settings`` are overrides, ``really``: judged for real.
+
+    ``judging_by`` is a folder of judge files that stands in for ours.
+    """
+    folder = tmp_path_factory.mktemp("dashboard")
+    judges = folder / "judges"
+    judges.mkdir()
+    for task in TASKS:
+        (judges / f"{task}.py").write_text(JUDGE.format(task=task))
+
+    @asynccontextmanager
+    async def opened(
+        *,
+        evaluate: Evaluate | None = None,
+        really: bool = False,
+        judging_by: Path | None = None,
+        workers: int = 1,
+        **settings: Any,
+    ) -> AsyncIterator[Served]:
+        stack = ExitStack()
+        database = stack.enter_context(fresh_database(postgres_url))
+        chosen = settings_for_tests(data_dir=folder / "data", database_url=database, **settings)
+        judging, book = JudgedByText(), PictureBook()
+        app = create_app(
+            chosen,
+            workers=workers,
+            runtime=scripted_runtime(judging_by or judges, book.texts),
+            evaluate=None if really else evaluate or judging,
+        )
+        listener = socket.socket()
+        listener.bind(("127.0.0.1", 0))
+        port = listener.getsockname()[1]
+        server = uvicorn.Server(server_config(app, host="127.0.0.1", port=port))
+        key = chosen.api_keys[0].get_secret_value() if chosen.api_keys else None
+        headers = {} if key is None else {"Authorization": f"Bearer {key}"}
+        url = f"http://127.0.0.1:{port}"
+        with stack:
+            async with app.router.lifespan_context(app), httpx.AsyncClient(base_url=url, headers=headers) as http:
+                serving = asyncio.create_task(server.serve(sockets=[listener]))
+                service: Service = app.state.service
+                pages = PageCache(book, service.runtime.blobs, service.runtime.index)
+                try:
+                    yield Served(url=url, service=service, judging=judging, book=book, key=key, http=http, pages=pages)
+                finally:
+                    server.should_exit = True
+                    await serving
+                    await pages.aclose()
+
+    return opened
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def served(open_dashboard: Open) -> AsyncIterator[Served]:
+    """A service on this machine alone: no keys, no sign-in."""
+    async with open_dashboard() as running:
+        yield running
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def chromium() -> AsyncIterator[Browser]:
+    program = installed_browser()
+    assert program is not None, "no Chromium on this machine; `make setup` installs one"
+    async with async_playwright() as driver:
+        # It opens nothing but our own pages, so it needs no sandbox, and root gets none.
+        browser = await driver.chromium.launch(executable_path=program, args=["--no-sandbox"])
+        yield browser
+        await browser.close()
+
+
+@dataclass(slots=True)
+class Reader:
+    """A person at the browser, and everything that a page of ours must never make it do."""
+
+    context: BrowserContext
+    page: Page
+    url: str
+    outside: list[str] = field(default_factory=list)
+    trouble: list[str] = field(default_factory=list)
+
+    async def go(self, path: str) -> None:
+        await self.page.goto(f"{self.url}{path}")
+
+    async def refuse(self, dialog: Dialog) -> None:
+        self.trouble.append(f"dialog: {dialog.message}")
+        await dialog.dismiss()
+
+    async def text(self, selector: str) -> str:
+        return " ".join((await self.page.locator(selector).first.inner_text()).split())
+
+    async def until(self, condition: str) -> None:
+        """Wait for a condition in the page; the driver's own way needs ``eval``, which our policy forbids."""
+        async with asyncio.timeout(WAIT_MS / 1000):
+            while not await self.page.evaluate(condition):  # noqa: ASYNC110 - the state is in the browser
+                await asyncio.sleep(0.03)
+
+    async def violations(self) -> list[str]:
+        """What axe finds by the rules of WCAG 2.1 A and AA, and its own best practices."""
+        found = await self.page.evaluate(
+            AXE + ";axe.run(document, {runOnly: ['wcag2a', 'wcag2aa', 'wcag21a', 'wcag21aa', 'best-practice']})"
+            ".then(done => done.violations.map(one =>"
+            " one.id + ': ' + one.nodes.map(node => node.html.slice(0, 200)).join(' | ')))"
+        )
+        return [str(one) for one in found]
+
+
+@asynccontextmanager
+async def reading(
+    chromium: Browser, url: str, *, size: tuple[int, int] = LAPTOP, dark: bool = False, scripts: bool = True
+) -> AsyncIterator[Reader]:
+    """A fresh browser profile at a service; requests to anywhere else are refused and noted."""
+    context = await chromium.new_context(
+        viewport={"width": size[0], "height": size[1]},
+        color_scheme="dark" if dark else "light",
+        java_script_enabled=scripts,
+    )
+    context.set_default_timeout(WAIT_MS)
+    page = await context.new_page()
+    reader = Reader(context=context, page=page, url=url)
+    page.on("request", lambda request: reader.outside.append(request.url) if not request.url.startswith(url) else None)
+    page.on("pageerror", lambda error: reader.trouble.append(str(error)))
+    page.on("dialog", lambda dialog: asyncio.ensure_future(reader.refuse(dialog)))
+    page.on("console", lambda said: reader.trouble.append(said.text) if said.type == "error" else None)
+    try:
+        yield reader
+    finally:
+        await context.close()
+
+
+@pytest_asyncio.fixture(loop_scope="module")
+async def reader(chromium: Browser, served: Served) -> AsyncIterator[Reader]:
+    async with reading(chromium, served.url) as one:
+        yield one

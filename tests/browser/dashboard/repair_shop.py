@@ -1,0 +1,77 @@
+"""A service with cited pages of which some need work, and a person before its panels."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from itertools import count
+from typing import Any
+
+import pytest_asyncio
+from patchright.async_api import Browser
+
+from tests.browser.dashboard.conftest import Open, Reader, Served, reading
+from tests.fakes.judged import NOT_JUDGED, leaf, page_entry, rubric_of
+
+SAID = "The tower is 41 metres high. It was built in 1612 by the town of Vellmar, and stands to this day."
+MANY, FEW, FINE, RIGHT = (f"https://{name}.example/" for name in ("many", "few", "fine", "right"))
+_numbers = count(1)
+
+
+async def cited(served: Served, leaves: dict[str, int], *, blocked: tuple[str, ...], task: str = "towers") -> str:
+    """An answer whose leaves cite pages, some of them behind a sign-in form; the id of its job."""
+    served.book.blocked.update(blocked)
+    pages = []
+    for url in leaves:
+        page = await served.capture(url, SAID, title="Sign in" if url in blocked else "A tower")
+        pages.append(page_entry(url, page_id=page, outcome="login_wall" if url in blocked else "ok"))
+
+    def rubric():
+        found = [
+            leaf(f"{nth}-{url[8:12]}", NOT_JUDGED, claim="It is high", sources=[url], votes=(None,))
+            for url, number in leaves.items()
+            for nth in range(number)
+        ]
+        return rubric_of(*found, leaf("other"), task_id=task)
+
+    said = f"It is high [many]({MANY}). And few say so, see [few]({FEW}). Number {next(_numbers)}."
+    text = served.judging.tell(said, rubric, pages=pages)
+    job = await served.submit("keeper", text, task=task, name=f"answer_{next(_numbers)}")
+    await served.ended(job)
+    return job
+
+
+@pytest_asyncio.fixture(loop_scope="module", name="shop")
+async def open_shop(open_dashboard: Open, chromium: Browser) -> AsyncIterator[tuple[Served, Reader, str]]:
+    """Three cited pages in a service of their own, and a person before its panels."""
+    async with open_dashboard() as served:
+        served.book.texts[RIGHT] = SAID.replace("41", "43")
+        job = await cited(served, {FEW: 1, MANY: 3, FINE: 2}, blocked=(FEW, MANY))
+        del served.book.texts[FEW]  # looked at again it is still a problem; the others are not
+        async with reading(chromium, served.url) as reader:
+            yield served, reader, job
+
+
+async def rows(reader: Reader) -> list[str]:
+    return [" ".join(row.split()) for row in await reader.page.locator(".cited").all_inner_texts()]
+
+
+async def chosen(reader: Reader) -> str:
+    return str(await reader.page.locator(".preview-body").get_attribute("data-url"))
+
+
+async def shows(reader: Reader, url: str) -> None:
+    await reader.page.wait_for_selector(f'.preview-body[data-url="{url}"]')
+
+
+async def says(reader: Reader, words: str) -> None:
+    await reader.page.wait_for_selector(f'#pages-said:has-text("{words}")')
+
+
+async def state(served: Served, url: str) -> dict[str, Any]:
+    [found] = (await served.http.get("/v1/pages/urls", params={"url": url})).json()["items"]
+    return dict(found)
+
+
+async def press(reader: Reader, *keys: str) -> None:
+    for key in keys:
+        await reader.page.keyboard.press(key)

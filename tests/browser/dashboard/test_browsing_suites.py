@@ -1,0 +1,185 @@
+"""Somebody looks at runs of step benchmarks: figures by split beside the published ones, then single steps."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import AsyncIterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+import pytest_asyncio
+from patchright.async_api import Browser
+
+from tests.browser.dashboard.conftest import LAPTOP, PHONE, Open, Reader, Served, reading
+from tests.browser.dashboard.test_hostile_text import PAYLOADS, clean
+from tests.browser.dashboard.test_tables import tables_taken_along
+from tests.fakes.mind2web import answering, nine_steps, ranks_of_nine_steps, write_scores, write_split
+from tests.fakes.multimodal import picture, source_row, write_rows
+from tests.standin.llm import StandInLLM
+
+pytestmark = [pytest.mark.browser, pytest.mark.postgres, pytest.mark.asyncio(loop_scope="module")]
+
+
+@dataclass(frozen=True, slots=True)
+class Runs:
+    """A service with three runs: by their kind, the addresses of their pages."""
+
+    served: Served
+    plain: str
+    pictured: str
+    hostile: str
+
+
+async def run(served: Served, suite: str, **order: object) -> str:
+    accepted = await served.http.post(f"/v1/suites/{suite}/runs", json=order)
+    assert accepted.status_code == 202, accepted.text
+    job = await served.ended(accepted.json()["id"])
+    assert job["status"] == "succeeded", job
+    return f"/suites/{suite}/runs/{job['id']}"
+
+
+def hostile_steps() -> list[dict]:
+    """The nine steps with an attack in every text of theirs that a page shows."""
+    tasks: list[dict] = json.loads(json.dumps(nine_steps()))
+    for nth, task in enumerate(tasks):
+        payload = clean("".join(PAYLOADS[nth * 9 : nth * 9 + 9]))
+        task.update(website=payload, domain=payload, confirmed_task=payload)
+    return tasks
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def runs(open_dashboard: Open, tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Runs]:
+    folder: Path = tmp_path_factory.mktemp("benchmarks")
+    for name, steps in (("good", nine_steps()), ("bad", hostile_steps())):
+        (folder / name).mkdir()
+        write_split(folder / name, steps)
+    write_scores(folder / "scores.pkl", ranks_of_nine_steps())
+    rows = [source_row(f"t{n}", 0, "CLICK", screenshot=picture(400, 300)) for n in range(3)]
+    write_rows(folder / "rows_test_website.parquet", rows)
+    async with StandInLLM(fault_for=answering) as model:
+        settings = {
+            "suite_data": (folder,),
+            "openai_base_url": model.base_url,
+            "openai_api_key": "key-of-the-tests",
+            "model": "openai/gpt-4o",
+        }
+        async with open_dashboard(really=True, **settings) as served:
+            scored = {"split": "test_task", "scores": "scores.pkl"}
+            yield Runs(
+                served,
+                plain=await run(served, "mind2web", data="good", **scored),
+                pictured=await run(served, "mind2web", data="rows_test_website.parquet", split="test_website"),
+                hostile=await run(served, "mind2web", data="bad", **scored),
+            )
+
+
+@pytest_asyncio.fixture(loop_scope="module")
+async def reader(chromium: Browser, runs: Runs) -> AsyncIterator[Reader]:
+    async with reading(chromium, runs.served.url) as one:
+        yield one
+
+
+async def test_runs_stand_by_split_beside_what_was_published(runs: Runs, reader: Reader):
+    await reader.go("/suites")
+    captions = [" ".join(text.split()) for text in await reader.page.locator("caption").all_inner_texts()]
+    assert [caption.split()[0] for caption in captions] == ["test_task", "test_website"]
+    row = await reader.text('table:has(caption:has-text("test_task")) tbody tr')
+    assert row.startswith("openai/gpt-4o 55.6 65.1 44.4 46.7 65.2 36.7 20.0 9/9")
+    assert "as published" in await reader.text('table:has(caption:has-text("test_task"))')
+    assert "No runs yet" in await reader.text("main .notice")
+    table = (await runs.served.http.get("/suites?format=csv")).text
+    assert "element_micro" in table
+    assert "\nmind2web,,test_task,MindAct Flan-T5-XL top 50,published,,,,0.551," in table
+
+
+async def test_a_run_shows_its_figures_with_intervals_and_by_website(runs: Runs, reader: Reader):
+    await reader.go("/suites")
+    await reader.page.locator(f'a[href="{runs.plain}"]').click()
+    assert "mean over tasks 46.7" in await reader.text('[aria-label="Figures"]')
+    assert "alpha 100.0 96.4 75.0" in await reader.text('[aria-label="By website"]')
+    assert await reader.page.locator('[aria-label="By domain"] tbody tr').count() == 2
+    assert (await runs.served.http.get(f"/json/v1{runs.plain}")).json()["suite"] == "mind2web"
+
+
+async def test_steps_are_found_and_walked_through(runs: Runs, reader: Reader):
+    await reader.go(runs.plain)
+    assert await reader.page.locator('[aria-label="Steps"] tbody tr').count() == 9
+    await reader.page.get_by_label("Success").select_option("false")
+    await reader.page.get_by_role("button", name="Show").click()
+    assert await reader.page.locator('[aria-label="Steps"] tbody tr').count() == 5
+    await reader.go(f"{runs.plain}/steps/0")
+    assert await reader.page.get_by_role("link", name="Previous step").count() == 0
+    await reader.page.keyboard.press("j")
+    await reader.page.wait_for_url("**/steps/1")
+    await reader.page.keyboard.press("k")
+    await reader.page.wait_for_url("**/steps/0")
+    csv = (await runs.served.http.get(f"{runs.plain}?format=csv")).text
+    tables = {name: 1 + rows for name, rows in (("figures", 2 + 7), ("websites", 3), ("domains", 2), ("policies", 2))}
+    for name, rows in tables.items():
+        table = (await runs.served.http.get(f"{runs.plain}?format=csv&table={name}")).text
+        assert table.count("\n") == rows, name
+    assert csv.count("\n") == 10 and csv.startswith("\ufeffposition,id,task_id")
+
+
+async def test_a_step_shows_page_options_raw_output_gold_and_verdict(runs: Runs, reader: Reader):
+    await reader.go(f"{runs.plain}/steps/0")
+    assert await reader.text("h1") == "Step T1_a passed"
+    rounds = reader.page.locator(".round")
+    assert await rounds.count() == 3
+    last = " ".join((await rounds.last.inner_text()).split())
+    assert "B <button id=0 button> blue click </button> right picked" in last
+    table = (await runs.served.http.get(f"{runs.plain}/steps/0?format=csv")).text.splitlines()
+    assert table[0] == "\ufeffquestion,letter,option,right,picked"
+    assert next(row for row in table if row.startswith("3,B,")).endswith("true,true")
+    verdict = await reader.text(".step-view .card")
+    assert "Wanted CLICK" in verdict and "Element right" in verdict
+    assert "blue click" in await reader.text(".page-text")
+    await reader.page.locator(".round summary").first.click()
+    assert "Which action comes next?" in await reader.text(".round details")
+
+
+async def test_a_screenshot_has_the_elements_box_and_says_where_it_is(runs: Runs, reader: Reader):
+    await reader.go(f"{runs.pictured}/steps/2")
+    shot = reader.page.locator(".shots img")
+    await reader.until("document.querySelector('.shots img').complete")
+    assert await shot.evaluate("image => [image.naturalWidth, image.naturalHeight]") == [400, 300]
+    assert "right: " in (await shot.get_attribute("alt") or "")
+    answer = await runs.served.http.get(f"{runs.pictured}/steps/2/screenshot")
+    assert answer.headers["content-type"] in {"image/jpeg", "image/png"}
+    assert answer.headers["x-content-type-options"] == "nosniff"
+
+
+async def test_every_table_is_a_file_too(runs: Runs, reader: Reader):
+    pages = [
+        ("suites", "/suites"),
+        ("run", runs.plain),
+        ("other", runs.pictured),
+        ("step", f"{runs.plain}/steps/0"),
+    ]
+    taken = await tables_taken_along(reader, runs.served, pages)
+    assert taken.missing == []
+    assert taken.tables["suites"] == 2 and taken.tables["run"] == 5 and taken.tables["step"] == 3
+
+
+async def test_nothing_of_a_hostile_benchmark_runs_or_calls_out(runs: Runs, reader: Reader):
+    shown = []
+    for path in ("/suites", runs.hostile, *(f"{runs.hostile}/steps/{nth}" for nth in range(9))):
+        await reader.go(path)
+        shown.append("alert(1)" in await reader.page.content())
+    assert all(shown[1:])
+    assert reader.outside == []
+    assert reader.trouble == []
+
+
+@pytest.mark.parametrize("dark", [False, True], ids=["light", "dark"])
+@pytest.mark.parametrize("size", [LAPTOP, PHONE], ids=["wide", "narrow"])
+async def test_no_page_of_a_suite_has_a_barrier_or_is_too_wide(runs: Runs, chromium: Browser, size, dark: bool):
+    async with reading(chromium, runs.served.url, size=size, dark=dark) as reader:
+        for path in ("/suites", runs.plain, f"{runs.plain}/steps/0", f"{runs.pictured}/steps/2"):
+            await reader.go(path)
+            assert await reader.violations() == [], path
+            for width in (390, 834, 1280, 1920):
+                await reader.page.set_viewport_size({"width": width, "height": 800})
+                wide = await reader.page.evaluate("document.documentElement.scrollWidth > innerWidth")
+                assert not wide, (path, width)

@@ -1,0 +1,141 @@
+"""What did last night's change do: the first page's figures, and two runs leaf by leaf."""
+
+from __future__ import annotations
+
+import csv
+from functools import partial
+from typing import Any
+
+import pytest
+
+from rubrics.rubric import Rubric
+from rubrics.verdict import Outcome
+from tests.browser.dashboard.conftest import TASKS, Reader, Served
+from tests.fakes.judged import FAILED, NOT_JUDGED, PASSED, leaf, page_entry, rubric_of
+
+pytestmark = [pytest.mark.browser, pytest.mark.postgres, pytest.mark.asyncio(loop_scope="module")]
+
+URL, OTHER = "https://bridges.example/", "https://other.example/"
+
+
+def rubric_on(run: str, task: str) -> Rubric:
+    """A leaf that the change mended, one whose page went wrong, and one that on Tuesday nobody found out about."""
+    tuesday = run == "tuesday"
+    return rubric_of(
+        leaf("said", PASSED if tuesday else FAILED, claim=f"{run} says so", sources=[URL]),
+        leaf("page", FAILED if tuesday else PASSED, claim="the same", sources=[URL]),
+        leaf("third", NOT_JUDGED if tuesday and task == "towers" else PASSED, claim="open", sources=[OTHER]),
+        task_id=task,
+    )
+
+
+async def two_runs(served: Served, agent: str) -> None:
+    """An agent before and after a change, on three tasks."""
+    for run, sha in (("monday", "a" * 64), ("tuesday", "b" * 64)):
+        for task in TASKS:
+            pages = [page_entry(URL, sha256=sha), page_entry(OTHER)]
+            changes = {"pages": pages, "answer_sha256": sha}
+            text = served.judging.tell(f"{agent} {run} {task}", partial(rubric_on, run, task), **changes)
+            await served.result(agent, text, task=task, run=run)
+
+
+async def test_the_first_page_says_how_good_and_how_sure(served: Served, reader: Reader):
+    await two_runs(served, "walker")
+    await reader.go("/")
+    row = await reader.text("table.agents tbody tr")
+    assert row.startswith("walker")
+    assert "0.56\u20130.67" in row  # two tasks at 2/3, one between 1/3 and 2/3
+    assert "33.3 % 1 of 3" in row
+    head = " ".join(await reader.page.locator("table.agents thead th").all_inner_texts())
+    for name in ("Partial completion", "Success rate", "pass@k", "Trend", "Not judged", "Cost"):
+        assert name in head
+    assert "@1" in row and "$" in row
+    trend = await reader.page.locator("table.agents .trend").get_attribute("aria-label")
+    assert trend == "Trend: monday: 0.67, tuesday: 0.56"
+    assert "95 %" in (await reader.page.locator("table.agents .bar").get_attribute("aria-label") or "")
+
+
+async def test_two_runs_are_compared_leaf_by_leaf_with_the_reasons(served: Served, reader: Reader):
+    await two_runs(served, "changer")
+    await reader.go("/agents/changer")
+    await reader.page.click("text=Compare the newest with the one before")
+    figures = await reader.text(".figures")
+    assert "Before: changer@monday" in figures and "Now: changer@tuesday" in figures
+    assert "+0.00" in figures and "3 2 certain" in figures
+    assert "lies in -0.11 to +0.00" in await reader.text(".verdict")
+    rows = await reader.page.locator("#task-towers tbody tr").all_inner_texts()
+    said = {row.split()[0]: " ".join(row.split()) for row in rows}
+    assert "failed passed" in said["said"] and "answer it says something else" in said["said"]
+    assert "passed failed" in said["page"] and f"page {URL}: its text changed" in said["page"]
+    assert "passed not judged" in said["third"]
+
+
+async def test_another_judge_and_another_model_are_told_from_another_answer(served: Served, reader: Reader):
+    def rubric(outcome: Outcome) -> Rubric:
+        return rubric_of(leaf("said", outcome, claim="x", sources=[URL]), task_id="rivers")
+
+    new_judge = {"script_sha256": "e" * 64, "name": "rivers", "version": "4"}
+    same: dict[str, Any] = {"answer_sha256": "c" * 64, "pages": [page_entry(URL)]}
+    sides: dict[str, dict[str, Any]] = {
+        "first": {},
+        "other-model": {"model": "openai/o4-mini"},
+        "other-judge": {"judge": new_judge},
+        "once-more": {},
+    }
+    for run, changes in sides.items():
+        outcome = PASSED if run == "first" else FAILED
+        text = served.judging.tell(f"steady {run}", partial(rubric, outcome), **same, **changes)
+        await served.result("steady", text, run=run)
+    why = {}
+    for run in list(sides)[1:]:
+        await reader.go(f"/compare?a=steady@first&b=steady@{run}")
+        why[run] = await reader.text("#task-rivers td.causes")
+    assert why["other-model"].startswith("model ") and why["other-model"].endswith("→ openai/o4-mini")
+    assert why["other-judge"] == "judge the judge's file changed"
+    assert why["once-more"] == "vote same claim, pages, judge and model"
+
+
+async def test_two_agents_are_chosen_and_swapped(served: Served, reader: Reader):
+    await two_runs(served, "alpha")
+    await two_runs(served, "beta")
+    await reader.go("/compare")
+    await reader.page.select_option('select[name="a"]', "alpha")
+    await reader.page.select_option('select[name="b"]', "beta")
+    await reader.page.click('button:has-text("Compare")')
+    assert "Before: alpha" in await reader.text(".figures")
+    await reader.page.click("text=Swap")
+    assert "Before: beta" in await reader.text(".figures")
+
+
+async def test_a_flip_leads_to_its_leaf_and_the_table_to_a_file(served: Served, reader: Reader):
+    await two_runs(served, "filer")
+    await reader.go("/compare?a=filer%40monday&b=filer%40tuesday")
+    async with reader.page.expect_download() as download:
+        await reader.page.click("a[download]")
+    rows = list(csv.DictReader((await (await download.value).path()).read_text("utf-8-sig").splitlines()))
+    assert {(row["task_id"], row["leaf"]) for row in rows} >= {(task, "page") for task in TASKS}
+    async with reader.page.expect_download() as download:
+        await reader.page.click("caption a[download]")
+    rows = list(csv.DictReader((await (await download.value).path()).read_text("utf-8-sig").splitlines()))
+    assert [row["task_id"] for row in rows] == sorted(TASKS)
+    assert all(int(row["leaves_flipped"]) for row in rows)
+    await reader.page.click("#task-rivers tbody th a")
+    await reader.page.wait_for_selector(".leaf-panel")
+
+
+async def test_the_verdicts_most_in_doubt_come_first(served: Served, reader: Reader):
+    def rubric():
+        return rubric_of(
+            leaf("split", claim="x", sources=[URL], votes=(True, False, True), weight=4),
+            leaf("sure", claim="y", sources=None, votes=(True, True)),
+            leaf("silent", NOT_JUDGED, claim="z", sources=[URL], votes=(None,), weight=2),
+            task_id="rivers",
+        )
+
+    await served.result("doubter", served.judging.tell("doubted", rubric))
+    await reader.go("/review?agent=doubter")
+    rows = [" ".join(row.split()) for row in await reader.page.locator("tbody tr").all_inner_texts()]
+    assert rows[0].startswith("split") and "2 to 1" in rows[0] and "57.1 %" in rows[0]
+    assert rows[1].startswith("silent") and "nobody found out" in rows[1]
+    await reader.page.click("tbody th a")
+    await reader.page.wait_for_selector('.leaf-panel[data-key="split"]')

@@ -1,0 +1,135 @@
+"""A developer at nine in the morning, and an operator: what runs, what went wrong, stopping and repeating it."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+
+import pytest
+import pytest_asyncio
+from patchright.async_api import Browser
+
+from answers.submission import Answer
+from app.progress import Progress, Report, Stage
+from app.storage.records import Job
+from judges.errors import JudgeBug
+from tests.browser.dashboard.conftest import Open, Reader, Served, reading
+from tests.fakes.evaluating import result_json
+
+pytestmark = [pytest.mark.browser, pytest.mark.postgres, pytest.mark.asyncio(loop_scope="module")]
+
+
+class StepByStep:
+    """Judging that goes on when a test says so: an answer's text names what becomes of it."""
+
+    def __init__(self) -> None:
+        self.steps: dict[str, asyncio.Event] = {}
+
+    def go_on(self, text: str) -> None:
+        self.steps[text].set()
+
+    async def __call__(self, job: Job, answer: Answer, *, result_id: str, progress: Report) -> dict:
+        progress(Progress(stage=Stage.CAPTURING, pages_total=3, pages_done=1))
+        await self.steps.setdefault(answer.text, asyncio.Event()).wait()
+        if "broken" in answer.text:
+            raise JudgeBug("ZeroDivisionError: division by zero", traceback="Traceback: line 7, in <judge>")
+        progress(Progress(stage=Stage.JUDGING, pages_total=3, pages_done=3, leaves_done=2, leaves_total=2))
+        return result_json(job, answer, result_id)
+
+
+@pytest.fixture(scope="module")
+def steps() -> StepByStep:
+    return StepByStep()
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def served(open_dashboard: Open, steps: StepByStep) -> AsyncIterator[Served]:
+    async with open_dashboard(evaluate=steps) as running:
+        yield running
+
+
+async def test_an_empty_service_names_the_next_command(open_dashboard: Open, chromium: Browser):
+    async with open_dashboard(workers=0) as empty, reading(chromium, empty.url) as reader:
+        await reader.go("/")
+        assert "Nothing was judged yet" in await reader.text(".first-run")
+        assert await reader.text(".command") == "assay submit answer.md --agent my-agent --task bridges --wait"
+
+
+async def test_a_job_is_followed_live_to_its_result(served: Served, steps: StepByStep, reader: Reader):
+    job = await served.submit("walker", "one")
+    await reader.go(f"/jobs/{job}")
+    await reader.page.wait_for_selector("#panel .state-running")
+    await reader.page.wait_for_selector('#panel .big:has-text("capturing")')
+    assert "1/3" in await reader.text("#panel")
+    steps.go_on("one")
+    await reader.page.wait_for_selector('#panel .big:has-text("done")')
+    assert "2/2" in await reader.text("#panel")
+    await reader.page.wait_for_selector("#panel[data-ended]")
+    await reader.page.click("text=Open the result")
+    assert "/results/" in reader.page.url
+    assert reader.trouble == [] and reader.outside == []
+
+
+async def test_running_submissions_appear_on_the_first_page_and_go_again(
+    served: Served, steps: StepByStep, reader: Reader
+):
+    await reader.go("/")
+    job = await served.submit("runner", "two")
+    await reader.page.wait_for_selector('#running :text("runner")')
+    steps.go_on("two")
+    await served.ended(job)
+    await reader.until("!document.querySelector('#running').textContent.includes('runner')")
+
+
+async def test_a_submission_shows_all_its_jobs_over_one_stream(served: Served, steps: StepByStep, reader: Reader):
+    answers = [{"name": f"answer_{nth}", "text": f"many {nth}"} for nth in range(1, 4)]
+    body = {"agent": "crowd", "task_id": "rivers", "answers": answers, "run": "nightly", "metadata": {"commit": "1f3c"}}
+    accepted = (await served.http.post("/v1/submissions", json=body)).json()
+    await reader.go(f"/submissions/{accepted['id']}")
+    assert "nightly" in await reader.text("dl.pairs") and "1f3c" in await reader.text("dl.pairs")
+    for nth, job in enumerate(accepted["jobs"], start=1):
+        await reader.page.wait_for_selector(f"#job-{job['id']} .state-running")
+        steps.go_on(f"many {nth}")
+        await reader.page.wait_for_selector(f"#job-{job['id']} .state-passed")
+    await reader.page.wait_for_selector("[data-ended]")
+
+
+async def test_a_job_is_cancelled_and_done_again(served: Served, steps: StepByStep, reader: Reader):
+    job = await served.submit("walker", "three")
+    await reader.go(f"/jobs/{job}")
+    await reader.page.wait_for_selector("#panel .state-running")
+    await reader.page.click("text=Cancel")
+    await reader.page.wait_for_selector('#panel .big:has-text("cancelled")')
+    assert (await served.ended(job))["status"] == "cancelled"
+    steps.steps["three"] = asyncio.Event()
+    await reader.page.click("text=Retry")
+    await reader.page.wait_for_selector("#panel .state-running")
+    steps.go_on("three")
+    await reader.page.wait_for_selector('#panel .big:has-text("done")')
+
+
+async def test_a_failed_job_says_in_plain_words_what_to_do(served: Served, steps: StepByStep, reader: Reader):
+    job = await served.submit("walker", "broken")
+    steps.steps.setdefault("broken", asyncio.Event()).set()
+    await served.ended(job)
+    await reader.go(f"/jobs/{job}")
+    fault = await reader.text(".fault")
+    assert "The task's judge file raised an error. Mend the file" in fault
+    assert "JUDGE_BUG" in fault and "ZeroDivisionError" in fault
+    await reader.page.click("summary:has-text('Traceback')")
+    assert "line 7" in await reader.text(".fault pre")
+    await reader.go("/jobs?status=failed")
+    assert "judge file raised an error" in await reader.text("table.jobs tbody tr")
+
+
+async def test_jobs_are_listed_and_filtered(served: Served, steps: StepByStep, reader: Reader):
+    job = await served.submit("lister", "four", task="towers")
+    steps.steps.setdefault("four", asyncio.Event()).set()
+    await served.ended(job)
+    await reader.go("/jobs")
+    await reader.page.fill('input[name="task_id"]', "towers")
+    await reader.page.click('button:has-text("Show")')
+    rows = await reader.page.locator("table.jobs tbody tr").all_inner_texts()
+    assert len(rows) == 1 and "lister" in rows[0]
+    await reader.page.click("table.jobs tbody th a")
+    assert reader.page.url.endswith(f"/jobs/{job}")

@@ -1,0 +1,68 @@
+"""What stands in an address, in a form field or in a job's fault is written by anybody: none of it runs."""
+
+from __future__ import annotations
+
+import asyncio
+
+import httpx
+import pytest
+from patchright.async_api import Browser
+
+from judges.errors import JudgeBug
+from tests.browser.dashboard.conftest import Open, Served, reading
+from tests.browser.dashboard.test_hostile_text import PAYLOADS, clean
+
+pytestmark = [pytest.mark.browser, pytest.mark.postgres, pytest.mark.asyncio(loop_scope="module")]
+
+FIELDS = {
+    "/jobs": ("agent", "task_id", "cursor", "status"),
+    "/compare": ("a", "b", "table"),
+    "/review": ("agent",),
+    "/review/settled": ("agent", "cursor"),
+    "/pages": ("url", "task", "done"),
+    "/pages/captures": ("agent", "task_id", "problem"),
+    "/results/res_nothing": ("leaf",),
+    "/suites/mind2web/runs/job_nothing": ("task_id",),
+    "/sign-in": ("next",),
+}
+TOGETHER = 15
+
+
+async def test_no_address_puts_anything_into_a_page(served: Served, chromium: Browser):
+    written = 0
+    asked = [
+        (path, name, clean(" ".join(PAYLOADS[nth : nth + TOGETHER]))[:390])
+        for path, names in FIELDS.items()
+        for name in names
+        for nth in range(0, len(PAYLOADS), TOGETHER)
+    ]
+    async with reading(chromium, served.url) as reader:
+        for path, name, value in asked:
+            await reader.page.goto(str(httpx.URL(f"{served.url}{path}", params={name: value})))
+            written += "alert(1)" in await reader.page.content()
+        for payload in map(clean, PAYLOADS):
+            await reader.page.goto(f"{served.url}/agents/{httpx.URL('/', params={'q': payload}).query.decode()[2:]}")
+        refused = [one for one in reader.trouble if "Failed to load resource" not in one]
+        assert refused == [] and reader.outside == []
+    assert written == 2 * len(
+        range(0, len(PAYLOADS), TOGETHER)
+    )  # by /compare; all else refuses it, and does not repeat it
+
+
+async def test_nothing_of_a_fault_runs(open_dashboard: Open, chromium: Browser):
+    everything = clean("\n".join(PAYLOADS))
+
+    async def broken(*_: object, **__: object) -> dict[str, object]:
+        raise JudgeBug(everything, traceback=everything)
+
+    async with open_dashboard(evaluate=broken) as served, reading(chromium, served.url) as reader:
+        job = await served.submit("breaker", "It is said.")
+        await reader.go(f"/jobs/{job}")  # told live, or written into the page: whichever comes first
+        await reader.page.wait_for_selector("#panel .fault pre", state="attached")
+        assert "<script>alert(1)</script>" in (await reader.page.text_content("#panel .fault pre") or "")
+        await served.ended(job)
+        submission = (await served.http.get(f"/v1/jobs/{job}")).json()["submission_id"]
+        for path in (f"/jobs/{job}", "/jobs", f"/submissions/{submission}", "/agents/breaker", "/"):
+            await reader.go(path)
+            await asyncio.sleep(0.1)
+        assert reader.outside == [] and [one for one in reader.trouble if "Failed to load" not in one] == []

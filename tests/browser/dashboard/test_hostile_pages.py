@@ -1,0 +1,81 @@
+"""What people and their browsers write about pages is hostile, too: addresses, reasons, names, what a tab shows."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import httpx
+import pytest
+from patchright.async_api import Browser
+
+from tests.browser.dashboard.conftest import Served, reading
+from tests.browser.dashboard.test_hostile_text import EVIL, PAYLOADS, clean, poisoned
+from tests.fakes.judged import leaf, rubric_of
+
+pytestmark = [pytest.mark.browser, pytest.mark.postgres, pytest.mark.asyncio(loop_scope="module")]
+
+
+async def poisoned_changes(served: Served) -> str:
+    """Every payload as the reason of a change and as the address of a URL; the URL that all of it hangs on."""
+    _, _, page = await poisoned(served)
+    url = str((await served.http.get(f"/v1/pages/{page}")).json()["url"])
+    for payload in PAYLOADS:
+        text = clean(payload)
+        body = {"action": "flag", "url": url, "why": text, "by": text[:100]}
+        assert (await served.http.post("/v1/pages/changes", json=body)).status_code == 201
+    right = "https://right.example/?<img/src=x/onerror=alert(1)>"
+    served.book.texts[right] = "Something that can be read here, in more than just a few words."
+    edit = {"action": "edit", "url": url, "to": right, "why": clean(PAYLOADS[5]), "by": clean(PAYLOADS[13])[:100]}
+    corrected = await served.http.post("/v1/pages/changes", json=edit)
+    assert corrected.status_code == 201, corrected.text
+    await served.http.post("/v1/pages/changes", json={"action": "flag", "url": url})
+    made = (await served.http.post("/v1/pairings")).json()
+    pair = {"code": made["code"], "name": clean("".join(PAYLOADS[:3]))[:100]}
+    token = (await served.http.post("/v1/extension/pair", json=pair)).json()["token"]
+    everything = clean("\n".join(PAYLOADS))
+    sent: dict[str, Any] = {
+        "url": (None, url),
+        "text": (None, everything),
+        "title": (None, clean("".join(PAYLOADS[:12]))[:1000]),
+        "tab_url": (None, f"{EVIL}/{clean(PAYLOADS[31])}"),
+        "html": ("p.html", everything.encode(), "text/html"),
+    }
+    answer = await served.http.post("/v1/extension/captures", files=sent, headers={"Authorization": f"Bearer {token}"})
+    assert answer.status_code == 201, answer.text
+    return url
+
+
+async def test_nothing_that_people_wrote_of_pages_is_run_or_fetched(served: Served, chromium: Browser):
+    url = await poisoned_changes(served)
+    async with reading(chromium, served.url) as reader:
+        for view in ("screenshot", "text", "answer"):
+            await reader.page.goto(str(httpx.URL(f"{served.url}/pages", params={"url": url})))
+            assert await reader.page.locator(".preview-body").get_attribute("data-url") == url
+            await reader.page.keyboard.press(str(1 + ("screenshot", "text", "answer").index(view)))
+            await reader.page.wait_for_timeout(300)
+            await reader.page.evaluate("for (const one of document.querySelectorAll('details')) one.open = true")
+        assert "alert(1)" in await reader.page.content()
+        for path in ("/pages/browsers", "/pages/captures", "/pages?show=work", "/pages?task=rivers&view=answer"):
+            await reader.go(path)
+            shown = "alert(1)" in await reader.page.content()
+            assert shown or "show=work" in path, path  # it is there to be read
+        await reader.go("/pages")
+        await reader.page.keyboard.press("f")
+        await reader.page.wait_for_selector('#pages-said:has-text("Flag")')
+        assert reader.outside == []
+        assert reader.trouble == []
+
+
+async def test_an_address_that_is_no_web_address_is_no_link(served: Served, chromium: Browser):
+    def rubric():
+        return rubric_of(leaf("a", claim="x", sources=["javascript:alert(1)"]), task_id="bridges")
+
+    await served.result("linker", served.judging.tell("linked", rubric), task="bridges")
+    async with reading(chromium, served.url) as reader:
+        await reader.page.goto(f"{served.url}/pages?task=bridges&url=javascript:alert(1)")
+        assert "javascript:alert(1)" in await reader.text("#preview h2")
+        assert await reader.page.locator("#preview h2 a").count() == 0
+        await reader.page.keyboard.press("o")
+        assert reader.trouble == [] and reader.outside == []
+        links = await reader.page.evaluate("[...document.querySelectorAll('a')].map((one) => one.href)")
+        assert [link for link in links if link.startswith("javascript:")] == []

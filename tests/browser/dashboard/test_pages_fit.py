@@ -1,0 +1,104 @@
+"""The panels of pages for everybody: without scripts, narrow, dark, with a screen reader; their tables, and whose forms
+they take."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import httpx
+import pytest
+from patchright.async_api import Browser
+
+from tests.browser.dashboard.conftest import LAPTOP, PHONE, reading
+from tests.browser.dashboard.repair_shop import (
+    FEW,
+    FINE,
+    MANY,
+    SAID,
+    open_shop,  # noqa: F401 - a fixture
+    press,
+    rows,
+    says,
+    shows,
+    state,
+)
+
+pytestmark = [pytest.mark.browser, pytest.mark.postgres, pytest.mark.asyncio(loop_scope="module")]
+
+
+async def test_everything_works_without_scripts(shop, chromium: Browser):
+    served, _, _ = shop
+    async with reading(chromium, served.url, scripts=False) as reader:
+        await reader.go(f"/pages?task=towers&url={FEW}&view=text")
+        assert "41 metres" in await reader.text("#preview pre")
+        await reader.page.click('#preview button:has-text("Delete")')
+        await reader.page.wait_for_url("**done=**")
+        assert [row.split()[0] for row in await rows(reader)] == [MANY, FINE]
+        await reader.page.click('#pages-said button:has-text("Undo")')
+        await shows(reader, FEW)
+        assert not (await state(served, FEW))["deleted"]
+
+
+@pytest.mark.parametrize("size", [LAPTOP, PHONE], ids=["laptop", "phone"])
+@pytest.mark.parametrize("dark", [False, True], ids=["light", "dark"])
+async def test_the_panels_are_accessible_and_fit(shop, chromium: Browser, size: tuple[int, int], dark: bool):
+    served, _, _ = shop
+    async with reading(chromium, served.url, size=size, dark=dark) as reader:
+        for view in ("screenshot", "text", "answer"):
+            await reader.go(f"/pages?task=towers&view={view}")
+            await reader.page.evaluate("for (const one of document.querySelectorAll('details')) one.open = true")
+            assert await reader.violations() == [], view
+            assert not await reader.page.evaluate("document.documentElement.scrollWidth > innerWidth"), view
+        await press(reader, "d")
+        await says(reader, "Deleted")
+        assert await reader.violations() == []
+        await reader.go("/pages?show=deleted")
+        assert await reader.violations() == []
+        await reader.go("/pages/captures")
+        assert await reader.violations() == []
+        await reader.go("/pages/browsers")
+        await reader.page.click("text=Get a pairing code")
+        await reader.page.wait_for_selector(".code")
+        assert await reader.violations() == []
+        assert not await reader.page.evaluate("document.documentElement.scrollWidth > innerWidth")
+        assert reader.trouble == []
+
+
+async def test_a_capture_has_a_page_of_its_own(shop, tmp_path: Path):
+    served, reader, _ = shop
+    page = (await state(served, MANY))["page_id"]
+    await reader.go(f"/pages/{page}")
+    assert "login wall" in await reader.text("dl.pairs")
+    hanging = await reader.text(".hanging")
+    assert "0-many" in hanging and "2-many" in hanging and "other" not in hanging
+    assert "forecast: about $0.0093" in hanging
+    await reader.page.click('button:has-text("Hand in")')
+    assert "Choose a file" in await reader.text("h1")
+    await reader.go(f"/pages/{page}")
+    file = tmp_path / "page.txt"
+    file.write_text(SAID)
+    await reader.page.set_input_files('[data-drop] input[name="file"]', str(file))
+    await reader.page.click('button:has-text("Hand in")')
+    await reader.page.wait_for_selector('pre:has-text("41 metres")')
+    assert not reader.page.url.endswith(page)
+    assert "captured" in await reader.text("dl.pairs")
+
+
+async def test_tables_come_as_csv_and_json(shop):
+    served, _, _ = shop
+    table = (await served.http.get("/pages?format=csv")).text.splitlines()
+    assert table[0].lstrip("\ufeff").startswith("url,problem,outcome") and table[1].startswith(MANY)
+    assert (await served.http.get("/pages/captures?format=csv")).text.count("\n") == 4
+    pairing = (await served.http.post("/v1/pairings")).json()
+    browsers = (await served.http.get("/pages/browsers?format=csv")).text.splitlines()
+    assert browsers[0] == "\ufeffid,name,state,owner,paired_at,expires_at"
+    assert [row for row in browsers[1:] if row.startswith(f"{pairing['id']},") and ",waiting," in row]
+    assert (await served.http.get("/json/v1/pages/urls")).json()["items"][0]["url"] == MANY
+
+
+async def test_nobody_else_sends_these_forms(shop):
+    served, _, _ = shop
+    async with httpx.AsyncClient(base_url=served.url) as http:
+        for path in ("/pages/changes", "/pages/judge-again", "/pages/browsers", "/pages/changes/chg_1/undo"):
+            answer = await http.post(path, data={"action": "flag", "url": MANY})
+            assert answer.status_code == 403, path

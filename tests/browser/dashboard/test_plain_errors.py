@@ -1,0 +1,126 @@
+"""What really goes wrong, as an operator reads it: what it is, what to do, and that it goes on once that is done."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+import pytest_asyncio
+from patchright.async_api import Browser
+
+from tests.browser.dashboard.conftest import Open, Reader, Served, reading
+from tests.standin.llm import StandInLLM
+
+pytestmark = [pytest.mark.browser, pytest.mark.postgres, pytest.mark.asyncio(loop_scope="module")]
+
+HEAD = "from judges.registry import judge\n\n\n"
+JUDGES = {
+    "asks": 'ctx.verify("said", ctx.answer.text)',
+    "breaks": "1 / 0",
+}
+RIGHT = "the right key"
+
+
+@pytest.fixture(scope="module")
+def judges(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """One that asks the model, and one that is broken."""
+    folder = tmp_path_factory.mktemp("judges")
+    for task, line in JUDGES.items():
+        told = f'@judge(task="{task}", description="Is it so?", version="1")\nasync def {task}(ctx):\n    {line}\n'
+        (folder / f"{task}.py").write_text(HEAD + told)
+    return folder
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def model() -> AsyncIterator[StandInLLM]:
+    async with StandInLLM(api_key=RIGHT) as server:
+        yield server
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def served(open_dashboard: Open, judges: Path, model: StandInLLM) -> AsyncIterator[Served]:
+    settings = {"model": "openai/o4-mini", "openai_base_url": model.base_url}
+    async with open_dashboard(really=True, judging_by=judges, openai_api_key=RIGHT, **settings) as running:
+        yield running
+
+
+async def fault(reader: Reader, job: str) -> str:
+    """What the page of a job says of its fault, once it does."""
+    await reader.go(f"/jobs/{job}")
+    await reader.page.wait_for_selector("#panel .fault")
+    return await reader.text("#panel .fault")
+
+
+async def test_a_wrong_key(open_dashboard: Open, judges: Path, model: StandInLLM, chromium: Browser):
+    settings = {"model": "openai/o4-mini", "openai_base_url": model.base_url, "openai_api_key": "a wrong key"}
+    async with open_dashboard(really=True, judging_by=judges, **settings) as served:
+        job = await served.submit("walker", "It is Paris.", task="asks")
+        async with reading(chromium, served.url) as reader:
+            said = await fault(reader, job)
+            assert said.startswith(
+                "The model's provider refuses every request. Mend the key; the job goes on by itself."
+            )
+            assert "LLM_REJECTED" in said and "the key is wrong or revoked" in said and "a wrong key" not in said
+            assert await reader.text("#panel .big") == "paused"
+            await reader.go("/")
+            await reader.page.wait_for_selector('#running .state:has-text("1 paused")')
+
+
+async def test_a_judge_file_that_raises(served: Served, reader: Reader):
+    said = await fault(reader, await served.submit("walker", "It is Paris.", task="breaks"))
+    assert said.startswith(
+        "The task's judge file raised an error. Mend the file where the traceback points, then retry."
+    )
+    assert "division by zero" in said
+    await reader.page.click("summary:has-text('Traceback')")
+    assert "breaks.py" in await reader.text(".fault pre") and "1 / 0" in await reader.text(".fault pre")
+
+
+async def test_a_job_that_takes_too_long(open_dashboard: Open, chromium: Browser):
+    async def for_ever(*_: object, **__: object) -> dict[str, object]:
+        await asyncio.sleep(60)
+        return {}
+
+    async with (
+        open_dashboard(evaluate=for_ever, job_deadline_s=1.0) as served,
+        reading(chromium, served.url) as reader,
+    ):
+        said = await fault(reader, await served.submit("walker", "It is Paris."))
+    assert said.startswith("It was not done in time. Retry, or raise ASSAY_JOB_DEADLINE_S")
+    assert "DEADLINE: not done within 1 s" in said
+
+
+async def test_a_budget_that_is_spent(served: Served, reader: Reader):
+    job = await served.submit("spender", "It is Paris.", task="asks", budget_usd=0.0000001)
+    said = await fault(reader, job)
+    assert said.startswith("The money for models is spent. Raise the budget that is named; the job goes on by itself.")
+    assert "the submission's budget_usd" in said
+    await reader.page.click("text=Open the result")
+    assert "The budget for models was spent." in await reader.text(".settle tbody tr")
+    submission = (await served.http.get(f"/v1/jobs/{job}")).json()["submission_id"]
+    await served.http.patch(f"/v1/submissions/{submission}", json={"budget_usd": 1.0})
+    await reader.go(f"/jobs/{job}")
+    await reader.page.wait_for_selector('#panel .big:has-text("done")')
+
+
+async def test_no_judge_for_a_task(served: Served, reader: Reader):
+    body = {"agent": "walker", "task_id": "nobodys", "answers": [{"name": "answer_1", "text": "It is Paris."}]}
+    refused = (await served.http.post("/v1/submissions", json=body)).json()
+    assert refused["code"] == "UNKNOWN_TASK" and "nobodys" in str(refused["errors"])
+    await reader.go("/agents/walker-of-nobody")
+    assert "No answer of an agent 'walker-of-nobody' was judged" in await reader.text("main")
+
+
+async def test_a_provider_that_is_to_be_left_alone(served: Served, reader: Reader):
+    await served.http.post("/v1/providers/openai/pause", json={"reason": "invoice under dispute"})
+    await asyncio.sleep(2.5)  # workers look once a second
+    try:
+        job = await served.submit("waiter", "It is Rome.", task="asks")
+        said = await fault(reader, job)
+        assert said.startswith("An operator wants the model's provider left alone. Run `assay providers resume NAME`")
+        assert "PROVIDER_PAUSED" in said
+    finally:
+        await served.http.post("/v1/providers/openai/resume")
+    await reader.page.wait_for_selector('#panel .big:has-text("done")')  # of its own accord, live

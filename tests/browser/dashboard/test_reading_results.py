@@ -1,0 +1,242 @@
+"""A reviewer who doubts a verdict: finds the leaf, reads what it was judged by, and sends somebody else there."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.browser.dashboard.conftest import Reader, Served
+from tests.fakes.judged import FAILED, NOT_JUDGED, PASSED, SKIPPED, group, leaf, page_entry, rubric_of
+
+pytestmark = [pytest.mark.browser, pytest.mark.postgres, pytest.mark.asyncio(loop_scope="module")]
+
+URL = "https://rivers.example/ahne"
+WALL = "https://walls.example/"
+PAGE = "Rivers\n\nThe river Ahne flows through Vellmar. It is 21 kilometres long.\n\n" + "Banks and meadows. " * 60
+ANSWER = f"""# Rivers
+
+The river that flows through Vellmar is the Ahne ([source]({URL})). It is 25 kilometres long.
+It has nine bridges. I found that elsewhere.
+"""
+
+
+async def judged(served: Served) -> str:
+    """One answer with a leaf of every kind; the id of its result."""
+    page = await served.capture(URL, PAGE, title="The river Ahne")
+    quote = served.quote(page, URL, "The river Ahne flows through Vellmar.")
+
+    def rubric():
+        return rubric_of(
+            group(
+                "river",
+                leaf("named", critical=True),
+                leaf("through", claim="The river Ahne flows through Vellmar", sources=[URL], quotes=[quote], weight=2),
+                leaf("length", FAILED, claim="The Ahne is 25 km long", sources=[URL], votes=(False, False, True)),
+                weight=2,
+            ),
+            group(
+                "bridge",
+                leaf("given", FAILED, critical=True),
+                leaf("year", SKIPPED, claim="It was built in 1764", sources=[URL], blocked_by="bridge/given"),
+            ),
+            leaf(
+                "town", NOT_JUDGED, claim="Vellmar has 18,000 people", sources=["https://walls.example/"], votes=(None,)
+            ),
+            task_id="rivers",
+        )
+
+    pages = [page_entry(URL, page_id=page), page_entry(WALL, outcome="login_wall")]
+    served.judging.tell(ANSWER, rubric, pages=pages)
+    return await served.result("walker", ANSWER)
+
+
+async def test_the_tree_says_how_each_child_changed_its_parent(served: Served, reader: Reader):
+    result = await judged(served)
+    await reader.go(f"/results/{result}")
+    rows = reader.page.locator("#tree .node")
+    said = {
+        await row.get_attribute("id"): " ".join((await row.text_content() or "").split()) for row in await rows.all()
+    }
+    assert "gate" in said["river/named"] and "gate open" in said["river/named"]
+    assert "\u00d72" in said["river/through"] and "adds 0.67 of 0.67" in said["river/through"]
+    assert "adds 0.00 of 0.33" in said["river/length"]
+    assert "gate shut: bridge counts 0" in said["bridge/given"]
+    assert "gated by given: counts 0" in said["bridge/year"]
+    assert "open up to 0.25" in said["town"]
+    assert "not judged" in (await rows.last.locator(".unseen").text_content() or "")
+
+
+async def test_the_scores_stand_side_by_side_with_what_would_settle_them(served: Served, reader: Reader):
+    await reader.go(f"/results/{await judged(served)}")
+    assert await reader.text(".score-card:nth-of-type(1) .score") == "0.33\u20130.58"
+    assert await reader.text(".score-card:nth-of-type(2) h2") == "Strict"
+    assert await reader.text(".score-card:nth-of-type(3) .score") == "0.33"
+    tops = await reader.page.locator(".score-card").evaluate_all("(all) => all.map((one) => one.offsetTop)")
+    assert len(tops) == 3 and len(set(tops)) == 1  # side by side
+    settle = await reader.text(".settle tbody tr")
+    assert settle.startswith("town Something stood before the cited page")
+    assert settle.endswith("0.33 0.58")
+    await reader.page.click('.settle td a:has-text("panel")')
+    await reader.page.wait_for_selector(f'.preview-body[data-url="{WALL}"]')
+
+
+@pytest.mark.parametrize("width", [1100, 1280, 1920])
+async def test_the_answer_is_left_of_the_tree_and_the_tree_left_of_the_leaf(served: Served, reader: Reader, width: int):
+    result = await judged(served)
+    await reader.page.set_viewport_size({"width": width, "height": 800})
+    await reader.go(f"/results/{result}?leaf=river%2Fthrough")
+    boxes = [await reader.page.locator(f".bench > .{name}").bounding_box() for name in ("answer", "tree", "detail")]
+    edges = [(box["x"], box["x"] + box["width"]) for box in boxes if box is not None]
+    assert edges[0][1] <= edges[1][0] and edges[1][1] <= edges[2][0]
+    assert min(high - low for low, high in edges) > 260
+
+
+async def test_a_leaf_opens_with_claim_votes_quote_and_the_cited_sentence(served: Served, reader: Reader):
+    await reader.go(f"/results/{await judged(served)}")
+    await reader.page.click('#tree [data-leaf="river/through"]')
+    await reader.page.wait_for_selector(".leaf-panel .passage mark")
+    panel = await reader.text("#detail")
+    assert "The river Ahne flows through Vellmar" in await reader.text(".leaf-panel .claim")
+    assert await reader.text(".passage mark") == "The river Ahne flows through Vellmar."
+    assert "verify_page@1" in panel and "$0.0031" in panel and "because the page says so" in panel
+    assert await reader.page.locator(".votes li").count() == 2
+    assert await reader.text(".prose .on") == "The river that flows through Vellmar is the Ahne (source)."
+    picture = reader.page.locator(".shots img")
+    await picture.scroll_into_view_if_needed()
+    await reader.until("document.querySelector('.shots img').naturalWidth > 0")
+    assert "The frame shows where the quote stands" in await reader.text("figcaption")
+    shot = await reader.page.locator(".shot").bounding_box()
+    frame = await reader.page.locator(".frames rect").bounding_box()
+    assert shot is not None and frame is not None
+    start = PAGE.index("The river Ahne flows") / 80  # a line of eighty characters takes 70 % of the width
+    assert frame["x"] - shot["x"] == pytest.approx(shot["width"] * (0.03 + 0.7 * start), abs=3)
+    assert frame["y"] - shot["y"] == pytest.approx(shot["height"] * 0.02, abs=3)
+    assert reader.trouble == [] and reader.outside == []
+
+
+async def test_where_a_quote_stands_is_not_guessed(served: Served, reader: Reader):
+    url = "https://unplaced.example/"
+    served.book.unplaced.add(url)
+    page = await served.capture(url, PAGE)
+    quote = served.quote(page, url, "The river Ahne flows through Vellmar.")
+
+    def rubric():
+        return rubric_of(leaf("through", claim="It flows there", sources=[url], quotes=[quote]), task_id="rivers")
+
+    served.judging.tell("unplaced", rubric, pages=[page_entry(url, page_id=page)])
+    await reader.go(f"/results/{await served.result('unplaced', 'unplaced')}?leaf=through")
+    assert "is not known of this capture: capturing it again tells" in await reader.text("figcaption")
+    assert await reader.page.locator(".frames").count() == 0
+
+
+async def test_a_quote_leads_to_its_place_in_the_whole_text(served: Served, reader: Reader):
+    await reader.go(f"/results/{await judged(served)}?leaf=river%2Fthrough")
+    await reader.page.click(".quoted .source a")
+    await reader.page.wait_for_url("**/pages/**")
+    assert await reader.text("pre mark") == "The river Ahne flows through Vellmar."
+    assert "Banks and meadows." in await reader.text("pre")
+
+
+async def test_a_leaf_has_an_address_that_opens_it_again(served: Served, reader: Reader):
+    result = await judged(served)
+    await reader.go(f"/results/{result}")
+    await reader.page.click('#tree [data-leaf="bridge/year"]')
+    await reader.page.wait_for_selector('.leaf-panel[data-key="bridge/year"]')
+    address = reader.page.url
+    assert address.endswith("?leaf=bridge%2Fyear")
+    await reader.page.goto(address)
+    assert "Not looked at because of bridge/given" in await reader.text("#detail")
+    await reader.go(f"/results/{result}#river/length")
+    await reader.page.wait_for_selector('.leaf-panel[data-key="river/length"]')
+    await reader.page.go_back()
+    await reader.page.wait_for_selector('.leaf-panel[data-key="bridge/year"]')
+
+
+async def test_every_leaf_has_a_deep_link(served: Served, reader: Reader):
+    await reader.go(f"/results/{await judged(served)}")
+    links = await reader.page.locator("#tree .leaf a[data-leaf]").evaluate_all(
+        "(all) => all.map((one) => [one.dataset.leaf, one.href])"
+    )
+    assert len(links) == 6
+    for key, address in links:
+        await reader.page.goto(address)
+        assert await reader.page.locator(".leaf-panel").get_attribute("data-key") == key
+        assert await reader.page.locator("#tree .chosen").get_attribute("id") == key
+        deep = await reader.page.locator(".leaf-panel a.deep").first.get_attribute("href")
+        assert deep is not None and address.startswith(served.url + deep)
+
+
+async def test_failures_come_first_on_demand(served: Served, reader: Reader):
+    await reader.go(f"/results/{await judged(served)}")
+    first = reader.page.locator("#tree > li > ul > li > .node").first
+    assert await first.get_attribute("id") == "river"
+    await reader.page.click('[data-tree="failures"]')
+    assert await first.get_attribute("id") == "bridge"
+    await reader.page.click('[data-tree="failures"]')
+    assert await first.get_attribute("id") == "river"
+    await reader.page.click('[data-tree="missed"]')
+    assert not await reader.page.locator('[id="river/through"]').is_visible()
+    assert await reader.page.locator('[id="river/length"]').is_visible()
+
+
+async def test_the_keyboard_walks_the_leaves(served: Served, reader: Reader):
+    await reader.go(f"/results/{await judged(served)}")
+    seen = []
+    for key in ("j", "j", "n", "n", "k"):
+        await reader.page.keyboard.press(key)
+        await reader.until(
+            "document.querySelector('.leaf-panel')?.dataset.key"
+            " === document.querySelector('#tree [aria-current]').dataset.leaf"
+        )
+        seen.append(await reader.page.locator(".leaf-panel").get_attribute("data-key"))
+    assert seen == ["river/named", "river/through", "river/length", "bridge/given", "river/length"]
+    assert await reader.page.text_content("#said") == "river/length, failed"
+    assert await reader.page.evaluate("document.activeElement.dataset.leaf") == "river/length"
+    await reader.page.locator('[id="bridge"] .fold').focus()
+    await reader.page.keyboard.press("Enter")
+    assert not await reader.page.locator('[id="bridge/year"]').is_visible()
+    await reader.page.click(".keys summary")
+    await reader.page.uncheck("#keys-on")
+    await reader.page.locator("#tree-title").click()
+    await reader.page.keyboard.press("j")
+    assert await reader.page.text_content("#said") == "river/length, failed"
+
+
+async def test_a_result_is_read_without_scripts(served: Served, chromium):
+    result = await judged(served)
+    context = await chromium.new_context(java_script_enabled=False)
+    page = await context.new_page()
+    await page.goto(f"{served.url}/results/{result}")
+    await page.click('#tree a[href*="river/through"]')
+    assert "The river Ahne flows through Vellmar" in await page.inner_text(".leaf-panel .claim")
+    assert await page.locator('[id="bridge/year"]').is_visible()
+    await context.close()
+
+
+async def test_page_as_json_and_table_as_csv_are_one_click_away(served: Served, reader: Reader):
+    result = await judged(served)
+    await reader.go(f"/results/{result}")
+    async with reader.page.expect_download() as download:
+        await reader.page.click(".as-data a[download]")
+    text = (await (await download.value).path()).read_text("utf-8-sig")
+    assert text.splitlines()[0].startswith("id,description,outcome")
+    assert len(text.splitlines()) == 7
+    await reader.page.click('.as-data a:has-text("JSON")')
+    assert f'"id":"{result}"' in (await reader.page.inner_text("body")).replace(" ", "")
+
+
+async def test_passed_is_told_by_a_word_too(served: Served, reader: Reader):
+    await reader.go(f"/results/{await judged(served)}")
+    words = await reader.page.locator("#tree .leaf .unseen").all_text_contents()
+    assert words == ["passed", "passed", "failed", "failed", "skipped", "not judged"]
+    assert PASSED == "passed"
+
+
+async def test_every_table_of_a_result_is_there_as_csv(served: Served):
+    result = await judged(served)
+    found = {}
+    for table in ("leaves", "open", "pages"):
+        answer = await served.http.get(f"/results/{result}?format=csv&table={table}")
+        assert answer.headers["content-type"].startswith("text/csv")
+        found[table] = answer.text.splitlines()
+    assert {table: len(lines) - 1 for table, lines in found.items()} == {"leaves": 6, "open": 1, "pages": 2}
+    assert found["open"][1].startswith("town,")

@@ -1,0 +1,307 @@
+"""An operator with blocked pages: which matter most, mending them with mouse and keys, taking back what was done, and
+judging again what hangs on them."""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import json
+from pathlib import Path
+from urllib.parse import quote
+
+import pytest
+
+from tests.browser.dashboard.repair_shop import (
+    FEW,
+    FINE,
+    MANY,
+    RIGHT,
+    SAID,
+    chosen,
+    open_shop,  # noqa: F401 - a fixture
+    press,
+    rows,
+    says,
+    shows,
+    state,
+)
+from tests.standin.documents import pdf_with_pages
+
+pytestmark = [pytest.mark.browser, pytest.mark.postgres, pytest.mark.asyncio(loop_scope="module")]
+
+PNG_HEAD = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=="
+DROP = """(files) => {
+  const data = new DataTransfer();
+  for (const [name, type, text, base64] of files) {
+    const body = base64 ? Uint8Array.from(atob(base64), (one) => one.charCodeAt(0)) : text;
+    data.items.add(new File([body], name, { type }));
+  }
+  const target = document.querySelector("[data-drop]");
+  target.dispatchEvent(new DragEvent("dragover", { dataTransfer: data, cancelable: true, bubbles: true }));
+  target.dispatchEvent(new DragEvent("drop", { dataTransfer: data, cancelable: true, bubbles: true }));
+}"""
+MHTML = """From: <Saved by Blink>
+MIME-Version: 1.0
+Content-Type: multipart/related; type="text/html"; boundary="----cut"
+
+------cut
+Content-Type: text/html
+Content-Transfer-Encoding: 8bit
+Content-Location: https://many.example/
+
+<!doctype html><title>Tower</title><p>{said}</p>
+------cut--
+"""
+LISTEN = """(() => {
+  globalThis.told = [];
+  const line = document.querySelector("[data-progress]");
+  new MutationObserver(() => told.push(line.textContent)).observe(line, { childList: true });
+})()"""
+
+
+async def test_what_most_leaves_hang_on_comes_first_in_three_panels(shop):
+    _, reader, _ = shop
+    await reader.go("/pages")
+    found = await rows(reader)
+    assert [row.split()[0] for row in found] == [MANY, FEW, FINE]
+    assert "login wall" in found[0] and "3 leaves" in found[0]
+    assert "2 of 3" in await reader.text(".tasks")
+    assert await chosen(reader) == MANY
+    assert await reader.page.locator("#preview .shots img").count() == 1
+    await reader.page.click(".tasks >> text=towers")
+    await shows(reader, MANY)
+    assert "task=towers" in reader.page.url
+    await reader.page.click('.urls-head >> text="need work"')
+    await reader.page.wait_for_url("**show=work**")
+    assert [row.split()[0] for row in await rows(reader)] == [MANY, FEW]
+    assert reader.trouble == []
+
+
+async def test_screenshot_text_and_answer_are_three_views_of_a_url(shop):
+    _, reader, _ = shop
+    await reader.go("/pages")
+    await press(reader, "2")
+    await reader.page.wait_for_selector('#preview pre:has-text("41 metres")')
+    await press(reader, "3")
+    await reader.page.wait_for_selector("#preview .prose")
+    lit = await reader.page.locator("#preview .prose .on").all_inner_texts()
+    assert [one.strip() for one in lit] == ["It is high many."]
+    await press(reader, "1")
+    await reader.page.wait_for_selector("#preview .shots img")
+    assert "view=screenshot" in reader.page.url
+    await reader.page.click('#preview .tabs >> text="Text"')
+    await reader.page.wait_for_selector('#preview pre:has-text("41 metres")')
+
+
+async def test_keys_walk_through_urls_and_through_what_needs_work(shop):
+    _, reader, _ = shop
+    await reader.go("/pages")
+    for key, url in (
+        ("j", FEW),
+        ("j", FINE),
+        ("k", FEW),
+        ("j", FINE),
+        ("n", MANY),
+        ("n", FEW),
+        ("N", MANY),
+        ("N", FEW),
+    ):
+        await press(reader, key)
+        await shows(reader, url)
+    assert await reader.page.evaluate("document.activeElement.closest('.cited').dataset.url") == FEW
+    assert quote(FEW, safe="") in reader.page.url
+
+
+async def test_keys_do_nothing_while_one_types_or_when_they_are_off(shop):
+    served, reader, _ = shop
+    await reader.go("/pages?task=towers")
+    await press(reader, "e")
+    field = reader.page.locator('#preview details.edit input[name="to"]')
+    assert await field.evaluate("(one) => one === document.activeElement")
+    await reader.page.keyboard.type("jdf")
+    assert await field.input_value() == "jdf"
+    assert await chosen(reader) == MANY
+    await press(reader, "Escape")
+    await reader.page.evaluate("document.activeElement.blur()")
+    await press(reader, "?")
+    assert await reader.page.locator("#keys-help").get_attribute("open") is not None
+    assert "exchange" in await reader.text(".key-list")
+    await reader.page.uncheck("#keys-on")
+    await reader.page.evaluate("document.activeElement.blur()")
+    await press(reader, "d", "j")
+    assert await chosen(reader) == MANY
+    assert not (await state(served, MANY))["deleted"]
+
+
+async def test_a_deleted_url_comes_back_with_one_key(shop):
+    served, reader, _ = shop
+    await reader.go("/pages")
+    await press(reader, "j")
+    await shows(reader, FEW)
+    await press(reader, "d")
+    await says(reader, "Deleted")
+    assert [row.split()[0] for row in await rows(reader)] == [MANY, FINE]
+    assert (await state(served, FEW))["deleted"]
+    await press(reader, "u")
+    await says(reader, "Taken back")
+    await shows(reader, FEW)
+    assert [row.split()[0] for row in await rows(reader)] == [MANY, FEW, FINE]
+    assert not (await state(served, FEW))["deleted"]
+    await press(reader, "u")
+    await says(reader, "nothing to undo")
+
+
+async def test_flags_and_reviews_are_one_key_each(shop):
+    served, reader, _ = shop
+    await reader.go(f"/pages?url={FINE}")
+    await press(reader, "f")
+    await says(reader, "Flagged")
+    assert (await state(served, FINE))["needs_work"]
+    await press(reader, "f")
+    await says(reader, "Flag taken down")
+    await reader.go("/pages")
+    await press(reader, "Space")
+    await shows(reader, FEW)  # reviewed, and on to the next that needs work
+    assert (await state(served, MANY))["reviewed"]
+    await reader.page.click('#pages-said >> text="Undo"')
+    await says(reader, "Taken back")
+    assert not (await state(served, MANY))["reviewed"]
+
+
+async def test_a_wrong_address_is_corrected_and_that_taken_back(shop):
+    served, reader, _ = shop
+    await reader.go("/pages")
+    await press(reader, "e")
+    await reader.page.fill('#preview details.edit input[name="to"]', RIGHT)
+    await reader.page.fill('#preview details.edit input[name="why"]', "a letter is wrong")
+    await press(reader, "Enter")
+    await says(reader, "Corrected")
+    assert (await state(served, MANY))["to_url"] == RIGHT
+    assert RIGHT in await reader.text("#preview .notice")
+    await reader.page.wait_for_selector('#pages-forecast:has-text("3 leaves of 1 answer; forecast: ")')
+    assert "a letter is wrong" in (await reader.page.locator("#preview .changes").text_content() or "")
+    await reader.page.evaluate("document.activeElement.blur()")
+    await press(reader, "u")
+    await says(reader, "Taken back")
+    assert (await state(served, MANY))["problem"]
+
+
+async def test_an_address_that_shows_nothing_is_refused_in_words(shop):
+    _, reader, _ = shop
+    await reader.go("/pages")
+    await press(reader, "e")
+    await reader.page.fill('#preview details.edit input[name="to"]', "https://wall.example/")
+    await press(reader, "Enter")
+    await says(reader, "The address given cannot stand for this one")
+
+
+async def test_a_url_is_added_to_a_task(shop):
+    served, reader, _ = shop
+    await reader.go("/pages")
+    await press(reader, "a")
+    await says(reader, "Choose a task first")
+    await reader.go("/pages?task=towers")
+    await press(reader, "a")
+    await reader.page.fill('.add input[name="url"]', RIGHT)
+    await press(reader, "Enter")
+    await says(reader, "Added")
+    await shows(reader, RIGHT)
+    assert (await state(served, RIGHT))["tasks"] == ["towers"]
+    await reader.page.evaluate("document.activeElement.blur()")
+    await press(reader, "u")
+    await says(reader, "Taken back")
+    assert RIGHT not in " ".join(await rows(reader))
+
+
+async def test_all_flagged_pages_are_captured_again_with_live_progress(shop):
+    served, reader, _ = shop
+    await served.http.post("/v1/pages/changes", json={"action": "flag", "url": FINE})
+    await reader.go("/pages")
+    await reader.page.evaluate(LISTEN)
+    await reader.page.click("[data-recapture-flagged]")
+    await says(reader, "3 of 3 captured again: 2 repaired, 1 still a problem")
+    told = await reader.page.evaluate("told")
+    assert told[0] == "0 of 3 captured again, 0 repaired" and len(told) == 4
+    assert not (await state(served, MANY))["problem"]
+    await reader.page.wait_for_selector('#pages-forecast:has-text("5 leaves of 1 answer")')
+    assert reader.trouble == []
+
+
+async def test_one_page_is_captured_again_with_one_key(shop):
+    _, reader, _ = shop
+    await reader.go("/pages")
+    await press(reader, "r")
+    await says(reader, "Repaired, captured")
+    await shows(reader, MANY)
+    assert (await rows(reader))[0].startswith(FEW)
+
+
+@pytest.mark.parametrize(
+    ("name", "type", "kind", "words"),
+    [("a.pdf", "application/pdf", "pdf", "Page number 1"), ("a.mhtml", "multipart/related", "mhtml", "41 metres high")],
+)
+async def test_a_pdf_or_a_saved_page_is_dropped(shop, name: str, type: str, kind: str, words: str):
+    served, reader, _ = shop
+    await reader.go("/pages")
+    body = pdf_with_pages(2) if kind == "pdf" else MHTML.format(said=SAID).replace("\n", "\r\n").encode()
+    dropped = [[name, type, None, base64.b64encode(body).decode()]]
+    await reader.page.evaluate(f"({DROP})({json.dumps(dropped)})")
+    await says(reader, "Repaired")
+    page = (await served.http.get(f"/v1/pages/{(await state(served, MANY))['page_id']}")).json()
+    assert (page["source"], page["provenance"]["as"]) == ("upload", kind)
+    await press(reader, "2")
+    await reader.page.wait_for_selector(f'#preview pre:has-text("{words}")')
+
+
+async def test_files_are_dropped_one_or_a_text_with_its_picture(shop):
+    served, reader, _ = shop
+    await reader.go("/pages")
+    saved = "<!doctype html><title>Tower</title><p>" + SAID.replace("41", "44")
+    await reader.page.evaluate(f"({DROP})({json.dumps([['saved.html', 'text/html', saved, None]])})")
+    await says(reader, "Repaired")
+    page = (await served.http.get(f"/v1/pages/{(await state(served, MANY))['page_id']}")).json()
+    assert (page["source"], page["provenance"]["as"]) == ("upload", "html")
+    await shows(reader, MANY)
+    both = [["words.txt", "text/plain", SAID.replace("41", "45"), None], ["shot.png", "image/png", None, PNG_HEAD]]
+    await reader.page.evaluate(f"({DROP})({json.dumps(both)})")
+    await reader.page.wait_for_selector("#preview .shots img")
+    page = (await served.http.get(f"/v1/pages/{(await state(served, MANY))['page_id']}")).json()
+    assert "screenshot-0" in page["blobs"] and page["provenance"]["as"] == "text"
+
+
+async def test_a_file_is_chosen_with_a_key(shop, tmp_path: Path):
+    served, reader, _ = shop
+    file = tmp_path / "page.txt"
+    file.write_text(SAID)
+    # Before the page is open: the driver does not wait until the browser leaves choosers to it, and a key is faster.
+    reader.page.on("filechooser", lambda _: None)
+    await reader.go("/pages")
+    async with reader.page.expect_file_chooser() as choosing:
+        await press(reader, "x")
+    await (await choosing.value).set_files(str(file))
+    await says(reader, "Repaired")
+    assert not (await state(served, MANY))["problem"]
+
+
+async def test_the_cited_page_opens_in_a_tab_that_knows_nothing_of_us(shop):
+    _, reader, _ = shop
+    await reader.go("/pages")
+    await reader.context.route("https://many.example/**", lambda route: route.fulfill(body="there"))
+    async with reader.context.expect_page() as opening:
+        await press(reader, "o")
+    opened = await opening.value
+    await opened.wait_for_load_state()
+    assert opened.url == MANY
+    assert await opened.evaluate("[window.opener, document.referrer]") == [None, ""]
+
+
+async def test_what_depends_on_it_is_judged_again(shop):
+    served, reader, job = shop
+    before = (await served.http.get(f"/v1/jobs/{job}")).json()["result_id"]
+    await reader.go("/pages")
+    assert "3 leaves of 1 answer; forecast: about $0.0093 and 6 calls" in await reader.text("#preview .forecast")
+    await reader.page.click("#preview .forecast button")
+    await says(reader, "1 answer is being judged again")
+    async with asyncio.timeout(20):
+        while (await served.http.get(f"/v1/jobs/{job}")).json()["result_id"] == before:  # noqa: ASYNC110
+            await asyncio.sleep(0.05)

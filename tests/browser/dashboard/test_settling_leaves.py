@@ -1,0 +1,131 @@
+"""A reviewer with an hour: finds what is in doubt, settles it by name and reason, takes it back, and is held against
+the judge."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from patchright.async_api import Browser
+
+from tests.browser.dashboard.conftest import Reader, Served, reading
+from tests.fakes.judged import FAILED, NOT_JUDGED, SKIPPED, leaf, rubric_of
+
+pytestmark = [pytest.mark.browser, pytest.mark.postgres, pytest.mark.asyncio(loop_scope="module")]
+
+WHY = "The second paragraph names him, in German."
+
+
+def rubric():
+    source = ["https://a.example/"]
+    return rubric_of(
+        leaf("gate", FAILED, claim="He was born in Paris", sources=source, critical=True, votes=(False, True, False)),
+        leaf("behind", SKIPPED, claim="He died there", sources=source, blocked_by="gate"),
+        leaf("open", NOT_JUDGED, claim="He taught", sources=source),
+        leaf("fine", claim="He wrote", sources=source),
+        task_id="rivers",
+    )
+
+
+async def judged(served: Served, agent: str) -> str:
+    return await served.result(agent, served.judging.tell(f"settled for {agent}", rubric))
+
+
+async def settle(reader: Reader, outcome: str, reason: str = WHY, by: str = "Ada") -> None:
+    await reader.page.locator("details.say > summary").click()
+    await reader.page.locator(f'.say input[value="{outcome}"]').check()
+    await reader.page.locator('.say textarea[name="reason"]').fill(reason)
+    await reader.page.locator('.say input[name="by"]').fill(by)
+    await reader.page.locator(".say button").click()
+    await reader.page.locator(".word.stands").wait_for()
+
+
+async def test_from_a_doubt_to_a_settled_leaf_and_the_score_with_it(served: Served, reader: Reader):
+    result = await judged(served, "settler")
+    await reader.go("/review?agent=settler")
+    assert "the votes are split, 1 to 2" in await reader.text("main")
+    await reader.page.get_by_role("link", name="gate", exact=True).click()
+    await settle(reader, "passed")
+    assert reader.page.url.split("#")[0].endswith(f"/results/{result}?leaf=gate")
+    word = await reader.text(".word.stands")
+    assert "passed" in word and "Ada" in word and WHY in word and "against the judge's failed" in word
+    row = await reader.text('#tree .node:has([data-leaf="gate"])')
+    assert "failed" in row and "passed by a person" in row
+    # The judge's own score stays 0; with the gate open, what lies behind it is not known.
+    card = await reader.text(".score-card")
+    assert card.startswith("Score 0.00") and "with people's word 0.33\u20131.00" in card
+    assert "1 leaf by people" in await reader.text(".scores")
+    await reader.go("/review?agent=settler")
+    assert "gate" not in await reader.text("main table")
+    assert "1 more was settled by people" in await reader.text("main")
+    await reader.go("/review?agent=settler&settled=true")
+    assert "gate" in await reader.text("main table")
+    assert reader.trouble == []
+
+
+async def test_a_word_is_taken_back_and_stays_to_be_read(served: Served, reader: Reader):
+    result = await judged(served, "taker")
+    await reader.go(f"/results/{result}?leaf=open")
+    await settle(reader, "failed", by="Grace")
+    await reader.page.locator(".withdraw summary").click()
+    await reader.page.locator('.withdraw textarea[name="reason"]').fill("I looked at another page.")
+    # Whose browser this is was typed once.
+    assert await reader.page.locator('.withdraw input[name="by"]').input_value() == "Grace"
+    await reader.page.locator(".withdraw button").click()
+    await reader.page.locator(".word:not(.stands)").wait_for()
+    said = await reader.text(".words")
+    assert "taken back" in said.lower() and "I looked at another page." in said and WHY in said
+    assert await reader.page.locator(".settled-mark").count() == 0
+    assert "with people's word" not in await reader.text(".scores")
+    found = (await served.http.get(f"/v1/results/{result}")).json()
+    assert [row["outcome"] for row in found["overrides"]] == ["failed", None]
+
+
+async def test_the_form_asks_for_what_is_missing(served: Served, reader: Reader):
+    result = await judged(served, "hasty")
+    await reader.go(f"/results/{result}?leaf=open")
+    await reader.page.locator("details.say > summary").click()
+    await reader.page.locator(".say button").click()
+    missing = "[...document.querySelectorAll('.say :invalid')].map(one => one.name).filter(Boolean)"
+    assert set(await reader.page.evaluate(missing)) == {"outcome", "reason", "by"}
+    refused = await served.http.post(f"/results/{result}/overrides", data={"leaf": "open", "outcome": "passed"})
+    assert refused.status_code == 403  # no page of ours wrote it
+
+
+async def test_people_and_judge_are_held_against_each_other(served: Served, reader: Reader):
+    for nth in range(4):
+        text = served.judging.tell(f"agreement {nth}", rubric)
+        result = await served.result("agreed", text, name=f"answer_{nth}")
+        for key, outcome in (("gate", "passed" if nth == 0 else "failed"), ("fine", "passed"), ("open", "passed")):
+            body = {"leaf": key, "outcome": outcome, "reason": WHY, "by": "Ada"}
+            assert (await served.http.post(f"/v1/results/{result}/overrides", json=body)).status_code == 201
+    await reader.go("/review/agreement?agent=agreed")
+    told = await reader.text("main")
+    assert "Over 8 leaves" in told and "4 more leaves were settled where the judge had no verdict" in told
+    row = await reader.text('tbody tr:has(th:text-is("rivers"))')
+    assert row.startswith("rivers scripted 8 0.88") and "0.75" in row  # raw 7 of 8, kappa 0.75
+    csv = (await served.http.get("/review/agreement?agent=agreed&format=csv")).text
+    assert csv.startswith("\ufefftask_id,model,leaves") and "rivers,scripted,8,4,4,0,1,3" in csv
+
+
+async def test_what_was_said_is_listed_and_leaves_as_labels(served: Served, reader: Reader):
+    result = await judged(served, "labeller")
+    body = {"leaf": "fine", "outcome": "passed", "reason": WHY, "by": "Ada"}
+    await served.http.post(f"/v1/results/{result}/overrides", json=body)
+    await reader.go("/review/settled?agent=labeller")
+    row = await reader.text("tbody tr")
+    assert row.startswith("fine") and WHY in row and "Ada" in row
+    async with reader.page.expect_download() as started:
+        await reader.page.get_by_role("link", name="Labels for").click()
+    file = await (await started.value).path()
+    assert json.loads(file.read_text("utf-8").splitlines()[0])["leaf"] == "fine"
+    table = (await served.http.get(f"/results/{result}?format=csv")).text
+    assert f'passed,Ada,"{WHY}"' in table
+
+
+async def test_a_leaf_is_settled_without_scripts(served: Served, chromium: Browser):
+    result = await judged(served, "plain")
+    async with reading(chromium, served.url, scripts=False) as reader:
+        await reader.go(f"/results/{result}?leaf=open")
+        await settle(reader, "passed")
+        assert "passed" in await reader.text(".word.stands")

@@ -1,0 +1,141 @@
+"""With keys set, people sign in; forms and cookies are no use to another web site."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+import httpx
+import pytest
+import pytest_asyncio
+from patchright.async_api import Browser
+
+from tests.browser.dashboard.conftest import Open, Reader, Served, reading
+from tests.fakes.judged import leaf, rubric_of
+
+pytestmark = [pytest.mark.browser, pytest.mark.postgres, pytest.mark.asyncio(loop_scope="module")]
+
+KEY, OTHER = "first-key-4f1c", "second-key-9b2e"
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def served(open_dashboard: Open) -> AsyncIterator[Served]:
+    async with open_dashboard(api_keys=f"{KEY},{OTHER}") as running:
+        yield running
+
+
+async def sign_in(reader: Reader, key: str) -> None:
+    await reader.page.fill("#key", key)
+    await reader.page.click("text=Sign in >> nth=-1")
+
+
+async def result_of_mine(served: Served) -> str:
+    return await served.result("walker", served.judging.tell("mine", lambda: rubric_of(leaf("a"), task_id="rivers")))
+
+
+async def test_a_key_opens_the_page_that_was_asked_for(served: Served, reader: Reader):
+    result = await result_of_mine(served)
+    await reader.go(f"/results/{result}?leaf=a")
+    assert "/sign-in" in reader.page.url
+    assert await reader.violations() == []
+    await sign_in(reader, "wrong")
+    assert "does not know this key" in await reader.text("#wrong")
+    await sign_in(reader, KEY)
+    assert reader.page.url.endswith(f"/results/{result}?leaf=a")
+    [cookie] = await reader.context.cookies()
+    assert (cookie["httpOnly"], cookie["sameSite"]) == (True, "Strict")
+    assert KEY not in cookie["value"]
+    assert await reader.page.evaluate("document.cookie") == ""
+    await reader.page.click('.as-data a:has-text("JSON")')
+    assert result in await reader.page.inner_text("body")
+    await reader.go("/")
+    await reader.page.click("text=Sign out")
+    await reader.go("/")
+    assert "/sign-in" in reader.page.url
+
+
+async def test_somebody_elses_result_is_not_there(served: Served, chromium: Browser):
+    result = await result_of_mine(served)
+    async with reading(chromium, served.url) as mine:
+        await mine.go(f"/results/{result}")
+        await sign_in(mine, KEY)
+        await mine.page.wait_for_selector("#tree")
+    async with reading(chromium, served.url) as yours:
+        await yours.go("/sign-in")
+        await sign_in(yours, OTHER)
+        answer = await yours.page.goto(f"{served.url}/results/{result}")
+        assert answer is not None and answer.status == 404
+        assert "there is no such result" in (await yours.text("h1")).lower()
+        await yours.go("/agents/walker")
+        assert "No answer of an agent" in await yours.text("h1")
+
+
+async def test_a_live_page_works_when_signed_in(served: Served, reader: Reader):
+    job = await served.submit("walker", served.judging.tell("live", lambda: rubric_of(leaf("a"), task_id="rivers")))
+    await reader.go(f"/jobs/{job}")
+    await sign_in(reader, KEY)
+    await reader.page.wait_for_selector('#panel .big:has-text("done")')
+    await reader.page.click("text=Retry")
+    assert reader.page.url.endswith(f"/jobs/{job}")
+    assert reader.trouble == []
+
+
+@asynccontextmanager
+async def signed_in_client(served: Served) -> AsyncIterator[tuple[httpx.AsyncClient, str]]:
+    """A client with a session, and its form token."""
+    async with httpx.AsyncClient(base_url=served.url, follow_redirects=False) as client:
+        token = form_token((await client.get("/sign-in")).text)
+        answer = await client.post("/sign-in", data={"key": KEY, "form_token": token})
+        assert answer.status_code == 303, answer.text
+        yield client, form_token((await client.get("/")).text)
+
+
+def form_token(html: str) -> str:
+    found = re.search(r'name="form_token" value="([0-9a-f]{64})"', html)
+    assert found is not None
+    return found[1]
+
+
+async def test_a_form_of_another_site_is_refused(served: Served):
+    job = await served.submit("walker", served.judging.tell("csrf", lambda: rubric_of(leaf("a"), task_id="rivers")))
+    await served.ended(job)
+    async with signed_in_client(served) as (client, token):
+        assert (await client.post(f"/jobs/{job}/retry")).status_code == 403
+        assert (await client.post(f"/jobs/{job}/retry", data={"form_token": "0" * 64})).status_code == 403
+        foreign = {"Origin": "https://evil.example"}
+        answer = await client.post(f"/jobs/{job}/retry", data={"form_token": token}, headers=foreign)
+        assert answer.status_code == 403
+        answer = await client.post(f"/jobs/{job}/retry", data={"form_token": token})
+        assert (answer.status_code, answer.headers["location"]) == (303, f"/jobs/{job}")
+    await served.ended(job)
+
+
+async def test_the_api_takes_no_cookie(served: Served):
+    async with signed_in_client(served) as (client, _):
+        assert (await client.get("/")).status_code == 200
+        assert (await client.get("/v1/leaderboard")).status_code == 401
+
+
+@pytest.mark.parametrize("then", ["https://evil.example/", "//evil.example", "/\\evil.example", "javascript:alert(1)"])
+async def test_signing_in_leads_nowhere_else(served: Served, then: str):
+    async with httpx.AsyncClient(base_url=served.url) as client:
+        token = form_token((await client.get("/sign-in")).text)
+        answer = await client.post("/sign-in", data={"key": KEY, "form_token": token, "then": then})
+    assert answer.headers["location"] == "/"
+
+
+async def test_a_link_from_another_site_arrives_although_the_cookie_is_strict(served: Served):
+    async with httpx.AsyncClient(base_url=served.url) as client:
+        asked = await client.get("/jobs", headers={"Sec-Fetch-Site": "cross-site"})
+    assert asked.status_code == 200
+    assert 'http-equiv="refresh" content="0; url=/jobs"' in asked.text
+
+
+async def test_parts_and_streams_need_the_key_too(served: Served):
+    async with httpx.AsyncClient(base_url=served.url) as client:
+        part = await client.get("/running", headers={"HX-Request": "true"})
+        assert (part.status_code, part.headers["hx-redirect"]) == (401, "/sign-in")
+        job = await served.submit("walker", served.judging.tell("s", lambda: rubric_of(leaf("a"), task_id="rivers")))
+        for path in (f"/jobs/{job}/events", "/json/v1/leaderboard", "/?format=csv", "/review"):
+            assert (await client.get(path)).status_code == 303

@@ -1,0 +1,76 @@
+"""Every table that a page shows can be taken along as CSV, from where it is shown, with all that it shows."""
+
+from __future__ import annotations
+
+import csv
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+
+import pytest
+
+from tests.browser.dashboard.conftest import Reader, Served
+from tests.browser.dashboard.test_fit import screens
+from tests.browser.dashboard.test_reading_results import judged
+
+pytestmark = [pytest.mark.browser, pytest.mark.postgres, pytest.mark.asyncio(loop_scope="module")]
+
+TABLES = """[...document.querySelectorAll("main table:not(.prose table)")].map((table) =>
+  [...table.tBodies[0].rows].map((row) => row.cells[0].innerText.trim().split(/\\s/)[0]))"""
+WITH_TABLES = {
+    "home", "agent", "jobs", "submission", "result", "compare", "review with settled", "settled", "agreement",
+    "captures", "browsers", "page",
+}  # fmt: skip
+
+
+@dataclass(slots=True)
+class Taken:
+    """The tables of some pages that no file has, and how many there were."""
+
+    missing: list[str] = field(default_factory=list)
+    tables: dict[str, int] = field(default_factory=dict)
+
+
+async def tables_taken_along(reader: Reader, served: Served, pages: Iterable[tuple[str, str]]) -> Taken:
+    """Look for every table of these pages, row by row, in the files that its page offers."""
+    taken = Taken()
+    for name, path in pages:
+        await reader.go(path)
+        found: list[list[str]] = await reader.page.evaluate(TABLES)
+        links = await reader.page.locator("main a[download]").evaluate_all("(all) => all.map((one) => one.href)")
+        files = [await rows_of(served, link) for link in links if "format=csv" in link]
+        taken.tables[name] = len(found)
+        for nth, rows in enumerate(found):
+            if not any(holds(file, rows) for file in files):
+                taken.missing.append(f"{name}, table {nth + 1}: {rows[:3]}")
+    return taken
+
+
+async def rows_of(served: Served, link: str) -> list[list[str]]:
+    answer = await served.http.get(link)
+    assert answer.headers["content-type"].startswith("text/csv"), link
+    return list(csv.reader(answer.text.removeprefix("\ufeff").splitlines()))[1:]
+
+
+def holds(file: list[list[str]], rows: list[str]) -> bool:
+    cells = " ".join(cell for row in file for cell in row)
+    return len(file) >= len(rows) and all(first in cells for first in rows)
+
+
+async def test_every_table_of_every_page_is_a_file_too(served: Served, reader: Reader):
+    await judged(served)
+    await served.http.post("/v1/pairings")
+    pages = await screens(served, {})
+    taken = await tables_taken_along(reader, served, pages.items())
+    assert taken.missing == []
+    assert {name for name, count in taken.tables.items() if count} >= WITH_TABLES
+    assert taken.tables["compare"] >= 2 and taken.tables["result"] == 2
+
+
+async def test_the_json_is_of_what_the_page_shows(served: Served, reader: Reader):
+    await judged(served)
+    for path in ("/jobs?agent=nobody", "/review?agent=walker", "/pages?task=towers", "/pages/captures?problem=true"):
+        await reader.go(path)
+        rows = await reader.page.locator("main table tbody tr, main .cited").count()
+        await reader.page.click('.as-data a:has-text("JSON")')
+        address = reader.page.url.removeprefix(served.url)
+        assert len((await served.http.get(address)).json()["items"]) == rows, path

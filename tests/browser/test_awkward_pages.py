@@ -1,0 +1,28 @@
+"""Pages in awkward forms come back with what a person sees on them, and errors as errors."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+
+import pytest
+
+from cache.backends.patchright import BrowserCapturer
+from cache.capture import Capturer
+from cache.egress import EgressGuard
+from tests.awkward.captured import captured
+from tests.fakes.sandbox import unsandboxed_here
+
+pytestmark = pytest.mark.browser
+
+
+@pytest.mark.timeout(300)
+async def test_every_form_is_read_and_every_error_recognised(browser_program: Path) -> None:
+    def make(guard: EgressGuard) -> Capturer:
+        slots = asyncio.Semaphore(4)
+        return BrowserCapturer(browser_program, guard, semaphore=slots, allow_unsandboxed=unsandboxed_here())
+
+    seen = await captured(make)
+    assert seen.wrong == {}
+    assert seen.pages >= 48
+    assert seen.errors == 8

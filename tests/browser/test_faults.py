@@ -1,0 +1,332 @@
+"""What goes wrong with pages, one by one (the numbers are those of the fault matrix): a named end, in time."""
+
+# ruff: noqa: E501 - markup and scripts are easier to read in one piece
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import gzip
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+import psutil
+import pytest
+
+from cache.backends.http import HttpCapturer
+from cache.backends.patchright import BrowserCapturer
+from cache.capture import CaptureOutcome, Capturer, Observation
+from cache.egress import EgressGuard, EgressLimits
+from tests.browser.conftest import Rig
+from tests.fakes.sandbox import unsandboxed_here
+from tests.standin.names import NameClient, StandInNames
+from tests.standin.tls import untrusted_server_context
+from tests.standin.web import Reply, StandInWeb
+
+pytestmark = [pytest.mark.browser, pytest.mark.asyncio(loop_scope="module"), pytest.mark.timeout(180)]
+
+MIB = 1024 * 1024
+PROSE = "<h1>A page</h1><p>" + "Words that can be read by anybody. " * 20 + "</p>"
+HTML = "text/html; charset=utf-8"
+KINDS = pytest.mark.parametrize("kind", ["browser", "http"])
+
+Serve = Callable[[asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]]
+
+
+@asynccontextmanager
+async def _raw_server(serve: Serve) -> AsyncIterator[str]:
+    """``host:port`` of a server that answers a request's head as it likes."""
+
+    async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        with contextlib.suppress(OSError, asyncio.IncompleteReadError):
+            await reader.readuntil(b"\r\n\r\n")
+            await serve(reader, writer)
+        writer.close()
+
+    server = await asyncio.start_server(answer, "127.0.0.1", 0)
+    try:
+        yield f"127.0.0.1:{server.sockets[0].getsockname()[1]}"
+    finally:
+        server.close()
+
+
+@asynccontextmanager
+async def _capturing(
+    rig: Rig, guard: EgressGuard, kind: str = "browser", *, deadline_s: float = 15
+) -> AsyncIterator[Capturer]:
+    slots = asyncio.Semaphore(3)
+    capturer: Capturer = (
+        HttpCapturer(guard, semaphore=slots, deadline_s=deadline_s)
+        if kind == "http"
+        else BrowserCapturer(
+            rig.capturer.executable,
+            guard,
+            semaphore=slots,
+            deadline_s=deadline_s,
+            allow_unsandboxed=unsandboxed_here(),
+        )
+    )
+    try:
+        yield capturer
+    finally:
+        await capturer.aclose()
+
+
+async def _seen(rig: Rig, place: str, kind: str = "browser", *, deadline_s: float = 15) -> Observation:
+    async with (
+        EgressGuard(frozenset({place})) as guard,
+        _capturing(rig, guard, kind, deadline_s=deadline_s) as capturer,
+    ):
+        return await capturer.capture(f"http://{place}/")
+
+
+# ---- F21: a page that never finishes ---------------------------------------------------------------------------
+
+
+async def test_f21_an_endless_trickle_is_partial_and_says_so(rig: Rig) -> None:
+    async def trickle(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        writer.write(f"HTTP/1.1 200 OK\r\nContent-Type: {HTML}\r\nTransfer-Encoding: chunked\r\n\r\n".encode())
+        for piece in [PROSE, *["<p>and more</p>"] * 10_000]:
+            writer.write(f"{len(piece):x}\r\n{piece}\r\n".encode())
+            await writer.drain()
+            await asyncio.sleep(0.05)
+
+    async with _raw_server(trickle) as place:
+        seen = await _seen(rig, place, deadline_s=8)
+        silent = await _seen(rig, place, "http", deadline_s=2)
+    assert seen.outcome is CaptureOutcome.PARTIAL
+    assert "Words that can be read" in seen.text
+    assert seen.detail
+    assert silent.outcome is CaptureOutcome.TIMEOUT
+
+
+# ---- F22, F23: too much ---------------------------------------------------------------------------------------
+
+
+async def test_f22_a_hundred_megabytes_are_cut_at_the_cap(rig: Rig) -> None:
+    sent = 0
+
+    async def pour(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        nonlocal sent
+        writer.write(f"HTTP/1.1 200 OK\r\nContent-Type: {HTML}\r\n\r\n{PROSE}".encode())
+        for _ in range(100):
+            writer.write(b"<p>" + b"x " * (MIB // 2) + b"</p>")
+            await writer.drain()
+            sent += 1
+
+    for kind in ("browser", "http"):
+        sent = 0
+        async with _raw_server(pour) as place:
+            seen = await _seen(rig, place, kind, deadline_s=60)
+        assert seen.outcome is CaptureOutcome.TOO_LARGE, (kind, seen.detail)
+        assert sent < 60, "the server was stopped"
+
+
+@KINDS
+async def test_f23_a_bomb_is_too_large_and_costs_little(rig: Rig, kind: str) -> None:
+    bomb = gzip.compress(PROSE.encode() + b"<p>" + bytes(1) + b"a" * (300 * MIB), compresslevel=6)
+    rig.site.pages["/bomb"] = Reply(headers={"Content-Type": HTML, "Content-Encoding": "gzip"}, body=bomb)
+    before = psutil.Process().memory_info().rss
+    async with _capturing(rig, rig.guard, kind, deadline_s=60) as capturer:
+        seen = await capturer.capture(rig.site.url("/bomb"))
+    assert seen.outcome is CaptureOutcome.TOO_LARGE
+    assert psutil.Process().memory_info().rss - before < 64 * MIB
+
+
+async def test_f22_a_page_of_a_million_nodes_or_thousands_of_requests_ends_in_time_and_memory(rig: Rig) -> None:
+    nodes = PROSE + "<i></i>" * 1_000_000
+    requests = PROSE + "".join(f"<img src='/i/{n}'>" for n in range(5_000))
+    rig.site.pages |= {"/nodes": Reply.html(nodes), "/requests": Reply.html(requests)}
+    most = 0
+    async with EgressGuard(frozenset({rig.site.place})) as guard, _capturing(rig, guard, deadline_s=40) as capturer:
+        for path in ("/nodes", "/requests"):
+            looking = asyncio.create_task(capturer.capture(rig.site.url(path)))
+            while not looking.done():
+                await asyncio.wait([looking], timeout=0.5)
+                most = max(most, await asyncio.to_thread(_browser_bytes))
+            seen = looking.result()
+            assert seen.outcome in (
+                CaptureOutcome.OK, CaptureOutcome.PARTIAL, CaptureOutcome.TIMEOUT, CaptureOutcome.TOO_LARGE
+            ), (path, seen.outcome, seen.detail)  # fmt: skip
+            assert seen.duration_s < 50
+    assert most < 1500 * MIB
+
+
+# ---- F25: a page of a million pixels ------------------------------------------------------------------------------
+
+
+async def test_f25_a_page_of_a_million_pixels_is_drawn_within_bounds(rig: Rig) -> None:
+    seen = await rig.show("/endless", Reply.html(f"{PROSE}<div style='height:1000000px;background:teal'></div>END"))
+    assert seen.outcome in (CaptureOutcome.OK, CaptureOutcome.PARTIAL)
+    assert len(seen.screenshots) <= 2
+    assert sum(map(len, seen.screenshots)) < 8 * MIB
+
+
+# ---- F26: the browser itself ------------------------------------------------------------------------------------
+
+
+async def test_f26_a_busy_page_costs_its_deadline_and_no_other_page(rig: Rig) -> None:
+    rig.site.pages |= {
+        "/busy": Reply.html(PROSE + "<script>for (;;) {}</script>"),
+        "/calm": Reply.html(PROSE),
+        "/busy-later": Reply.html(PROSE + "<script>setTimeout(() => { for (;;) {} }, 300)</script>"),
+    }
+    async with EgressGuard(frozenset({rig.site.place})) as guard, _capturing(rig, guard, deadline_s=10) as capturer:
+        busy, later, calm = await asyncio.gather(
+            *(capturer.capture(rig.site.url(path)) for path in ("/busy", "/busy-later", "/calm"))
+        )
+        after = await capturer.capture(rig.site.url("/calm"))
+    assert not busy.is_evidence
+    assert busy.duration_s < 25
+    assert later.duration_s < 25
+    assert (calm.outcome, after.outcome) == (CaptureOutcome.OK, CaptureOutcome.OK)
+
+
+async def test_f26_a_page_that_eats_memory_is_ended(rig: Rig) -> None:
+    eats = "<script>const all = []; setInterval(() => { for (let n = 0; n < 40; n++) all.push(new Uint8Array(1e7).fill(1)) }, 20)</script>"
+    rig.site.pages |= {"/eats": Reply.html(PROSE + eats), "/calm": Reply.html(PROSE)}
+    async with EgressGuard(frozenset({rig.site.place})) as guard, _capturing(rig, guard, deadline_s=90) as capturer:
+        seen = await capturer.capture(rig.site.url("/eats"))
+        after = await capturer.capture(rig.site.url("/calm"))
+    assert (seen.outcome, seen.detail) == (CaptureOutcome.TOO_LARGE, "the page took too much memory")
+    assert seen.duration_s < 60  # as soon as it is ended, and not at the deadline
+    assert after.outcome is CaptureOutcome.OK
+
+
+async def test_f26_a_renderer_that_dies_each_time_is_a_crash_after_two_tries(rig: Rig) -> None:
+    async with EgressGuard(frozenset({rig.site.place})) as guard, _capturing(rig, guard, deadline_s=30) as capturer:
+
+        def kill(visit: object) -> Reply:
+            for process in psutil.Process().children(recursive=True):
+                with contextlib.suppress(psutil.Error):
+                    if "--type=renderer" in " ".join(process.cmdline()):
+                        process.kill()
+            return Reply(body=b"", delay_s=1)
+
+        rig.site.pages |= {"/dies": Reply.html(PROSE + "<img src='/kill'>"), "/kill": kill, "/calm": Reply.html(PROSE)}
+        rig.site.hits.clear()
+        seen = await capturer.capture(rig.site.url("/dies"))
+        after = await capturer.capture(rig.site.url("/calm"))
+    assert seen.outcome is CaptureOutcome.CRASH
+    assert rig.site.hits["/dies"] == 2
+    assert after.outcome is CaptureOutcome.OK
+
+
+# ---- F27: redirects ----------------------------------------------------------------------------------------------
+
+
+@KINDS
+async def test_f27_fifty_hops_and_a_flap_between_two_sites_end_at_ten(rig: Rig, kind: str) -> None:
+    async with StandInWeb(host="127.0.0.2") as other:
+        rig.site.pages |= {f"/hop-{n}": Reply.redirect(f"/hop-{n + 1}") for n in range(50)}
+        rig.site.pages |= {"/hop-50": Reply.html(PROSE), "/flip": Reply.redirect(other.url("/flop"))}
+        other.pages["/flop"] = Reply.redirect(rig.site.url("/flip"))
+        rig.site.hits.clear()
+        allowed = frozenset({rig.site.place, other.place})
+        async with EgressGuard(allowed) as guard, _capturing(rig, guard, kind) as capturer:
+            for path in ("/hop-0", "/flip"):
+                seen = await capturer.capture(rig.site.url(path))
+                assert seen.outcome is CaptureOutcome.REDIRECT_LOOP
+                assert len(seen.chain) <= 12
+                assert seen.chain[0] == rig.site.url(path)
+        assert rig.site.hits["/hop-12"] == 0
+
+
+# ---- F28: names, connections, certificates -------------------------------------------------------------------------
+
+
+@KINDS
+async def test_f28_a_name_that_is_not_there_one_that_fails_and_one_that_is_silent(rig: Rig, kind: str) -> None:
+    names = StandInNames({}, broken=frozenset({"broken.test"}), silent=frozenset({"silent.test"}))
+    async with names as server:
+        guard = EgressGuard(limits=EgressLimits(resolve_s=1.0), resolver=NameClient(server.port, timeout_s=30))
+        async with guard, _capturing(rig, guard, kind) as capturer:
+            gone = await capturer.capture("http://nowhere.test/")
+            broken = await capturer.capture("http://broken.test/")
+            silent = await capturer.capture("http://silent.test/")
+    assert {each.outcome for each in (gone, broken, silent)} == {CaptureOutcome.DNS_ERROR}
+    assert [each.gone for each in (gone, broken, silent)] == [True, False, False]
+    assert len({each.detail for each in (gone, broken, silent)}) == 3
+    assert {each.text for each in (gone, broken, silent)} == {""}
+
+
+@KINDS
+async def test_f28_a_refused_connection_and_a_reset_in_the_middle(rig: Rig, kind: str) -> None:
+    async def reset(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        writer.write(b"HTTP/1.1 200 OK\r\nContent-Type: text/plain\r\nContent-Length: 99999\r\n\r\nhalf")
+        await writer.drain()
+        writer.transport.abort()
+
+    async with _raw_server(reset) as place:
+        half = await _seen(rig, place, kind)
+    refused = await _seen(rig, place, kind)
+    assert refused.outcome is CaptureOutcome.CONNECT_ERROR
+    assert half.outcome is CaptureOutcome.CONNECT_ERROR
+    assert half.text == refused.text == ""
+    assert not half.gone
+
+
+async def test_f28_a_page_that_breaks_off_is_partial_and_says_so(rig: Rig) -> None:
+    async def reset(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        writer.write(f"HTTP/1.1 200 OK\r\nContent-Type: {HTML}\r\nContent-Length: 999999\r\n\r\n{PROSE * 99}".encode())
+        await writer.drain()
+        await asyncio.sleep(1.5)
+        writer.transport.abort()
+
+    async with _raw_server(reset) as place:
+        seen = await _seen(rig, place)
+    assert seen.outcome is CaptureOutcome.PARTIAL
+    assert "broke off" in seen.detail
+    assert "Words that can be read" in seen.text
+
+
+@KINDS
+@pytest.mark.parametrize("how", ["self-signed", "expired", "wrong-host"])
+async def test_f28_a_certificate_that_is_wrong_is_a_tls_error(rig: Rig, kind: str, how: str, tmp_path: Path) -> None:
+    context = untrusted_server_context(
+        tmp_path, expired=how == "expired", host="other.test" if how == "wrong-host" else "localhost"
+    )
+    async with StandInWeb({"/": Reply.html(PROSE)}, tls=context) as site:
+        place = f"localhost:{site.port}"
+        async with EgressGuard(frozenset({place})) as guard, _capturing(rig, guard, kind) as capturer:
+            seen = await capturer.capture(f"https://{place}/")
+        assert seen.outcome is CaptureOutcome.TLS_ERROR
+        assert seen.detail
+        assert sum(site.hits.values()) == 0
+
+
+# ---- F29: statuses ------------------------------------------------------------------------------------------------
+
+
+STATUSES = {
+    401: CaptureOutcome.LOGIN_WALL,
+    403: CaptureOutcome.BLOCKED,
+    404: CaptureOutcome.HTTP_ERROR,
+    410: CaptureOutcome.HTTP_ERROR,
+    429: CaptureOutcome.BLOCKED,
+    451: CaptureOutcome.HTTP_ERROR,
+    500: CaptureOutcome.HTTP_ERROR,
+    503: CaptureOutcome.HTTP_ERROR,
+}
+
+
+@KINDS
+@pytest.mark.parametrize("status", STATUSES)
+async def test_f29_each_status_has_its_outcome_and_is_kept(rig: Rig, kind: str, status: int) -> None:
+    headers = {"Content-Type": HTML, "Retry-After": "7"}
+    rig.site.pages["/status"] = Reply(status=status, headers=headers, body=f"<h1>{status}</h1>{PROSE}".encode())
+    capturer = rig.capturer if kind == "browser" else HttpCapturer(rig.guard, semaphore=asyncio.Semaphore(1))
+    seen = await capturer.capture(rig.site.url("/status"))
+    assert (seen.outcome, seen.http_status, seen.gone) == (STATUSES[status], status, status in (404, 410))
+    assert seen.headers["retry-after"] == "7"
+
+
+def _browser_bytes() -> int:
+    """The memory of all browser processes below this one, what they share counted once."""
+    total = 0
+    for process in psutil.Process().children(recursive=True):
+        with contextlib.suppress(psutil.Error):
+            if "--type=" in " ".join(process.cmdline()):
+                total += process.memory_full_info().pss
+    return total

@@ -1,0 +1,31 @@
+"""The labelled pages, as a real browser shows them: what is called evidence, and what is not."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+
+import pytest
+
+from cache.backends.patchright import BrowserCapturer
+from cache.capture import Capturer
+from cache.egress import EgressGuard
+from tests.fakes.sandbox import unsandboxed_here
+from tests.labelled.captured import captured
+from tests.labelled.labels import detection
+
+pytestmark = pytest.mark.browser
+
+
+@pytest.mark.timeout(300)
+async def test_pages_are_told_from_what_stands_in_their_place(browser_program: Path) -> None:
+    def make(guard: EgressGuard) -> Capturer:
+        return BrowserCapturer(
+            browser_program, guard, semaphore=asyncio.Semaphore(6), allow_unsandboxed=unsandboxed_here()
+        )
+
+    seen = await captured(make)
+    found = detection({name: each.outcome for name, each in seen.items()})
+    assert found.precision >= 0.98, found.false_alarms
+    assert found.recall >= 0.90, found.missed
+    assert "paywall" in seen["paywalled-story"].detail

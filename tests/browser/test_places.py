@@ -1,0 +1,110 @@
+"""Where the text stands in the pictures: what is red on the page is found at the place that was kept of its words."""
+
+from __future__ import annotations
+
+import io
+import json
+
+import pytest
+from PIL import Image
+
+from app.dashboard.places import places_of
+from cache.capture import Observation
+from tests.browser.conftest import Rig
+from tests.standin.documents import pdf_with_pages
+from tests.standin.web import Reply
+
+pytestmark = [pytest.mark.browser, pytest.mark.asyncio(loop_scope="module")]
+
+FILLER = "Some words stand here so that the lines of this paragraph break more than once on every screen. " * 8
+PAGE = f"""<!doctype html><title>Places</title><style>b {{ font-weight: normal }} .it {{ color: red }}</style>
+<h1>The <b>HEADING</b> of it</h1><p>{FILLER}<b>WRAPPED words that are red</b> {FILLER}</p>
+<ul><li>one<li>- <b>LISTED</b> two</ul>
+<table><tr><th>Name<th>Born</tr><tr><td>Ada<td><b>CELL</b> 1815</tr></table>
+<pre>a = 1
+    <b>INDENTED</b> = 2</pre>
+<p>one one one <b>one ONE one</b> one</p>
+<div style="height:7500px"></div><p>Far below <b>SECOND PICTURE</b> it is.</p>"""
+
+
+async def shown(rig: Rig, path: str, html: str) -> Observation:
+    return await rig.show(path, Reply.html(html))
+
+
+def framed(seen: Observation, words: str) -> tuple[int, tuple[int, int, int, int]]:
+    """The picture that holds the words, and the box around them in it, in pixels."""
+    assert seen.places is not None
+    start = seen.text.index(words)
+    found = places_of(json.loads(seen.places), [(start, start + len(words))])
+    [(picture, boxes)] = found.boxes.items()
+    wide, high = Image.open(io.BytesIO(seen.screenshots[picture])).size
+    left, top = min(box.left for box in boxes), min(box.top for box in boxes)
+    right = max(box.left + box.width for box in boxes)
+    bottom = max(box.top + box.height for box in boxes)
+    unit = found.unit
+    return picture, (left * wide // unit, top * high // unit, right * wide // unit, bottom * high // unit)
+
+
+def red_in(picture: bytes, around: tuple[int, int, int, int]) -> tuple[float, float]:
+    """How much of what is red stands in a box, and how much of the box's width is red."""
+    red, green, _ = Image.open(io.BytesIO(picture)).convert("RGB").split()
+    mask = Image.merge("L", [red.point(lambda one: 255 * (one > 180))])
+    dark = green.point(lambda one: 255 * (one < 110))
+    both = Image.composite(dark, Image.new("L", mask.size, 0), mask)
+    inside = both.crop(around)
+    count = both.histogram()[255]
+    box = inside.getbbox() or (0, 0, 0, 0)
+    return inside.histogram()[255] / max(1, count), (box[2] - box[0]) / max(1, around[2] - around[0])
+
+
+@pytest.mark.parametrize(
+    "words", ["HEADING", "WRAPPED words that are red", "LISTED", "CELL", "INDENTED", "one ONE one", "SECOND PICTURE"]
+)
+async def test_what_is_quoted_is_framed_in_the_picture(rig: Rig, words: str):
+    seen = await shown(rig, f"/places-{words.split()[0]}", PAGE.replace(f"<b>{words}", f"<b class=it>{words}"))
+    picture, box = framed(seen, words)
+    assert picture == (1 if words == "SECOND PICTURE" else 0)
+    left, top, right, bottom = box
+    share, width = red_in(seen.screenshots[picture], (left - 4, top - 2, right + 4, bottom + 2))
+    assert share > 0.97, box
+    assert width > 0.6, box
+
+
+async def test_a_quote_within_a_paragraph_is_framed_on_its_own_lines(rig: Rig):
+    words = [f"word{number}" for number in range(400)]
+    seen = await shown(rig, "/places-long", f"<!doctype html><p style='width:900px'>{' '.join(words)}")
+    data = json.loads(seen.places or b"{}")
+    assert len(data["lines"]) > 10
+    for start, end, _, _, _, _, height in data["lines"]:
+        assert seen.text[start:end].strip() == seen.text[start:end].rstrip()  # each begins with a whole word
+        assert seen.text[start : start + 4] == "word"
+        assert height > 0
+
+
+async def test_what_is_scrolled_out_of_a_box_has_no_place(rig: Rig):
+    inner = "<p>line of it</p>" * 60 + "<p>BELOW the edge of it</p>"
+    seen = await shown(
+        rig, "/places-box", f"<!doctype html><div style='height:300px;overflow:auto'>{inner}</div><p>After it all"
+    )
+    start = seen.text.index("BELOW")
+    assert places_of(json.loads(seen.places or b"{}"), [(start, start + 20)]).boxes == {}
+    assert framed(seen, "After it all")[0] == 0
+
+
+async def test_ten_thousand_lines_cost_little_and_are_bounded(rig: Rig):
+    rows = "".join(
+        f"<p>Row number {number} of many that there are on this page of ours</p>" for number in range(30_000)
+    )
+    seen = await shown(rig, "/places-many", f"<!doctype html>{rows}")
+    assert seen.places is not None
+    assert len(seen.places) < 1_000_000
+    assert "Row number 29999" in seen.text
+
+
+async def test_a_document_has_places_of_its_own(rig: Rig):
+    seen = await rig.show("/places.pdf", Reply(headers={"Content-Type": "application/pdf"}, body=pdf_with_pages(3)))
+    words = next(line for line in seen.text.splitlines() if "2" in line)
+    picture, (left, top, right, bottom) = framed(seen, words)
+    assert picture == 1
+    grey = Image.open(io.BytesIO(seen.screenshots[1])).convert("L").crop((left, top, right, bottom))
+    assert sum(grey.histogram()[:128]) > 0  # ink stands in it

@@ -1,0 +1,70 @@
+"""Whether a page stands for a missing one, where a browser looks at it and the one beside it is asked for without."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+
+import pytest
+
+from cache.backends.http import HttpCapturer
+from cache.backends.patchright import BrowserCapturer
+from cache.backends.router import RoutedCapturer
+from cache.backends.sibling_probe import PROBE_BYTES, PROBE_S, SiblingProbe
+from cache.capture import CaptureOutcome, Observation, Suspicion
+from cache.egress import EgressGuard
+from tests.fakes.sandbox import unsandboxed_here
+from tests.standin.web import Reply, StandInWeb, Visit
+
+pytestmark = [pytest.mark.browser, pytest.mark.timeout(120)]
+
+CITED = "/songs/2020/a-song-of-ours"
+SONG = (
+    "<title>Not Found</title><h1>Not Found</h1><p>The second single of the quartet, written on a night train. "
+    "It was recorded in a barn near the coast and came out in 2019."
+)
+NOTHING = (
+    "<title>Not Found</title><style>nav::before{content:'Menu'} aside{display:none}</style><nav><a href='/'>Songs</a> "
+    "<a href='/x'>People</a></nav><h1>Not Found</h1><aside>Nobody sees this.</aside><p>Nothing is kept under PLACE "
+    "since the archive moved to its new house. <p>Try the index.<script>document.body.dataset.seen = 1</script>"
+)
+
+
+async def _seen(site: StandInWeb, program: Path) -> Observation:
+    async with EgressGuard(frozenset({site.place})) as guard:
+        browser = BrowserCapturer(program, guard, semaphore=asyncio.Semaphore(1), allow_unsandboxed=unsandboxed_here())
+        fetch = HttpCapturer(guard, semaphore=asyncio.Semaphore(1), deadline_s=PROBE_S, max_bytes=PROBE_BYTES)
+        try:
+            return await RoutedCapturer(browser, siblings=SiblingProbe(fetch)).capture(site.url(CITED))
+        finally:
+            await browser.aclose()
+
+
+async def test_a_browser_and_none_are_shown_the_same_nothing(browser_program: Path) -> None:
+    def nothing(visit: Visit) -> Reply:
+        return Reply.html(NOTHING.replace("PLACE", visit.path))
+
+    async with StandInWeb(anything_else=nothing) as site:
+        seen = await _seen(site, browser_program)
+        assert len([visit for visit in site.visits if visit.path.startswith("/songs/")]) == 2
+    assert seen.outcome is CaptureOutcome.SOFT_404
+    assert "a made-up address beside it shows the same" in seen.detail
+    assert seen.screenshots
+
+
+async def test_a_short_page_is_one_where_its_site_says_what_is_missing(browser_program: Path) -> None:
+    async with StandInWeb({CITED: Reply.html(SONG)}) as site:
+        seen = await _seen(site, browser_program)
+    assert (seen.outcome, seen.suspicion) == (CaptureOutcome.OK, Suspicion.LIKELY)
+    assert "answers 404" in seen.detail
+
+
+async def test_a_section_that_every_address_below_it_leads_to_is_no_page(browser_program: Path) -> None:
+    def to_the_section(visit: Visit) -> Reply:
+        section = "<title>Songs</title><h1>Songs</h1><p>" + "All that the quartet ever played, by year. " * 20
+        return Reply.html(section) if visit.path == "/songs" else Reply.redirect("/songs")
+
+    async with StandInWeb(anything_else=to_the_section) as site:
+        seen = await _seen(site, browser_program)
+    assert seen.outcome is CaptureOutcome.SOFT_404
+    assert "is sent to the same place" in seen.detail

@@ -1,0 +1,55 @@
+"""Text that a page is told over a socket: no clock of the browser's brings it forward."""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import hashlib
+
+import pytest
+
+from cache.backends.patchright import BrowserCapturer
+from cache.capture import CaptureOutcome
+from cache.egress import EgressGuard
+from tests.browser.conftest import Rig
+from tests.fakes.sandbox import unsandboxed_here
+from tests.standin.web import Reply
+
+pytestmark = [pytest.mark.browser, pytest.mark.asyncio(loop_scope="module")]
+
+PROSE = "<h1>Scores</h1><p>" + "Words that can be read by anybody. " * 20 + "</p><p id=out></p>"
+_ACCEPTS = b"258EAFA5-E914-47DA-95CA-C5AB0DC85B11"
+
+
+async def _speak(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    """Take a WebSocket, say one word after a while, and stay."""
+    head = await reader.readuntil(b"\r\n\r\n")
+    key = next(line.split()[1] for line in head.split(b"\r\n") if line.lower().startswith(b"sec-websocket-key"))
+    accept = base64.b64encode(hashlib.sha1(key + _ACCEPTS).digest())
+    writer.write(b"HTTP/1.1 101 Switching\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n")
+    writer.write(b"Sec-WebSocket-Accept: " + accept + b"\r\n\r\n")
+    await asyncio.sleep(2)
+    writer.write(b"\x81\x04LATE")
+    await reader.read()
+    writer.close()
+
+
+async def test_what_a_socket_says_is_waited_for(rig: Rig) -> None:
+    server = await asyncio.start_server(_speak, "127.0.0.1", 0)
+    place = f"127.0.0.1:{server.sockets[0].getsockname()[1]}"
+    script = f"new WebSocket('ws://{place}/').onmessage = (e) => {{ out.textContent = e.data }}"
+    rig.site.pages["/socket"] = Reply.html(f"{PROSE}<script>{script}</script>")
+    async with server, EgressGuard(frozenset({rig.site.place, place})) as guard:
+        capturer = BrowserCapturer(
+            rig.capturer.executable,
+            guard,
+            semaphore=asyncio.Semaphore(1),
+            deadline_s=30,
+            allow_unsandboxed=unsandboxed_here(),
+        )
+        try:
+            seen = await capturer.capture(rig.site.url("/socket"))
+        finally:
+            await capturer.aclose()
+    assert seen.outcome is CaptureOutcome.OK
+    assert "LATE" in seen.text

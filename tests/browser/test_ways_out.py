@@ -1,0 +1,214 @@
+"""Each way out of a page that is not the proxy's, closed by itself: counted by who would have been reached."""
+
+# ruff: noqa: E501 - markup and scripts are easier to read in one piece
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+import re
+import tempfile
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+import psutil
+import pytest
+
+from cache.backends.http import HttpCapturer
+from cache.backends.patchright import BrowserCapturer
+from cache.capture import CaptureOutcome, Capturer
+from cache.egress import EgressGuard, EgressLimits
+from tests.browser.conftest import Rig
+from tests.fakes.sandbox import unsandboxed_here
+from tests.standin.names import NameClient, StandInNames
+from tests.standin.web import Reply, StandInWeb
+
+pytestmark = [pytest.mark.browser, pytest.mark.asyncio(loop_scope="module")]
+
+PROSE = "<h1>A page</h1><p>" + "Words that can be read by anybody. " * 20 + "</p><p id=said aria-busy=true>Loading…</p>"
+SAY = "const say = (text) => { said.removeAttribute('aria-busy'); said.textContent = 'SAID ' + text };"
+
+
+async def _said(rig: Rig, script: str, path: str = "/says") -> str:
+    """What a page makes of a script that ends by calling ``say``."""
+    seen = await rig.show(path, Reply.html(f"{PROSE}<script>{SAY}{script}</script>"))
+    assert seen.outcome is CaptureOutcome.OK
+    found = re.search(r"SAID (.*)", seen.text)
+    assert found, f"the page never came to its word: {seen.text[-200:]}"
+    return found[1]
+
+
+class _Packets(asyncio.DatagramProtocol):
+    def __init__(self) -> None:
+        self.received = 0
+
+    def datagram_received(self, data: bytes, addr: object) -> None:
+        self.received += 1
+
+
+@asynccontextmanager
+async def _counting_packets() -> AsyncIterator[tuple[int, _Packets]]:
+    loop = asyncio.get_running_loop()
+    transport, packets = await loop.create_datagram_endpoint(_Packets, local_addr=("127.0.0.1", 0))
+    try:
+        yield transport.get_extra_info("sockname")[1], packets
+    finally:
+        transport.close()
+
+
+async def test_webrtc_sends_no_packet_and_learns_no_address(rig: Rig) -> None:
+    async with _counting_packets() as (port, packets):
+        said = await _said(
+            rig,
+            f"const pc = new RTCPeerConnection({{ iceServers: [{{ urls: 'stun:127.0.0.1:{port}' }},"
+            f"{{ urls: 'turn:127.0.0.1:{port}', username: 'u', credential: 'c' }}] }}); const found = [];"
+            "pc.onicecandidate = (e) => { if (e.candidate) found.push(e.candidate.candidate) };"
+            "pc.createDataChannel('c'); pc.createOffer().then((o) => pc.setLocalDescription(o));"
+            "setTimeout(() => say(`${found.filter((c) => /udp/i.test(c)).length} addresses`), 3000)",
+        )
+    assert said == "0 addresses"
+    assert packets.received == 0
+
+
+async def test_quic_is_off_and_an_offer_of_it_is_not_taken(rig: Rig) -> None:
+    async with _counting_packets() as (port, packets):
+        offer = {"Content-Type": "text/html", "Alt-Svc": f'h3="127.0.0.1:{port}"; ma=86400'}
+        rig.site.pages["/offered"] = Reply(headers=offer, body=b"more")
+        body = f"{PROSE}<iframe src='/offered'></iframe><iframe src='/offered?2'></iframe>".replace(
+            "aria-busy=true", ""
+        )
+        await rig.show("/offers-quic", Reply(headers=offer, body=body.encode()))
+    assert packets.received == 0
+    assert [command for command in _commands() if "--disable-quic" in command]
+
+
+async def test_no_service_worker_is_registered(rig: Rig) -> None:
+    rig.site.pages["/sw.js"] = Reply(headers={"Content-Type": "text/javascript"}, body=b"self.onfetch = () => 0")
+    said = await _said(
+        rig,
+        "const sw = navigator.serviceWorker; if (!sw) say('none'); else Promise.race([sw.register('/sw.js'), new Promise("
+        "(r, no) => setTimeout(() => no(Error('never')), 1500))]).then((r) => say(r && r.active ? 'active' : 'none'), () => say('none'))",
+    )
+    assert said == "none"
+
+
+async def test_nothing_is_downloaded(rig: Rig) -> None:
+    name = "assay-downloaded-canary.bin"
+    rig.site.pages["/file"] = Reply(
+        headers={"Content-Type": "application/octet-stream", "Content-Disposition": f"attachment; filename={name}"},
+        body=b"\x00\x01" * 500,
+    )
+    await _said(
+        rig,
+        "const a = document.createElement('a'); a.href = '/file'; a.download = 'x.bin'; document.body.append(a); a.click();"
+        "const b = document.createElement('a'); b.href = URL.createObjectURL(new Blob(['canary'])); b.download = "
+        f"'{name}'; document.body.append(b); b.click(); setTimeout(() => say('clicked'), 1000)",
+    )
+    found = [
+        file
+        for place in (tempfile.gettempdir(), str(Path.home()))
+        for folder, _, files in os.walk(place)  # which leaves out what goes away meanwhile
+        for file in (f"{folder}/{each}" for each in files)
+        if "downloaded-canary" in file
+    ]
+    assert found == []
+
+
+async def test_no_permission_is_given(rig: Rig) -> None:
+    said = await _said(
+        rig,
+        "const names = ['geolocation', 'notifications', 'camera', 'microphone', 'clipboard-read', 'midi'];"
+        "Promise.all(names.map((name) => navigator.permissions.query({ name }).then((p) => p.state, () => 'unknown')))"
+        ".then((states) => new Promise((done) => navigator.geolocation ? navigator.geolocation.getCurrentPosition("
+        "() => done([...states, 'LOCATED']), () => done(states)) : done(states))).then((states) => say(states.join(' ')))",
+    )
+    assert "granted" not in said
+    assert "LOCATED" not in said
+
+
+async def test_no_window_is_opened(rig: Rig) -> None:
+    rig.site.pages["/popup"] = Reply.html("<h1>POPUP</h1>")
+    rig.site.hits.clear()
+    said = await _said(
+        rig,
+        "const got = [open('/popup'), open('/popup', 'x', 'width=200')].filter((w) => w && w.closed === false).length;"
+        "setTimeout(() => say(`${got} windows`), 800)",
+    )
+    assert said == "0 windows"
+    assert rig.site.hits["/popup"] == 0
+
+
+@pytest.mark.parametrize("kind", ["browser", "http"])
+async def test_a_name_that_turns_inwards_is_not_followed(rig: Rig, kind: str) -> None:
+    """Live: a name server that answers with a public address first and with this machine's from then on."""
+    async with StandInWeb({"/": Reply.html(PROSE)}) as inside, StandInWeb() as outside:
+        names = {
+            "rebind.test": [["203.0.114.9"], ["127.0.0.1"]],
+            "both.test": [["203.0.114.9", "127.0.0.1"]],
+            "attacker.test": [["127.0.0.1"]],
+        }
+        attack = (
+            "let n = 0; const again = () => { for (const host of ['rebind.test', 'both.test']) {"
+            f"fetch(`http://${{host}}:{inside.port}/x${{n}}`, {{ mode: 'no-cors' }}).catch(() => 0);"
+            f"new Image().src = `http://${{host}}:{inside.port}/y${{n}}` }} if (++n < 5) setTimeout(again, 400);"
+            "else say('tried') }; again()"
+        )
+        outside.pages["/attack"] = Reply.html(f"{PROSE}<script>{SAY}{attack}</script>")
+        outside.pages["/hop"] = Reply.redirect(f"http://rebind.test:{inside.port}/")
+        async with StandInNames(names) as server:
+            guard = EgressGuard(
+                frozenset({f"attacker.test:{outside.port}"}),
+                EgressLimits(connect_s=0.3),
+                ports=frozenset({inside.port}),
+                resolver=NameClient(server.port),
+            )
+            async with guard:
+                capturer = _capturer(rig, guard, kind)
+                try:
+                    seen = await capturer.capture(f"http://attacker.test:{outside.port}/attack")
+                    hops = [await capturer.capture(f"http://attacker.test:{outside.port}/hop") for _ in range(3)]
+                    direct = [await capturer.capture(f"http://rebind.test:{inside.port}/") for _ in range(3)]
+                finally:
+                    await capturer.aclose()
+        assert inside.connections == 0
+        assert seen.outcome is CaptureOutcome.OK
+        assert kind == "http" or "SAID tried" in seen.text
+        assert server.asked["rebind.test"] >= 4
+        assert direct[-1].outcome is hops[-1].outcome is CaptureOutcome.EGRESS_DENIED
+
+
+NOT_THE_WEB = """
+file:///etc/passwd data:text/html,<h1>x chrome://version view-source:http://a.com/ ftp://a.com/x javascript:1 about:blank
+blob:http://a.com/1
+"""
+
+
+@pytest.mark.parametrize("url", NOT_THE_WEB.split())
+@pytest.mark.parametrize("kind", ["browser", "http"])
+async def test_what_is_not_the_web_is_refused_before_anything_is_opened(rig: Rig, kind: str, url: str) -> None:
+    capturer = rig.capturer if kind == "browser" else HttpCapturer(rig.guard, semaphore=asyncio.Semaphore(1))
+    seen = await capturer.capture(url)
+    assert seen.outcome is CaptureOutcome.UNSUPPORTED
+    assert seen.detail
+    assert (seen.text, seen.screenshots, seen.chain) == ("", (), ())
+    assert seen.duration_s < 5
+
+
+def _commands() -> list[str]:
+    """The command lines of all processes below this one."""
+    found = []
+    for process in psutil.Process().children(recursive=True):
+        with contextlib.suppress(psutil.Error):
+            found.append(" ".join(process.cmdline()))
+    return found
+
+
+def _capturer(rig: Rig, guard: EgressGuard, kind: str) -> Capturer:
+    slots = asyncio.Semaphore(2)
+    if kind == "http":
+        return HttpCapturer(guard, semaphore=slots, deadline_s=10)
+    return BrowserCapturer(
+        rig.capturer.executable, guard, semaphore=slots, deadline_s=25, allow_unsandboxed=unsandboxed_here()
+    )

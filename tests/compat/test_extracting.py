@@ -1,0 +1,87 @@
+"""Extraction into whatever scripts write: a class that cannot be filled is a failed extraction, never a crash."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Callable
+from typing import Any
+
+import pytest
+from pydantic import BaseModel, ConfigDict, field_validator
+from pydantic.v1 import BaseModel as OldModel
+
+from judges.errors import LLMOutputUnusable, UnusableKind
+from judges.llm.replies import read_reply
+from judges.llm.wire import Finish, RawReply
+from mind2web2 import LLMClient
+from tests.compat.scripted import ScriptedClient, set_up
+from tests.standin.llm import StandInLLM
+
+
+class Opaque:
+    """A type no JSON schema knows."""
+
+
+class Trimmed(BaseModel):
+    name: str | None = "nobody"
+
+    @field_validator("name", mode="before")
+    @classmethod
+    def trim(cls, name: Any) -> str:
+        return name.strip()  # type: ignore[no-any-return]  # raises AttributeError for null
+
+
+class Calling(BaseModel):
+    call: Callable[[], int] | None = None
+
+
+class Holding(BaseModel):
+    model_config = ConfigDict(arbitrary_types_allowed=True)
+    thing: Opaque | None = None
+
+
+class Old(OldModel):
+    name: str = "nobody"
+
+
+@pytest.fixture
+async def server(monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[StandInLLM]:
+    async with StandInLLM() as running:
+        monkeypatch.setenv("OPENAI_API_KEY", "sk-test")
+        monkeypatch.setenv("OPENAI_BASE_URL", running.base_url)
+        yield running
+
+
+@pytest.mark.parametrize(
+    ("kind", "recorded"),
+    [
+        (Trimmed, {"name": "nobody"}),
+        (Calling, {"call": None}),
+        (Holding, {"thing": None}),
+        (Old, {"name": "nobody"}),
+    ],
+)
+async def test_a_class_that_cannot_be_filled_stays_empty_and_leaves_the_result_open(
+    kind: Any, recorded: dict[str, Any], server: StandInLLM
+):
+    e = set_up(LLMClient("openai", is_async=True))
+    assert isinstance(await e.extract("Who?", kind), kind)
+    summary = e.get_summary()
+    assert summary["status"] == "incomplete"
+    assert summary["eval_breakdown"][0]["info"] == [{"extraction": recorded}]
+
+
+async def test_so_it_is_with_a_client_of_somebody_elses():
+    class Raw(ScriptedClient):
+        def _extracted(self, schema: type[BaseModel]) -> Any:
+            return {"name": None}
+
+    e = set_up(Raw())
+    assert (await e.extract("Who?", Trimmed)).name == "nobody"
+    assert e.get_summary()["status"] == "incomplete"
+
+
+def test_a_validator_that_raises_anything_makes_a_reply_that_does_not_fit():
+    raw = RawReply(text='{"name": null}', finish=Finish.STOP, model="m")
+    with pytest.raises(LLMOutputUnusable, match="AttributeError") as raised:
+        read_reply(raw, Trimmed, strict=False)
+    assert raised.value.kind is UnusableKind.OFF_SCHEMA

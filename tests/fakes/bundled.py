@@ -1,0 +1,175 @@
+"""Answers judged by the real pipeline, with pages and models by heart, and bundles made of that."""
+
+from __future__ import annotations
+
+import zipfile
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from answers.submission import Answer
+from app import pipeline
+from app.bundles.exporting import Exported, Kept, export_bundle
+from app.bundles.sources import Evaluated, Judged
+from app.limits import Limits
+from app.model_clients import ModelClients
+from app.redaction import Redactor
+from app.runtime import Runtime
+from cache.blobs import BlobStore
+from cache.capture import CaptureOutcome, Capturer, Observation, PageKind
+from cache.pages import PageCache
+from cache.store import MemoryIndex
+from judges.blocks import Separator
+from judges.llm.client import LLMClient
+from judges.loader import JudgeCatalogue, load_judge
+from judges.page_view import PagePreparer
+from judges.result_files import write_json
+from tests.fakes.settings import settings_for_tests
+
+AT = datetime(2026, 3, 4, 5, 6, 7, tzinfo=UTC)
+MUSEUM = "https://museum.example/hours"
+LAMPS = "https://lamps.example/catalogue?colour=green"
+GONE = "https://gone.example/"
+SEPARATOR = Separator(b"a secret of the tests")
+JPEG = b"\xff\xd8\xff\xe0 not really a picture"
+FILLING = "The rooms on the second floor show lamps of many makers and times. " * 60
+PAGES: Mapping[str, str] = {
+    MUSEUM: f"The museum opens at nine. {FILLING}The museum closes at six.",
+    LAMPS: "Every lamp in this catalogue is green.",
+}
+ANSWER = f"It opens at nine, see [the museum]({MUSEUM}), and the lamp is green: {LAMPS}. Also {GONE}."
+JUDGE = f"""
+from judges.registry import judge
+
+@judge(task="museum", description="When does the museum open?")
+async def museum(ctx):
+    hours = ctx.parallel("hours", "The hours")
+    hours.verify("opens", "The museum opens at nine", sources=["{MUSEUM}"], critical=True)
+    hours.verify("closes", "The museum closes at six", sources=["{MUSEUM}"])
+    ctx.verify("lamp", "The lamp is green", sources=["{LAMPS}"], weight=2)
+    ctx.verify("gone", "The shop is open", sources=["{GONE}"])
+    ctx.verify("said", "The answer says when the museum opens")
+"""
+
+
+class PagesWithBodies:
+    """A capturer that knows pages with everything that is kept of them; every other one is gone."""
+
+    def __init__(self, pages: Mapping[str, str] = PAGES) -> None:
+        self._pages = pages
+
+    async def capture(self, url: str) -> Observation:
+        text = self._pages.get(url)
+        known = text is not None
+        return Observation(
+            url=url,
+            outcome=CaptureOutcome.OK if known else CaptureOutcome.HTTP_ERROR,
+            captured_at=AT,
+            duration_s=0.1,
+            backend="by heart",
+            final_url=url,
+            http_status=200 if known else 404,
+            kind=PageKind.WEB,
+            title="A page" if known else "",
+            text=text or "",
+            html=f"<title>A page</title><p>{text}</p>".encode() if known else None,
+            screenshots=(JPEG + url.encode(),) if known else (),
+            links=(("more", f"{url}#more"),) if known else (),
+            headers={"content-type": "text/html", "server": "by heart"},
+            gone=not known,
+        )
+
+    async def aclose(self) -> None: ...
+
+
+class JudgedWorld:
+    """Judges answers into memory, as the service does into its store, and makes bundles of the results."""
+
+    def __init__(
+        self, folder: Path, llm: LLMClient, *, capturer: Capturer | None = None, secrets: tuple[str, ...] = ()
+    ) -> None:
+        self.folder = folder
+        self.llm = llm
+        self.blobs = BlobStore.open("memory://")
+        self.index = MemoryIndex()
+        self.settings = settings_for_tests(
+            data_dir=folder / "data", model="openai/o4-mini", openai_api_key="sk-of-tests"
+        )
+        self.redactor = Redactor(secrets)
+        self.pages = PageCache(capturer or PagesWithBodies(), self.blobs, self.index)
+        self.judged: list[Judged] = []
+
+    @property
+    def kept(self) -> Kept:
+        return Kept(blobs=self.blobs, captures=self.index, redactor=self.redactor)
+
+    @property
+    def evaluated(self) -> Evaluated:
+        return Evaluated(agent="otter", judged=tuple(self.judged))
+
+    async def judge(
+        self, source: str = JUDGE, *, task: str = "museum", answer: str = ANSWER, name: str = "answer_1.md"
+    ) -> dict[str, Any]:
+        """Judge one answer by a judge file with this source."""
+        given = Answer(name=name, text=answer)
+        result = await self.evaluate(given, source=source, task=task, result_id=f"res_{len(self.judged):026d}")
+        file = self.folder / "result.json"
+        write_json(file, result)
+        self.judged.append(
+            Judged(
+                id=result["id"], task_id=task, answer_name=name, body=file.read_bytes(), answer=answer.encode("utf-8")
+            )
+        )
+        return result
+
+    async def evaluate(
+        self, answer: Answer, *, result_id: str, source: str = JUDGE, task: str = "museum"
+    ) -> dict[str, Any]:
+        """The result of an answer."""
+        path = self.folder / f"{task}.py"
+        path.write_text(source, "utf-8")
+        judge = load_judge(path)
+        return await pipeline.evaluate(
+            self._runtime(JudgeCatalogue(judges={task: judge})),
+            judge=judge,
+            agent="otter",
+            answer=answer,
+            result_id=result_id,
+            around=lambda _: self.llm,
+        )
+
+    async def bundle(self, name: str = "bundle.zip", **options: bool) -> tuple[Path, Exported]:
+        out = self.folder / name
+        return out, await export_bundle(self.kept, self.evaluated, out, **options)
+
+    def _runtime(self, catalogue: JudgeCatalogue) -> Runtime:
+        limits = Limits.from_settings(self.settings)
+        return Runtime(
+            settings=self.settings,
+            limits=limits,
+            catalogue=catalogue,
+            pages=self.pages,
+            blobs=self.blobs,
+            index=self.index,
+            models=ModelClients(self.settings, limits, None),
+            separator=SEPARATOR,
+            prepared=PagePreparer(SEPARATOR),
+            redactor=self.redactor,
+        )
+
+
+def changed(bundle: Path, to: Path, changes: Mapping[str, bytes | None]) -> Path:
+    """A copy of a bundle, made by somebody else's program, with some files of its payload changed or left out."""
+    with zipfile.ZipFile(bundle) as before, zipfile.ZipFile(to, "w") as after:
+        for info in before.infolist():
+            data = changes.get(info.filename.partition("/data/")[2], before.read(info))
+            if data is not None:
+                after.writestr(info, data)
+    return to
+
+
+def member(bundle: Path, path: str) -> bytes:
+    """One file of the payload."""
+    with zipfile.ZipFile(bundle) as archive:
+        return archive.read(f"assay-otter/data/{path}")

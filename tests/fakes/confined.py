@@ -1,0 +1,130 @@
+"""Judge files run in processes of their own, with a model and pages that answer by heart."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from pathlib import Path
+from textwrap import dedent
+from typing import Any
+
+from answers.submission import Answer
+from cache.blobs import BlobStore
+from cache.pages import PageCache
+from cache.store import MemoryIndex
+from judges.blocks import Separator
+from judges.isolation.limits import ScriptLimits
+from judges.isolation.native import judge_confined
+from judges.isolation.nursery import Nursery
+from judges.llm.client import LLMClient, LLMReply, LLMRequest
+from judges.loader import load_judge
+from judges.page_view import PagePreparer
+from judges.registry import Judge
+from mind2web2.confining import PRELOADED
+from mind2web2.host import run_script
+from rubrics.verdict import Usage
+from tests.compat.seen import SeenPages
+
+SEPARATOR = Separator(b"the secret of a test")
+PAGE = "https://shop.example/one"
+SCRIPT = """
+    import asyncio, os, sys, time
+    from mind2web2 import Evaluator
+    {above}
+    async def evaluate_answer(client, answer, agent_name, answer_name, cache, semaphore, logger, model="o4-mini"):
+        evaluator = Evaluator()
+        root = evaluator.initialize(task_id="t", agent_name=agent_name, answer_name=answer_name, client=client,
+            answer=answer, global_cache=cache, global_semaphore=semaphore, logger=logger, default_model=model)
+        leaf = evaluator.add_leaf("leaf", "A leaf")
+        await evaluator.verify("The lamp is green", leaf, "https://shop.example/one")
+    {body}
+        return evaluator.get_summary()
+"""
+
+
+class Says:
+    """A model that supports every claim and fills every form with ``values``; ``requests`` are those it was asked."""
+
+    def __init__(self, values: Callable[[LLMRequest], Any] | None = None) -> None:
+        self._values = values or (lambda request: {})
+        self.requests: list[LLMRequest] = []
+
+    async def complete(self, request: LLMRequest) -> LLMReply:
+        self.requests.append(request)
+        is_verdict = request.schema is not None and request.schema.__name__ == "BinaryEvalResult"
+        said = {"reasoning": "", "result": True} if is_verdict else self._values(request)
+        text = json.dumps(said)
+        parsed = None if request.schema is None else request.schema.model_validate_json(text)
+        return LLMReply(text=text, parsed=parsed, model=request.model, usage=Usage(calls=1, input_tokens=3))
+
+    async def aclose(self) -> None: ...
+
+
+def script(folder: Path, body: str = "pass", *, above: str = "", name: str = "t") -> Path:
+    """A public judge script whose coroutine does ``body`` (indented once) after its one claim."""
+    path = folder / f"{name}.py"
+    path.write_text(dedent(SCRIPT).format(body=_indented(body), above=dedent(above)), "utf-8")
+    return path
+
+
+def _indented(body: str) -> str:
+    return "\n".join(f"    {line}" for line in dedent(body).splitlines())
+
+
+@asynccontextmanager
+async def nursery_with(**limits: int) -> AsyncIterator[Nursery]:
+    nursery = Nursery(PRELOADED, limits=ScriptLimits(**limits))
+    try:
+        await nursery.ready()
+        yield nursery
+    finally:
+        await nursery.aclose()
+
+
+async def confined(
+    path: Path, nursery: Nursery | None, *, llm: LLMClient | None = None, answer: str = "x", **more: Any
+) -> dict[str, Any]:
+    """The result of a public script."""
+    return await run_loaded(load_judge(path), nursery, llm=llm, answer=answer, **more)
+
+
+async def run_loaded(
+    judge: Judge, nursery: Nursery | None, *, llm: LLMClient | None = None, answer: str = "x", **more: Any
+) -> dict[str, Any]:
+    """The same for one that is loaded already."""
+    blobs = BlobStore.open("memory://")
+    pages = PageCache(SeenPages({PAGE: "The lamp on this page is green."}), blobs, MemoryIndex())
+    return await run_script(
+        judge,
+        answer=Answer(name="answer_1.md", text=answer),
+        agent_name="me",
+        llm=llm or Says(),
+        model="o4-mini",
+        separator=SEPARATOR,
+        preparer=PagePreparer(SEPARATOR),
+        pages=pages,
+        blobs=blobs,
+        captures=[await pages.get(PAGE)],
+        nursery=nursery,
+        **more,
+    )
+
+
+async def natively(path: Path, nursery: Nursery, *, llm: LLMClient | None = None, answer: str = "x") -> Any:
+    """The judgement of a native file."""
+    blobs = BlobStore.open("memory://")
+    pages = PageCache(SeenPages({PAGE: f"The lamp on this page is green. See {PAGE}/more"}), blobs, MemoryIndex())
+    return await judge_confined(
+        load_judge(path, importing=False),
+        Answer(name="answer_1.md", text=answer),
+        agent="me",
+        llm=llm or Says(),
+        model="o4-mini",
+        separator=SEPARATOR,
+        preparer=PagePreparer(SEPARATOR),
+        evidence_for=pages.evidence_for,
+        bodies=blobs,
+        nursery=nursery,
+        deadline_s=20,
+    )

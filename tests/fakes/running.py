@@ -1,0 +1,76 @@
+"""The real program in a process of its own: ``assay serve`` on any free port, and other commands beside it."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from urllib.parse import quote
+
+_PATIENCE_S = 120.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Running:
+    """A service that answers at ``url`` and writes to ``log``."""
+
+    process: subprocess.Popen[str]
+    url: str
+    port: int
+    log: Path
+
+
+def environment_for(home: Path, **variables: str) -> dict[str, str]:
+    """This process's environment without settings of ours, and with those given; data in ``home``."""
+    kept = {name: value for name, value in os.environ.items() if not name.startswith(("ASSAY_", "OPENAI_", "AWS_"))}
+    return kept | {"ASSAY_DATA_DIR": str(home / "data"), "ASSAY_MODEL": "lexical", **variables}
+
+
+@contextmanager
+def serving(home: Path, environment: Mapping[str, str], *arguments: str) -> Iterator[Running]:
+    """``assay serve`` during the block, then stopped in good order."""
+    command = [sys.executable, "-m", "app.cli", "serve", "--port", "0", *arguments]
+    log = home / "log"
+    with log.open("a") as said:
+        started = log.stat().st_size
+        process = subprocess.Popen(command, env=dict(environment), cwd=home, stderr=said, stdout=said, text=True)
+    try:
+        url = _address(process, log, started)
+        yield Running(process=process, url=url, port=int(url.rpartition(":")[2]), log=log)
+    finally:
+        process.terminate()
+        try:
+            process.wait(40)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            process.wait()
+
+
+def run(home: Path, environment: Mapping[str, str], *arguments: str) -> subprocess.CompletedProcess[str]:
+    """Another command of the program, to its end."""
+    command = [sys.executable, "-m", "app.cli", *arguments]
+    return subprocess.run(
+        command, env=dict(environment), cwd=home, capture_output=True, text=True, timeout=180, check=False
+    )
+
+
+def private_database(home: Path) -> str:
+    """The URL of the private database that a running service has in ``home``."""
+    folder = (home / "data/postgres/postmaster.pid").read_text().splitlines()[4].strip()
+    return f"postgresql://postgres@/postgres?host={quote(folder, safe='')}"
+
+
+def _address(process: subprocess.Popen[str], log: Path, started: int) -> str:
+    deadline = time.monotonic() + _PATIENCE_S
+    while time.monotonic() < deadline and process.poll() is None:
+        said = re.findall(r"assay serves at (http://\S+?):? ", log.read_text()[started:])
+        if said:
+            return str(said[-1])
+        time.sleep(0.05)
+    raise AssertionError(f"assay serve did not start:\n{log.read_text()[started:]}")

@@ -1,0 +1,84 @@
+"""Brings up workers by forking: everything is imported already, so a new one is there in a tenth of a second.
+
+``python -m tests.faults.nursery`` reads orders, one JSON object a line, and answers each with the id of the process.
+When its input ends it kills what it brought up.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import signal
+import subprocess
+import sys
+import traceback
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self
+
+ROOT = Path(__file__).parents[2]
+
+
+class Nursery:
+    """The program, as its user sees it. What the workers log goes to ``log``."""
+
+    def __init__(self, log: Path) -> None:
+        self._log = log
+
+    def __enter__(self) -> Self:
+        with self._log.open("wb") as output:
+            self._process = subprocess.Popen(
+                [sys.executable, "-u", "-m", "tests.faults.nursery"],
+                cwd=ROOT,
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=output,
+                text=True,
+            )
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        assert self._process.stdin is not None and self._process.stdout is not None
+        self._process.stdin.close()
+        self._process.wait(30)
+        self._process.stdout.close()
+
+    def start(self, **order: Any) -> int:
+        """Bring up a worker; returns its process id. Blocks until it is there, not until it works."""
+        assert self._process.stdin is not None and self._process.stdout is not None
+        self._process.stdin.write(json.dumps(order) + "\n")
+        self._process.stdin.flush()
+        return int(self._process.stdout.readline())
+
+
+def main() -> None:
+    from tests.faults.worker import Order, live
+
+    signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # whoever is killed leaves no trace
+    children: list[int] = []
+    for line in sys.stdin:
+        order = Order(**json.loads(line))
+        child = os.fork()
+        if child == 0:
+            signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+            os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
+            os.dup2(2, 1)
+            try:
+                asyncio.run(live(order))
+            except BaseException:  # noqa: BLE001 - the child must not go on as if it were the nursery
+                traceback.print_exc()
+            os._exit(1)
+        children.append(child)
+        print(child, flush=True)
+    for child in children:
+        try:
+            os.kill(child, signal.SIGKILL)
+        except ProcessLookupError:
+            continue
+
+
+if __name__ == "__main__":
+    main()

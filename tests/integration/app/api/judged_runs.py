@@ -1,0 +1,65 @@
+"""Runs of an agent for what compares them: each answer is two lines, each line a claim, and a stand-in model says of it
+what the line itself says: that it is right, wrong, or nothing at all.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping
+from pathlib import Path
+
+import httpx
+
+from tests.standin.call import Call
+from tests.standin.faults import EMPTY, Fault
+from tests.standin.llm import StandInLLM
+from tests.standin.rules import keyword_rule
+
+URL = "https://example.org/page"
+PAGE = "Claims of all kinds stand on this page, the right ones and the wrong ones."
+TASKS = ("rivers", "bridges", "towers")
+RIGHT, WRONG, SILENT = "this claim is right", "this claim is wrong", "of this claim the model is silent"
+JUDGE = """
+from judges.registry import judge
+
+@judge(task={task!r}, description="Say something right.")
+async def judged(ctx):
+    first, second = ctx.answer.text.splitlines()[:2]
+    ctx.verify("first", first, sources=[{url!r}])
+    ctx.verify("second", second, sources=[{url!r}])
+"""
+
+
+def write_judges(folder: Path) -> None:
+    for task in TASKS:
+        (folder / f"{task}.py").write_text(JUDGE.format(task=task, url=URL))
+
+
+def model() -> StandInLLM:
+    """A model that says of each claim what the claim says of itself."""
+
+    def fault_for(call: Call) -> Fault | None:
+        return EMPTY if "silent" in call.claim else None
+
+    return StandInLLM(rule=keyword_rule({"wrong": False}), fault_for=fault_for)
+
+
+async def judge_run(
+    url: str, agent: str, run: str | None, answers: Mapping[str, tuple[str, str]], *, key: str | None = None
+) -> dict[str, str]:
+    """Hand in one answer to each task and wait; the ids of the results, by task."""
+    headers = {} if key is None else {"Authorization": f"Bearer {key}"}
+    found: dict[str, str] = {}
+    async with httpx.AsyncClient(base_url=url, headers=headers, timeout=30) as client:
+        for task, lines in answers.items():
+            # The name is in the text, so that no two runs' answers are one and the same.
+            text = "\n".join([*lines, f"{agent} {run}"])
+            body = {"agent": agent, "task_id": task, "run": run, "answers": [{"name": "answer_1", "text": text}]}
+            accepted = (await client.post("/v1/submissions", json=body)).raise_for_status().json()
+            found[task] = accepted["jobs"][0]["id"]
+        async with asyncio.timeout(60):
+            for task, job_id in found.items():
+                while (job := (await client.get(f"/v1/jobs/{job_id}")).json())["status"] != "succeeded":  # noqa: ASYNC110
+                    await asyncio.sleep(0.05)
+                found[task] = job["result_id"]
+    return found

@@ -1,0 +1,181 @@
+"""Money: what a submission may cost, and what all may; reached, the jobs wait with what could be judged.
+
+The model is a stand-in server asked over HTTP; its prices are those of o4-mini.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Callable
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+
+from app.main import create_app
+from tests.fakes.runtimes import scripted_runtime
+from tests.fakes.settings import settings_for_tests
+from tests.integration.app.api.asking import ended, submit
+from tests.standin.llm import StandInLLM
+
+pytestmark = pytest.mark.postgres
+
+CLAIMS = 20
+VOTES = 2
+JUDGE = f"""
+from judges.registry import judge
+
+@judge(task="claims", description="Many claims.")
+async def claims(ctx):
+    for number in range({CLAIMS}):
+        ctx.verify(f"claim_{{number}}", f"The answer names number {{number}}")
+"""
+ENOUGH = 100.0
+
+Start = Callable[..., AbstractAsyncContextManager[httpx.AsyncClient]]
+
+
+@pytest.fixture
+async def model() -> AsyncIterator[StandInLLM]:
+    async with StandInLLM() as server:
+        yield server
+
+
+@pytest.fixture
+def start(database_url: str, judges: Path, tmp_path: Path, model: StandInLLM) -> Start:
+    """Starts the service; all starts share the database. No replies are kept but those of the job itself."""
+    (judges / "claims.py").write_text(JUDGE)
+
+    @asynccontextmanager
+    async def started(**overrides: Any) -> AsyncIterator[httpx.AsyncClient]:
+        settings = settings_for_tests(
+            data_dir=tmp_path,
+            database_url=database_url,
+            model="openai/o4-mini",
+            openai_base_url=model.base_url,
+            reply_cache_bytes=0,
+            max_llm=2,
+            **overrides,
+        )
+        app = create_app(settings, runtime=scripted_runtime(judges))
+        async with (
+            app.router.lifespan_context(app),
+            httpx.AsyncClient(transport=httpx.ASGITransport(app=app), base_url="http://127.0.0.1:8000") as client,
+        ):
+            yield client
+
+    return started
+
+
+async def paused(api: httpx.AsyncClient, job_id: str, *, or_done: bool = False) -> dict[str, Any]:
+    async with asyncio.timeout(20.0):
+        while True:
+            job: dict[str, Any] = (await api.get(f"/v1/jobs/{job_id}")).json()
+            if job["stage"] == "paused" or (or_done and job["status"] == "succeeded"):
+                return job
+            assert job["status"] in ("queued", "running"), job
+            await asyncio.sleep(0.05)
+
+
+async def result(api: httpx.AsyncClient, job: dict[str, Any]) -> dict[str, Any]:
+    found: dict[str, Any] = (await api.get(f"/v1/results/{job['result_id']}")).json()
+    return found
+
+
+async def submission_of(api: httpx.AsyncClient, job_id: str) -> dict[str, Any]:
+    job = (await api.get(f"/v1/jobs/{job_id}")).json()
+    found: dict[str, Any] = (await api.get(f"/v1/submissions/{job['submission_id']}")).json()
+    return found
+
+
+def reasons(found: dict[str, Any]) -> list[str | None]:
+    return [leaf["reason"] for leaf in found["eval_breakdown"][0]["verification_tree"]["children"]]
+
+
+async def price_of_all(start: Start, model: StandInLLM) -> float:
+    """What judging one answer costs, by doing it once."""
+    async with start() as api:
+        [job_id] = await submit(api, task_id="claims")
+        whole = await result(api, await ended(api, job_id))
+        assert (await submission_of(api, job_id))["spent_usd"] == pytest.approx(whole["usage"]["usd"], abs=1e-6)
+    model.calls.clear()
+    return float(whole["usage"]["usd"])
+
+
+async def test_a_submission_pauses_at_its_budget_with_what_was_judged_and_goes_on_when_it_is_raised(
+    start: Start, model: StandInLLM
+):
+    price = await price_of_all(start, model)
+    budget = price / 2 + 0.01  # a call is only made when its likely price fits, which is guessed too high
+    async with start() as api:
+        [job_id] = await submit(api, task_id="claims", budget_usd=budget)
+        job = await paused(api, job_id)
+        assert (job["status"], job["error"]["code"], job["attempts"]) == ("queued", "BUDGET", 1)
+        assert "the submission's budget_usd" in job["error"]["detail"]
+        partial = await result(api, job)
+        assert partial["status"] == "incomplete"
+        assert 0 < reasons(partial).count("budget") < CLAIMS
+        assert partial["score"]["low"] < partial["score"]["high"]
+        before = len(model.calls)
+        submission = await submission_of(api, job_id)
+        assert partial["usage"]["usd"] == pytest.approx(submission["spent_usd"], abs=1e-6)
+        assert submission["spent_usd"] <= budget
+
+        await asyncio.sleep(1.5)  # a round of looking for what can be resumed
+        assert len(model.calls) == before
+        changed = await api.patch(f"/v1/submissions/{submission['id']}", json={"budget_usd": ENOUGH})
+        assert (changed.status_code, changed.json()["budget_usd"]) == (200, ENOUGH)
+        done = await ended(api, job_id)
+        whole = await result(api, done)
+    assert (done["status"], whole["status"], done["error"]) == ("succeeded", "complete", None)
+    assert len(model.calls) == CLAIMS * VOTES
+    assert whole["usage"]["usd"] == pytest.approx(price)
+    assert whole["usage"]["calls"] == CLAIMS * VOTES
+
+
+async def test_the_budget_of_all_pauses_every_job_and_a_restart_with_more_resumes_them(start: Start, model: StandInLLM):
+    price = await price_of_all(start, model)
+    answers = [{"name": f"answer_{nth}", "text": f"The {nth}th."} for nth in range(3)]
+    budget = price + price / 2 + 0.01  # the first answer was paid for by this installation, too
+    async with start(budget_usd=budget) as api:
+        job_ids = await submit(api, task_id="claims", answers=answers)
+        jobs = [await paused(api, job_id) for job_id in job_ids]
+        assert {job["error"]["code"] for job in jobs} == {"BUDGET"}
+        assert all("ASSAY_BUDGET_USD" in job["error"]["detail"] for job in jobs)
+        spent = (await submission_of(api, job_ids[0]))["spent_usd"]
+        assert spent <= budget - price
+    before = len(model.calls)
+    async with start(budget_usd=budget) as api:
+        await asyncio.sleep(1.5)
+        assert len(model.calls) == before
+    async with start(budget_usd=ENOUGH) as api:
+        ends = [await ended(api, job_id) for job_id in job_ids]
+        results = [await result(api, job) for job in ends]
+    assert {job["status"] for job in ends} == {"succeeded"}
+    assert {found["status"] for found in results} == {"complete"}
+    assert len(model.calls) == len(answers) * CLAIMS * VOTES
+
+
+async def test_two_workers_together_never_spend_more_than_the_budget(start: Start, model: StandInLLM):
+    price = await price_of_all(start, model)
+    model.delay_s = 0.02
+    answers = [{"name": f"answer_{nth}", "text": f"The {nth}th."} for nth in range(4)]
+    budget = 2 * price + 0.02
+    async with start() as api, start():
+        job_ids = await submit(api, task_id="claims", answers=answers, budget_usd=budget)
+        for job_id in job_ids:
+            await paused(api, job_id, or_done=True)
+        spent = (await submission_of(api, job_ids[0]))["spent_usd"]
+    assert spent <= budget
+    assert spent == pytest.approx(len(model.calls) * price / (CLAIMS * VOTES), rel=0.05)
+    assert len(model.calls) < len(answers) * CLAIMS * VOTES
+
+
+@pytest.mark.parametrize("budget", [0, -1, "1", float("1e9")])
+async def test_a_budget_that_cannot_be_one_is_refused(start: Start, budget: object):
+    async with start() as api:
+        body = {"agent": "a", "task_id": "claims", "answers": [{"name": "answer", "text": "x"}], "budget_usd": budget}
+        response = await api.post("/v1/submissions", json=body)
+    assert (response.status_code, response.json()["errors"][0]["path"]) == (422, "budget_usd")

@@ -1,0 +1,96 @@
+"""What a stored body is answered with that is no longer what was stored: never its bytes, always a problem."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+import httpx
+import pytest
+
+from app.main import create_app
+from tests.fakes.runtimes import scripted_runtime
+from tests.fakes.settings import settings_for_tests
+from tests.integration.app.api.asking import ended, problem, submit
+
+pytestmark = pytest.mark.postgres
+
+TEXT = "Paris is the capital of France."
+URL = "https://example.org/france"
+
+
+def _flipped(body: Path) -> None:
+    data = bytearray(body.read_bytes())
+    data[3] ^= 1
+    body.write_bytes(data)
+
+
+def _made_unreadable(body: Path) -> None:
+    """Also for root: what leads to itself cannot be opened."""
+    body.unlink()
+    body.symlink_to(body)
+
+
+DAMAGE: dict[str, Callable[[Path], object]] = {
+    "a bit that flipped": _flipped,
+    "cut short": lambda body: body.write_bytes(body.read_bytes()[:-1]),
+    "emptied": lambda body: body.write_bytes(b""),
+    "another body in its place": lambda body: body.write_bytes(b"Lyon is the capital of France."),
+    "deleted": Path.unlink,
+}
+
+
+@asynccontextmanager
+async def _service(database_url: str, judges: Path, folder: Path) -> AsyncIterator[httpx.AsyncClient]:
+    """A service with its bodies in a folder, as it is once a page of it was judged by."""
+    app = create_app(
+        settings_for_tests(data_dir=folder / "data", database_url=database_url),
+        workers=1,
+        runtime=scripted_runtime(judges, {URL: TEXT}, kept=folder),
+    )
+    transport = httpx.ASGITransport(app=app, raise_app_exceptions=True)
+    async with (
+        app.router.lifespan_context(app),
+        httpx.AsyncClient(transport=transport, base_url="http://127.0.0.1:8000") as api,
+    ):
+        await ended(api, (await submit(api, answers=[{"name": "a", "text": f"See {URL}."}]))[0])
+        yield api
+
+
+def _stored(folder: Path, sha256: str) -> Path:
+    return folder / "blobs" / "sha256" / sha256[:2] / sha256
+
+
+@pytest.mark.parametrize("damage", DAMAGE)
+@pytest.mark.parametrize("role", ["text", "screenshot"])
+async def test_a_body_that_went_bad_is_a_problem_and_is_never_shown(
+    database_url: str, judges: Path, tmp_path: Path, role: str, damage: str
+):
+    async with _service(database_url, judges, tmp_path) as api:
+        [page] = (await api.get("/v1/pages")).json()["items"]
+        address = f"/v1/pages/{page['id']}/{role}"
+        whole = await api.get(address)
+        assert whole.status_code == 200
+        body = _stored(tmp_path, whole.headers["etag"].strip('"'))
+        DAMAGE[damage](body)
+        for _again in range(2):
+            answer = await api.get(address)
+            detail = problem(answer, 404, "NOT_FOUND")["detail"]
+            assert role in detail
+            assert "recapture" in detail
+            assert "etag" not in answer.headers
+            assert "Lyon" not in answer.text
+        assert not body.exists()  # put aside, or never there
+        again = (await api.post(f"/v1/pages/{page['id']}/recapture")).json()
+        assert (await api.get(f"/v1/pages/{again['id']}/{role}")).content == whole.content
+
+
+async def test_a_store_that_cannot_say_is_asked_again_later(database_url: str, judges: Path, tmp_path: Path):
+    async with _service(database_url, judges, tmp_path) as api:
+        [page] = (await api.get("/v1/pages")).json()["items"]
+        whole = await api.get(f"/v1/pages/{page['id']}/text")
+        _made_unreadable(_stored(tmp_path, whole.headers["etag"].strip('"')))
+        answer = await api.get(f"/v1/pages/{page['id']}/text")
+        problem(answer, 503, "UNAVAILABLE")
+        assert int(answer.headers["retry-after"]) > 0

@@ -1,0 +1,175 @@
+"""Figures over HTTP: summaries with intervals, comparisons, and what hangs on single verdicts."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from functools import partial
+from pathlib import Path
+
+import httpx
+import pytest
+
+from app.main import create_app
+from rubrics.rubric import Rubric
+from tests.fakes.evaluating import ScriptedEvaluation
+from tests.fakes.judged import FAILED, PASSED, SKIPPED, JudgedByText, leaf, rubric_of
+from tests.fakes.runtimes import scripted_runtime
+from tests.fakes.served import served
+from tests.fakes.settings import settings_for_tests
+from tests.integration.app.api.asking import ended, problem, submit
+from tests.integration.app.api.conftest import Open
+from tests.integration.app.api.judged_runs import PAGE, RIGHT, SILENT, URL, WRONG, judge_run, model, write_judges
+
+pytestmark = [pytest.mark.postgres, pytest.mark.timeout(180)]
+
+BEFORE = {"rivers": (RIGHT, WRONG), "bridges": (RIGHT, WRONG), "towers": (WRONG, WRONG)}
+AFTER = {"rivers": (RIGHT, RIGHT), "bridges": (RIGHT, WRONG), "towers": (RIGHT, SILENT)}
+
+
+@pytest.fixture
+async def api(database_url: str, judges: Path, tmp_path: Path) -> AsyncIterator[httpx.AsyncClient]:
+    """A service with two keys; with the first of them two runs were judged."""
+    write_judges(judges)
+    async with model() as stand_in:
+        settings = settings_for_tests(
+            data_dir=tmp_path / "data", database_url=database_url, model="openai/o4-mini", api_keys="mine,yours",
+            openai_api_key="a key of the tests", openai_base_url=stand_in.base_url,
+        )  # fmt: skip
+        app = create_app(settings, workers=1, runtime=scripted_runtime(judges, {URL: PAGE}))
+        with served(app) as url:
+            await judge_run(url, "walker", "before", BEFORE, key="mine")
+            await judge_run(url, "walker", "after", AFTER, key="mine")
+            headers = {"Authorization": "Bearer mine"}
+            async with httpx.AsyncClient(base_url=url, headers=headers, timeout=60) as client:
+                yield client
+
+
+async def test_figures_comparisons_and_sensitivity_of_two_runs(api: httpx.AsyncClient):
+    """One service for all of it: to start it and judge takes most of the time."""
+    await summaries(api)
+    await comparisons(api)
+    await results_and_judges(api)
+    await what_is_somebody_elses(api)
+
+
+async def summaries(api: httpx.AsyncClient) -> None:
+    newest = (await api.get("/v1/agents/walker/summary")).json()["statistics"]
+    assert (newest["tasks"], newest["answers"], newest["not_judged"]) == (3, 3, {"answers": 1, "share": 1 / 3})
+    score = newest["score"]
+    assert (score["value"], score["low"], score["high"]) == (None, pytest.approx(4 / 6), pytest.approx(5 / 6))
+    assert 0 <= score["interval"]["low"] < score["low"] < score["high"] < score["interval"]["high"] <= 1
+    assert score["student_t"]["method"] == "Student t over 3 tasks"
+    assert newest["success"]["interval"]["method"].startswith("Wilson over 3 tasks")
+    assert [one["k"] for one in newest["pass_at_k"]] == [1]
+    before = (await api.get("/v1/agents/walker/summary", params={"run": "before"})).json()
+    assert (before["avg_score"], before["unfinished"]) == (0.3333, 0)
+    assert before["statistics"]["score"]["value"] == pytest.approx(1 / 3)
+    assert before["statistics"]["score"]["bootstrap"]["method"].startswith("bootstrap over 3 tasks")
+    problem(await api.get("/v1/agents/walker/summary", params={"run": "never"}), 404, "NOT_FOUND")
+    problem(await api.get("/v1/agents/walker/summary", params={"run": "a b"}), 422, "INVALID")
+    [row] = (await api.get("/v1/leaderboard")).json()["items"]
+    assert row["statistics"]["score"]["interval"] == score["interval"]
+    assert row["statistics"]["score"]["bootstrap"] is None  # too slow for many agents at once
+
+
+async def comparisons(api: httpx.AsyncClient) -> None:
+    found = (await api.get("/v1/compare", params={"a": "walker@before", "b": "walker@after"})).json()
+    [one] = found["comparisons"]
+    score = one["score"]
+    assert (score["tasks"], score["certain"], score["difference"]) == (3, 2, 0.25)
+    assert (score["low"], score["high"]) == (pytest.approx(1 / 3), pytest.approx(0.5))
+    assert score["sign_flip"] == {
+        "p": 1.0, "p_holm": 1.0, "exact": True, "patterns": 2, "tasks_that_differ": 1,
+        "method": "exact sign-flip of 1 tasks",
+    }  # fmt: skip
+    assert score["verdict"] == "too_few_tasks"
+    history = (await api.get("/v1/agents/walker/history")).json()["items"]
+    rivers = [row["result_id"] for row in history if row["task_id"] == "rivers"]
+    params = {"a": rivers[1], "b": [rivers[0], "walker@after"]}
+    single, whole = (await api.get("/v1/compare", params=params)).json()["comparisons"]
+    assert (single["score"]["difference"], single["b"]["name"]) == (0.5, rivers[0])
+    assert (whole["score"]["tasks"], whole["only_b"]) == (1, ["bridges", "towers"])
+    for wrong, status in (
+        ({"a": "walker"}, 422),
+        ({"a": "walker", "b": "no/name"}, 422),
+        ({"a": "walker", "b": ["walker"] * 21}, 422),
+        ({"a": "walker", "b": "nobody"}, 404),
+        ({"a": "res_nothing", "b": "walker"}, 404),
+    ):
+        problem(await api.get("/v1/compare", params=wrong), status)
+    order = (await api.get("/v1/compare/sensitivity", params={"a": "walker@before", "b": "walker@after"})).json()
+    assert (order["ahead"], order["tasks"]) == ("b", 3)
+    assert order["difference"] == {"low": pytest.approx(1 / 3), "high": pytest.approx(0.5), "ahead": "b"}
+    assert order["leave_one_leaf_out"]["tried"] == 6
+    assert order["weights"]["redrawn"]["tried"] == 1000
+
+
+async def results_and_judges(api: httpx.AsyncClient) -> None:
+    [newest] = (await api.get("/v1/results", params={"task_id": "bridges", "limit": 1})).json()["items"]
+    found = (await api.get(f"/v1/results/{newest['id']}/sensitivity")).json()
+    flips = {flip["leaf"]: (flip["to"], flip["change"]["least"]) for flip in found["flips"]}
+    assert flips == {"first": ("failed", -0.5), "second": ("passed", 0.5)}
+    assert (found["score"]["value"], found["without_effect"]) == (0.5, 0)
+    problem(await api.get("/v1/results/res_nothing/sensitivity"), 404, "NOT_FOUND")
+    steady = (await api.get("/v1/tasks/bridges/consistency")).json()
+    assert (steady["results"], steady["flaky_leaves"], steady["older_left_out"]) == (2, 0, False)
+    [votes] = steady["votes"]
+    assert (votes["model"], votes["leaves"], votes["split"], votes["agreement"]) == ("o4-mini", 4, 0, 1.0)
+    problem(await api.get("/v1/tasks/capital/consistency"), 404, "NOT_FOUND")
+
+
+async def what_is_somebody_elses(api: httpx.AsyncClient) -> None:
+    [newest] = (await api.get("/v1/results", params={"limit": 1})).json()["items"]
+    paths = (
+        "/v1/agents/walker/summary", "/v1/compare?a=walker&b=walker", "/v1/compare/sensitivity?a=walker&b=walker",
+        f"/v1/compare?a={newest['id']}&b={newest['id']}", f"/v1/results/{newest['id']}/sensitivity",
+        "/v1/tasks/bridges/consistency",
+    )  # fmt: skip
+    assert [(await api.get(path)).status_code for path in paths] == [200] * len(paths)
+    yours = {"Authorization": "Bearer yours"}
+    assert [(await api.get(path, headers=yours)).status_code for path in paths] == [404] * len(paths)
+
+
+async def test_a_leaf_that_came_out_both_ways_with_everything_the_same_is_flaky(open_api: Open):
+    """The same answer judged three times by a judge that once thinks otherwise, and votes that do not agree."""
+    judging = JudgedByText()
+
+    def rubric(passed: bool) -> Rubric:
+        outcome, votes = PASSED if passed else FAILED, (passed, not passed, passed)
+        asked = leaf("capital", outcome, claim="Paris is the capital", sources=[URL], votes=votes)
+        return rubric_of(asked)
+
+    answers = [{"name": "answer_1", "text": "It is Paris."}]
+    async with open_api(evaluate=judging) as api:
+        for passed in (True, False, True):
+            judging.tell("It is Paris.", partial(rubric, passed))
+            await ended(api, (await submit(api, answers=answers))[0])
+        found = (await api.get("/v1/tasks/capital/consistency")).json()
+    assert (found["results"], found["judged_again"], found["flaky_leaves"]) == (3, 1, 1)
+    [flaky] = found["flaky"]
+    assert (flaky["leaf"], flaky["passed"], flaky["judged"]) == ("capital", 2, 3)
+    [votes] = found["votes"]
+    assert (votes["leaves"], votes["split"], votes["agreement"]) == (3, 3, pytest.approx(1 / 3))
+
+
+async def test_a_flip_that_opens_a_gate_says_what_is_not_known_behind_it(open_api: Open):
+    judging = JudgedByText()
+    text = judging.tell(
+        "gated",
+        lambda: rubric_of(
+            leaf("gate", FAILED, critical=True), leaf("behind", SKIPPED, claim="x", blocked_by="gate"), leaf("beside")
+        ),
+    )
+    async with open_api(evaluate=judging) as api:
+        job = await ended(api, (await submit(api, answers=[{"name": "answer_1", "text": text}]))[0])
+        found = (await api.get(f"/v1/results/{job['result_id']}/sensitivity")).json()
+    [gate] = found["flips"]
+    assert (gate["leaf"], gate["score"]) == ("gate", {"value": None, "low": 0.5, "high": 1.0})
+    assert found["without_effect"] == 2
+
+
+async def test_jobs_that_have_not_ended_are_told(open_api: Open):
+    async with open_api(workers=0, evaluate=ScriptedEvaluation()) as api:
+        await submit(api)
+        found = (await api.get("/v1/agents/demo/summary")).json()
+    assert (found["unfinished"], found["statistics"], found["num_tasks"]) == (1, None, 0)

@@ -1,0 +1,140 @@
+"""Forecasts over HTTP beside what then happens, and the account of what models were asked."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+
+from tests.integration.app.api.asking import ended, problem, submit
+from tests.integration.app.api.test_judged_again import (
+    CLAIMS,
+    VOTES,
+    Start,
+    judged,
+    model,
+    result_of,
+    start,
+)
+from tests.standin.faults import Fault
+from tests.standin.llm import StandInLLM
+
+pytestmark = pytest.mark.postgres
+__all__ = ["model", "start"]
+
+ANSWERS = [{"name": "answer_1", "text": "It is Paris."}]
+
+
+async def forecast(api: httpx.AsyncClient, **question: Any) -> dict[str, Any]:
+    response = await api.post("/v1/forecasts", json=question)
+    assert response.status_code == 200, response.text
+    found: dict[str, Any] = response.json()
+    return found
+
+
+async def test_answers_are_foreseen_before_they_are_handed_in(start: Start, model: StandInLLM):
+    async with start(**CLAIMS) as api:
+        found = await forecast(api, agent="demo", task_id="paris", answers=ANSWERS)
+        assert len(model.calls) == 0
+        assert (await api.get("/v1/jobs")).json()["items"] == []
+        assert (await api.get("/v1/pages")).json()["items"] == []
+        result = await judged(api)
+    assert found["total"]["calls"]["expected"] == pytest.approx(result["usage"]["calls"], rel=0.1)
+    # A reasoning model is foreseen to think; this stand-in does not.
+    assert 0 < result["usage"]["usd"] <= found["total"]["usd"]["high"]
+    assert found["total"]["usd_batch"]["expected"] == pytest.approx(found["total"]["usd"]["expected"] / 2, rel=0.01)
+
+
+async def test_a_job_that_would_be_reused_is_foreseen_to_cost_nothing(start: Start):
+    async with start(**CLAIMS) as api:
+        [job_id] = await submit(api, task_id="paris")
+        await result_of(api, job_id)
+        found = await forecast(api, jobs=[job_id])
+        assert found["items"][0]["job_id"] == job_id
+        assert found["total"]["calls"] == {"low": 0, "expected": 0, "high": 0}
+        assert found["total"]["cached_calls"]["expected"] == len(CLAIMS) * VOTES
+        other = await forecast(api, jobs=[job_id], model="openai/gpt-4o")
+    assert other["total"]["calls"]["expected"] == pytest.approx(len(CLAIMS) * VOTES, rel=0.1)
+    assert other["total"]["past_runs"] == 1
+
+
+async def test_what_a_job_was_told_already_is_not_foreseen_again_even_without_a_store(start: Start, model: StandInLLM):
+    model.fault_for = lambda call: Fault(status=500) if call.claim == CLAIMS["river"] else None
+    async with start(replies=0, **CLAIMS) as api:
+        [job_id] = await submit(api, task_id="paris")
+        assert (await result_of(api, job_id))["status"] == "incomplete"
+        found = await forecast(api, jobs=[job_id])
+    assert found["total"]["calls"]["expected"] == VOTES
+    assert found["total"]["cached_calls"]["expected"] == (len(CLAIMS) - 1) * VOTES
+
+
+async def test_an_unknown_price_is_unknown_and_not_nothing(start: Start):
+    async with start(**CLAIMS) as api:
+        found = await forecast(api, agent="demo", task_id="paris", answers=ANSWERS, model="openai/my-own")
+    assert found["total"]["usd"] is None
+    assert found["total"]["unpriced_models"] == ["my-own"]
+    assert found["total"]["calls"]["expected"] == pytest.approx(len(CLAIMS) * VOTES, rel=0.1)
+
+
+@pytest.mark.parametrize(
+    ("question", "status"),
+    [
+        ({}, 422),
+        ({"jobs": ["job_none"]}, 404),
+        ({"jobs": []}, 422),
+        ({"jobs": ["a"], "agent": "b"}, 422),
+        ({"agent": "demo", "task_id": "paris"}, 422),
+        ({"agent": "demo", "task_id": "none", "answers": ANSWERS}, 422),
+        ({"agent": "../demo", "task_id": "paris", "answers": ANSWERS}, 422),
+        ({"agent": "demo", "task_id": "paris", "answers": ANSWERS, "model": "nobody/x"}, 422),
+    ],
+)
+async def test_questions_that_make_no_sense_are_problems(start: Start, question: dict[str, Any], status: int):
+    async with start(**CLAIMS) as api:
+        problem(await api.post("/v1/forecasts", json=question), status)
+
+
+async def test_usage_is_told_by_agent_task_model_and_role(start: Start, model: StandInLLM):
+    async with start(**CLAIMS) as api:
+        result = await judged(api)
+        [job_id] = await submit(api, task_id="paris", agent="other", model="openai/my-own")
+        await result_of(api, job_id)
+        found = (await api.get("/v1/usage")).json()
+        by_agent = (await api.get("/v1/usage", params={"by": "agent", "model": "o4-mini"})).json()
+        nothing = (await api.get("/v1/usage", params={"since": "2999-01-01"})).json()
+    priced, own = found["items"]
+    named = {"agent": "demo", "task_id": "paris", "model": "o4-mini", "role": "verify"}
+    assert {name: priced[name] for name in named} == named
+    assert (priced["calls"], priced["input_tokens"]) == (result["usage"]["calls"], result["usage"]["input_tokens"])
+    assert priced["usd"] == pytest.approx(result["usage"]["usd"])
+    assert (own["agent"], own["usd"], own["unpriced_calls"]) == ("other", None, own["calls"])
+    assert (found["total"]["usd"], found["total"]["usd_known"]) == (None, pytest.approx(priced["usd"]))
+    assert [one["agent"] for one in by_agent["items"]] == ["demo"]
+    assert nothing["items"] == []
+    assert nothing["total"]["usd"] == 0
+
+
+async def test_what_a_failed_job_took_is_in_the_account(start: Start, judges: Path, model: StandInLLM):
+    (judges / "breaks.py").write_text(
+        "from judges.registry import judge\n"
+        "@judge(task='breaks', description='x')\n"
+        "async def breaks(ctx):\n"
+        "    await ctx.settle(ctx.verify('paris', 'The answer says Paris'))\n"
+        "    raise ZeroDivisionError\n"
+    )
+    async with start(**CLAIMS) as api:
+        [job_id] = await submit(api, task_id="breaks")
+        job = await ended(api, job_id)
+        found = (await api.get("/v1/usage", params={"by": "task_id"})).json()
+    assert job["status"] == "failed"
+    assert [(one["task_id"], one["calls"]) for one in found["items"]] == [("breaks", VOTES)]
+
+
+async def test_a_reused_reply_is_not_in_the_account_twice(start: Start):
+    async with start(**CLAIMS) as api:
+        await judged(api)
+        before = (await api.get("/v1/usage")).json()
+        await judged(api)
+        assert (await api.get("/v1/usage")).json() == before

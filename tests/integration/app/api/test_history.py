@@ -1,0 +1,127 @@
+"""Where results come from: over time, one by one, and the answer that was judged."""
+
+from __future__ import annotations
+
+import asyncio
+from datetime import UTC, datetime
+from typing import Any
+
+import httpx
+from openapi_schema_validator import OAS31Validator
+
+from app.storage.bundle_roots import BundleRoot, note
+from app.storage.database import Database
+from tests.fakes.evaluating import ScriptedEvaluation
+from tests.integration.app.api.conftest import Open
+
+ANSWER = "Paris, of course: [source](https://example.org/france). \u00dcber \u2028 all.\n"
+
+
+async def judged(api: httpx.AsyncClient, *, run: str, agent: str = "demo", text: str = ANSWER) -> dict[str, Any]:
+    """Hand in an answer and wait; its job."""
+    body = {"agent": agent, "task_id": "capital", "answers": [{"name": "answer_1", "text": text}], "run": run}
+    accepted = (await api.post("/v1/submissions", json=body)).json()
+    async with asyncio.timeout(20):
+        while True:
+            job: dict[str, Any] = (await api.get(f"/v1/jobs/{accepted['jobs'][0]['id']}")).json()
+            if job["status"] == "succeeded":
+                return job
+            await asyncio.sleep(0.02)
+
+
+async def test_an_agents_results_come_newest_first_with_their_runs(working_api: httpx.AsyncClient):
+    jobs = [await judged(working_api, run=run) for run in ("monday", "tuesday")]
+    await judged(working_api, run="wednesday", agent="another")
+    listed = (await working_api.get("/v1/agents/demo/history")).json()
+    assert [(item["run"], item["result_id"], item["job_id"]) for item in listed["items"]] == [
+        ("tuesday", jobs[1]["result_id"], jobs[1]["id"]),
+        ("monday", jobs[0]["result_id"], jobs[0]["id"]),
+    ]
+    first = (await working_api.get("/v1/agents/demo/history", params={"limit": 1})).json()
+    rest = (await working_api.get("/v1/agents/demo/history", params={"cursor": first["next_cursor"]})).json()
+    assert first["items"] + rest["items"] == listed["items"]
+    assert (await working_api.get("/v1/agents/nobody/history")).json()["items"] == []
+
+
+async def test_a_result_names_its_job_submission_and_answer(working_api: httpx.AsyncClient):
+    job = await judged(working_api, run="monday")
+    origin = (await working_api.get(f"/v1/results/{job['result_id']}/origin")).json()
+    result = (await working_api.get(f"/v1/results/{job['result_id']}")).json()
+    assert (origin["job_id"], origin["submission_id"]) == (job["id"], job["submission_id"])
+    assert (origin["answer_sha256"], origin["final_score"]) == (result["answer_sha256"], result["final_score"])
+
+
+async def test_the_judged_answer_is_given_back_byte_for_byte(working_api: httpx.AsyncClient):
+    job = await judged(working_api, run="monday")
+    answer = await working_api.get(f"/v1/results/{job['result_id']}/answer")
+    assert answer.content == ANSWER.encode()
+    assert answer.headers["content-type"] == "text/markdown; charset=utf-8"
+    assert answer.headers["x-content-type-options"] == "nosniff"
+
+
+async def test_what_there_is_not_is_not_found(api: httpx.AsyncClient):
+    for path in ("/v1/results/res_none/origin", "/v1/results/res_none/answer"):
+        assert (await api.get(path)).status_code == 404
+
+
+async def test_what_is_somebody_elses_is_not_there(open_api: Open):
+    async with open_api(evaluate=ScriptedEvaluation(), api_keys="mine,yours") as api:
+        api.headers["Authorization"] = "Bearer mine"
+        job = await judged(api, run="monday")
+        paths = [f"/v1/results/{job['result_id']}/{part}" for part in ("origin", "answer")]
+        assert [(await api.get(path)).status_code for path in paths] == [200, 200]
+        api.headers["Authorization"] = "Bearer yours"
+        assert [(await api.get(path)).status_code for path in paths] == [404, 404]
+        assert (await api.get("/v1/agents/demo/history")).json()["items"] == []
+
+
+async def test_a_result_names_the_bundles_it_is_in(working_api: httpx.AsyncClient, database: Database):
+    job = await judged(working_api, run="monday")
+    path = f"/v1/results/{job['result_id']}/bundles"
+    assert (await working_api.get(path)).json() == {"items": [], "next_cursor": None}
+    root = BundleRoot(root_sha256="ab" * 32, content=True, created_at=datetime(2026, 3, 4, tzinfo=UTC))
+    for _ in range(2):
+        async with database.begin() as connection:
+            await note(connection, [job["result_id"], "res_forgotten"], root)
+    [found] = (await working_api.get(path)).json()["items"]
+    assert found == {"root_sha256": "ab" * 32, "content": True, "created_at": "2026-03-04T00:00:00Z"}
+    assert (await working_api.get("/v1/results/res_unknown/bundles")).status_code == 404
+
+
+async def test_the_bundles_stand_in_the_result_and_in_its_tag(working_api: httpx.AsyncClient, database: Database):
+    job = await judged(working_api, run="monday")
+    path = f"/v1/results/{job['result_id']}"
+    stored = await working_api.get(path)
+    assert "bundles" not in stored.json()
+    tags = [stored.headers["etag"]]
+    for number in range(2):
+        root = BundleRoot(
+            root_sha256=f"{number:064x}", content=not number, created_at=datetime(2026, 3, 4 + number, tzinfo=UTC)
+        )
+        async with database.begin() as connection:
+            await note(connection, [job["result_id"]], root)
+        found = await working_api.get(path, headers={"If-None-Match": tags[-1]})
+        assert found.status_code == 200
+        tags.append(found.headers["etag"])
+    assert len(set(tags)) == 3
+    assert (await working_api.get(path, headers={"If-None-Match": tags[-1]})).status_code == 304
+    assert found.text.startswith(stored.text.rstrip().removesuffix("}"))
+    assert found.json()["bundles"] == (await working_api.get(f"{path}/bundles")).json()["items"]
+    assert (await working_api.get("/v1/results")).json()["items"] == [found.json()]
+    OAS31Validator((await working_api.get("/v1/schema/result.json")).json()["properties"]["bundles"]).validate(
+        found.json()["bundles"]
+    )
+
+
+async def test_a_reader_sees_the_bundles_of_a_result(open_api: Open, database: Database):
+    async with open_api(pages={}) as api:
+        job = await judged(api, run="monday")
+        page = f"/results/{job['result_id']}"
+        assert "Root hash" not in (await api.get(page)).text
+        root = BundleRoot(root_sha256="ab" * 32, content=False, created_at=datetime(2026, 3, 4, tzinfo=UTC))
+        async with database.begin() as connection:
+            await note(connection, [job["result_id"]], root)
+        shown = (await api.get(page)).text
+    assert f'title="Root hash {"ab" * 32}">{"ab" * 5}<' in shown
+    assert "without pages" in shown
+    assert f'href="/v1/results/{job["result_id"]}/bundles"' in shown

@@ -1,0 +1,161 @@
+"""Two machines with one database and one bucket: what was paid for on one is not paid for again on the other.
+
+Each has a data directory of its own. The model is a stand-in server asked over HTTP, and its calls are counted.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+from moto.server import ThreadedMotoServer
+from pydantic import SecretStr
+
+from app.main import create_app
+from app.storage.database import Database
+from app.storage.kept_replies import kept_size
+from tests.fakes.running import environment_for, run
+from tests.fakes.runtimes import scripted_runtime
+from tests.fakes.settings import settings_for_tests
+from tests.integration.app.api.asking import ended, submit
+from tests.standin.llm import StandInLLM
+
+pytestmark = pytest.mark.postgres
+
+URL = "https://example.org/france"
+PAGE = "Paris is the capital of France. It lies on the Seine."
+CLAIMS = {"capital": "Paris is the capital of France", "river": "Paris lies on the Seine"}
+CALLS = 2 * len(CLAIMS)
+REUSED = {"reused": True, "because": []}
+JUDGE = f"""
+from judges.registry import judge
+
+@judge(task="paris", description="Tell of Paris.")
+async def paris(ctx):
+    for name, claim in {CLAIMS!r}.items():
+        ctx.verify(name, claim, sources=[{URL!r}])
+"""
+
+Machine = Callable[..., AbstractAsyncContextManager[httpx.AsyncClient]]
+
+
+@pytest.fixture(scope="module")
+def bucket() -> Iterator[dict[str, Any]]:
+    """The settings of a place for bodies that all machines reach."""
+    server = ThreadedMotoServer(ip_address="127.0.0.1", port=0, verbose=False)
+    server.start()
+    host, port = server.get_host_and_port()
+    endpoint = f"http://{host}:{port}"
+    httpx.put(f"{endpoint}/evidence", trust_env=False).raise_for_status()
+    keys = {"aws_access_key_id": SecretStr("test"), "aws_secret_access_key": SecretStr("test")}
+    yield {"blobs": "s3://evidence/of/all", "aws_endpoint_url": endpoint, "aws_region": "us-east-1", **keys}
+    server.stop()
+
+
+@pytest.fixture
+async def model() -> AsyncIterator[StandInLLM]:
+    async with StandInLLM() as server:
+        yield server
+
+
+@pytest.fixture
+def machine(database_url: str, judges: Path, tmp_path: Path, model: StandInLLM, bucket: dict[str, Any]) -> Machine:
+    """Starts the service on a machine of this name."""
+    (judges / "paris.py").write_text(JUDGE)
+
+    @asynccontextmanager
+    async def started(name: str, **overrides: Any) -> AsyncIterator[httpx.AsyncClient]:
+        given = {"model": "openai/o4-mini", "openai_base_url": model.base_url, **bucket} | overrides
+        settings = settings_for_tests(data_dir=tmp_path / name, database_url=database_url, **given)
+        app = create_app(settings, runtime=scripted_runtime(judges, {URL: PAGE}, kept=tmp_path / name))
+        async with (
+            app.router.lifespan_context(app),
+            httpx.AsyncClient(transport=httpx.ASGITransport(app=app), base_url="http://127.0.0.1:8000") as client,
+        ):
+            yield client
+
+    return started
+
+
+async def judged(api: httpx.AsyncClient) -> dict[str, Any]:
+    [job_id] = await submit(api, task_id="paris")
+    job = await ended(api, job_id)
+    assert job["status"] == "succeeded", job
+    result: dict[str, Any] = (await api.get(f"/v1/results/{job['result_id']}")).json()
+    return result
+
+
+def rejudged(result: dict[str, Any]) -> list[dict[str, Any]]:
+    return [leaf["rejudged"] for leaf in result["eval_breakdown"][0]["verification_tree"]["children"]]
+
+
+async def shared(database: Database) -> int:
+    async with database.begin() as connection:
+        return (await kept_size(connection)).entries
+
+
+async def test_an_answer_handed_in_again_asks_nothing_on_the_other_machine(
+    machine: Machine, model: StandInLLM, database: Database
+):
+    async with machine("one") as api:
+        first = await judged(api)
+        async with asyncio.timeout(10):
+            while await shared(database) < CALLS:  # noqa: ASYNC110 - the state is in the database
+                await asyncio.sleep(0.02)
+        assert f'event="stored"}} {CALLS}' in (await api.get("/metrics")).text
+    assert len(model.calls) == first["usage"]["calls"] == CALLS
+    async with machine("two") as api:
+        second = await judged(api)
+        assert f'event="found"}} {CALLS}' in (await api.get("/metrics")).text
+        third = await judged(api)
+    assert len(model.calls) == CALLS
+    assert rejudged(second) == rejudged(third) == [REUSED] * len(CLAIMS)
+    assert (second["usage"]["calls"], second["usage"]["cached_calls"]) == (0, CALLS)
+    assert second["score"] == first["score"]
+    assert second["rejudged"]["of"] == first["id"]
+
+
+async def test_what_is_shared_is_listed_and_cleared_and_then_asked_for_again(
+    machine: Machine, model: StandInLLM, database_url: str, tmp_path: Path
+):
+    async with machine("one") as api:
+        await judged(api)
+    environment = environment_for(tmp_path) | {
+        "ASSAY_DATABASE_URL": database_url,
+        "ASSAY_BLOBS": "s3://evidence/of/all",
+        "ASSAY_DATA_DIR": str(tmp_path / "one"),
+    }
+
+    def told(*arguments: str) -> dict[str, Any]:
+        ended = run(tmp_path, environment, *arguments, "--json")
+        assert ended.returncode == 0, ended.stderr
+        read: dict[str, Any] = json.loads(ended.stdout)
+        return read
+
+    listed = await asyncio.to_thread(told, "cache", "list")
+    assert (listed["replies"], listed["shared"]["replies"]) == (CALLS, CALLS)
+    assert [each["model"] for each in listed["shared"]["models"]] == [each["model"] for each in listed["models"]]
+    said = await asyncio.to_thread(run, tmp_path, environment, "cache", "list")
+    assert "shared by all workers:" in said.stdout
+    cleared = await asyncio.to_thread(told, "cache", "clear")
+    assert (cleared["removed"], cleared["shared"]["removed"]) == (CALLS, CALLS)
+    async with machine("two") as api:
+        result = await judged(api)
+    assert len(model.calls) == 2 * CALLS
+    assert rejudged(result) == [{"reused": False, "because": ["not_kept"]}] * len(CLAIMS)
+
+
+@pytest.mark.parametrize("overrides", [{"blobs": ""}, {"reply_cache_bytes": 0}], ids=["folder", "off"])
+async def test_one_machine_alone_keeps_its_replies_once(
+    machine: Machine, database: Database, overrides: dict[str, Any]
+):
+    async with machine("one", **overrides) as api:
+        await judged(api)
+        assert "assay_shared_replies_total{" not in (await api.get("/metrics")).text
+    assert await shared(database) == 0

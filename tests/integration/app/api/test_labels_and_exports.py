@@ -1,0 +1,132 @@
+"""The commands against a real server: answers in, results out, people's labels straight into a measurement."""
+
+from __future__ import annotations
+
+import asyncio
+import csv
+import io
+import json
+import os
+import subprocess
+import sys
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pyarrow.parquet as pq
+import pytest
+
+from app.main import create_app
+from judges.meta_eval.certificate import read_certificates
+from tests.fakes.runtimes import scripted_runtime
+from tests.fakes.served import served
+from tests.fakes.settings import settings_for_tests
+from tests.integration.app.api.asking import ended
+
+pytestmark = [pytest.mark.postgres, pytest.mark.timeout(180)]
+
+ASSAY = str(Path(sys.executable).parent / "assay")
+PAGE = {"https://example.org/france": "Paris is the capital of France."}
+ANSWERS = [
+    {"agent": "otter", "task_id": "capital", "text": "It is Paris.", "run": "monday"},
+    {"agent": "otter", "task_id": "capital", "text": "It is Lyon.", "run": "tuesday"},
+]
+
+
+@pytest.fixture
+async def url(database_url: str, judges: Path, tmp_path: Path) -> AsyncIterator[str]:
+    data = tmp_path / "data"
+    settings = settings_for_tests(data_dir=data, database_url=database_url)
+    with served(create_app(settings, workers=1, runtime=scripted_runtime(judges, PAGE, kept=data))) as address:
+        yield address
+
+
+async def assay(folder: Path, *arguments: str, **more: str) -> subprocess.CompletedProcess[str]:
+    outside = {name: value for name, value in os.environ.items() if not name.startswith(("ASSAY_", "OPENAI_"))}
+    return await asyncio.to_thread(
+        subprocess.run, [ASSAY, *arguments], cwd=folder, env=outside | more, capture_output=True, text=True, timeout=90
+    )
+
+
+async def handed_in(url: str, folder: Path) -> None:
+    """Both answers, by the command, and judged."""
+    (folder / "answers.jsonl").write_text("".join(json.dumps(one) + "\n" for one in ANSWERS))
+    done = await assay(folder, "import", "answers", "answers.jsonl", "--submit", "--url", url, "--json")
+    assert done.returncode == 0, done.stderr
+    report = json.loads(done.stdout)
+    assert report["submitted"] == 2
+    async with httpx.AsyncClient(base_url=url) as client:
+        for submission in report["submissions"]:
+            for job in submission["jobs"]:
+                assert (await ended(client, job["id"]))["status"] == "succeeded"
+
+
+async def test_answers_go_in_and_their_results_come_out_in_every_form(url: str, tmp_path: Path) -> None:
+    await handed_in(url, tmp_path)
+
+    async def export(form: str, out: str, *more: str) -> None:
+        done = await assay(
+            tmp_path, "export", "results", "--agent", "otter", "--url", url, "--format", form, "--out", out, *more
+        )
+        assert done.returncode == 0, done.stderr
+
+    await export("csv", "r.csv")
+    rows = list(csv.DictReader(io.StringIO((tmp_path / "r.csv").read_text("utf-8-sig"))))
+    assert [(row["run"], row["final_score"], row["words"]) for row in rows] == [
+        ("monday", "1.0", "3"),
+        ("tuesday", "0.5", "3"),
+    ]
+    await export("parquet", "l.parquet", "--rows", "leaves")
+    assert pq.read_table(tmp_path / "l.parquet")["leaf"].to_pylist() == ["paris", "source"] * 2
+    await export("inspect", "log.json")
+    samples = json.loads((tmp_path / "log.json").read_text())["samples"]
+    assert [(one["id"], one["epoch"], one["metadata"]["run"]) for one in samples] == [
+        ("capital", 1, "monday"),
+        ("capital", 2, "tuesday"),
+    ]
+    refused = await assay(
+        tmp_path, "export", "results", "--agent", "otter", "--url", url, "--format", "mind2web2", "--out", "m"
+    )
+    assert refused.returncode == 2
+    assert "--run" in refused.stderr
+    await export("mind2web2", "m", "--run", "tuesday")
+    assert (tmp_path / "m" / "otter" / "capital" / "answer_1" / "answer_1.md").read_text() == "It is Lyon."
+    summary = await assay(tmp_path, "summary", "--agent", "otter", "--out", "m", "--json")
+    assert json.loads(summary.stdout)["avg_score"] == 0.5
+
+
+async def test_what_people_said_on_the_review_page_measures_a_judge(
+    url: str, tmp_path: Path, database_url: str
+) -> None:
+    await handed_in(url, tmp_path)
+    async with httpx.AsyncClient(base_url=url) as client:
+        for number, result in enumerate((await client.get("/v1/results")).json()["items"]):
+            said = {"leaf": "source", "outcome": ("passed", "failed")[number], "reason": "I looked.", "by": "Ada"}
+            assert (await client.post(f"/v1/results/{result['id']}/overrides", json=said)).status_code == 201
+            by_code = {**said, "leaf": "paris"}
+            assert (await client.post(f"/v1/results/{result['id']}/overrides", json=by_code)).status_code == 201
+        (tmp_path / "labels.jsonl").write_bytes((await client.get("/v1/reviews/export")).content)
+
+    stored = {"ASSAY_DATA_DIR": str(tmp_path / "data"), "ASSAY_DATABASE_URL": database_url}
+    call = ("meta-eval", "labels.jsonl", "--model", "lexical", "--certify", "--json")
+    done = await assay(tmp_path, *call, **stored)
+
+    assert done.returncode == 0, done.stderr
+    report: dict[str, Any] = json.loads(done.stdout)
+    assert report["labels"]["left_out"]["decided_by_code"] == 2
+    asked, recorded = report["judges"]
+    for judge in (asked, recorded):
+        assert judge["confusion"] == {"true_positive": 1, "false_positive": 1, "false_negative": 0, "true_negative": 0}
+        assert [one["people"][0]["reviewer"] for one in judge["disagreements"]] == ["Ada"]
+    assert (asked["verdicts"], recorded["verdicts"]) == ("asked", "recorded")
+    (certificate,), _ = read_certificates(tmp_path / "data" / "certificates")
+
+    # The next result of the service carries it.
+    async with httpx.AsyncClient(base_url=url) as client:
+        answers = [{"name": "answer_1", "text": "It is Nice."}]
+        body = {"agent": "heron", "task_id": "capital", "answers": answers}
+        receipt = (await client.post("/v1/submissions", json=body)).json()
+        job = await ended(client, receipt["jobs"][0]["id"])
+        result = (await client.get(f"/v1/results/{job['result_id']}")).json()
+    assert result["certificate"]["id"] == certificate.id

@@ -1,0 +1,116 @@
+"""Mind2Web over HTTP: the same figures as the command's, and rounds that can be looked at."""
+
+from __future__ import annotations
+
+import io
+import json
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from PIL import Image
+
+from tests.fakes.mind2web import ZERO, answering, nine_steps, ranks_of_nine_steps, write_scores, write_split
+from tests.fakes.multimodal import picture, source_row, write_rows
+from tests.integration.app.api.asking import ended, problem
+from tests.integration.app.api.conftest import Open
+from tests.standin.llm import StandInLLM
+
+RUNS = "/v1/suites/mind2web/runs"
+
+
+@pytest.fixture
+def data(tmp_path: Path) -> Path:
+    folder = tmp_path / "benchmarks"
+    folder.mkdir()
+    write_split(folder, nine_steps())
+    write_scores(folder / "scores.pkl", ranks_of_nine_steps())
+    return folder
+
+
+@pytest.fixture
+async def model() -> AsyncIterator[StandInLLM]:
+    async with StandInLLM(fault_for=answering) as server:
+        yield server
+
+
+def settings(model: StandInLLM, data: Path) -> dict[str, Any]:
+    return {
+        "suite_data": (data,),
+        "openai_base_url": model.base_url,
+        "openai_api_key": "key-of-the-tests",
+        "model": "openai/gpt-4o",
+    }
+
+
+ORDER = {"data": ".", "split": "test_task", "scores": "scores.pkl"}
+
+
+async def test_a_run_comes_to_the_figures_worked_out_by_hand(open_api: Open, model: StandInLLM, data: Path):
+    async with open_api(**settings(model, data)) as api:
+        accepted = (await api.post(RUNS, json=ORDER)).json()
+        job = await ended(api, accepted["id"])
+        assert (job["status"], job["error"]) == ("succeeded", None)
+        result = (await api.get(f"/v1/results/{job['result_id']}")).json()
+        steps = (await api.get(f"{accepted['url']}/steps")).json()["items"]
+    figures = {name: value for name, value in ZERO.items() if not isinstance(value, dict)}
+    assert {name: result[name] for name in figures} == pytest.approx(figures)
+    assert result["error_ratio"] == pytest.approx(ZERO["error_ratio"])
+    assert len(steps) == 9
+    assert len({step["task_id"] for step in steps}) == 5
+
+
+async def test_a_step_shows_the_page_its_options_and_every_round(open_api: Open, model: StandInLLM, data: Path):
+    async with open_api(**settings(model, data)) as api:
+        accepted = (await api.post(RUNS, json=ORDER)).json()
+        await ended(api, accepted["id"])
+        found = (await api.get(f"{accepted['url']}/steps/0")).json()
+        no_picture = problem(await api.get(f"{accepted['url']}/steps/0/screenshot"), 404)
+    assert "blue click" in found["page"]
+    assert found["screenshot"] is None
+    assert "no" in no_picture["detail"]
+    step = found["step"]
+    assert len(step["rounds"]) == len(step["raw_output"]) == len(step["prompt"]) > 1
+    assert step["gold"]["elements"] == ["1"]
+    assert {box["role"] for box in found["boxes"]} == {"gold", "picked"}
+
+
+async def test_rows_with_screenshots_show_them(open_api: Open, model: StandInLLM, data: Path):
+    rows = [source_row(f"t{n}", 0, "CLICK", screenshot=picture(400, 300)) for n in range(3)]
+    write_rows(data / "rows_test_website.parquet", rows)
+    async with open_api(**settings(model, data)) as api:
+        order = {"data": "rows_test_website.parquet", "split": "test_website"}
+        accepted = (await api.post(RUNS, json=order)).json()
+        job = await ended(api, accepted["id"])
+        assert job["status"] == "succeeded", job
+        found = (await api.get(f"{accepted['url']}/steps/2")).json()
+        drawn = await api.get(found["screenshot"])
+    assert Image.open(io.BytesIO(drawn.content)).size == (400, 300)
+
+
+async def test_predictions_of_a_file_are_scored_without_a_model(open_api: Open, model: StandInLLM, data: Path):
+    given = [["T1_a", "1", "CLICK"], ["T9_z", "1", "CLICK"]]
+    (data / "given.json").write_text(json.dumps(given))
+    async with open_api(**settings(model, data)) as api:
+        accepted = (await api.post(RUNS, json=ORDER | {"predictions": "given.json"})).json()
+        job = await ended(api, accepted["id"])
+        assert (job["status"], job["error"]) == ("succeeded", None)
+        result = (await api.get(f"/v1/results/{job['result_id']}")).json()
+    assert (result["status"], result["unknown_ids"]) == ("incomplete", ["T9_z"])
+    assert model.calls == []
+
+
+@pytest.mark.parametrize("field", ["data", "scores", "prompt_template", "predictions"])
+async def test_every_path_must_be_allowed(field: str, open_api: Open, model: StandInLLM, data: Path):
+    async with open_api(workers=0, **settings(model, data)) as api:
+        refused = problem(await api.post(RUNS, json=ORDER | {field: "/etc/hostname"}), 422)
+    assert [error["path"] for error in refused["errors"]] == [field]
+
+
+async def test_a_split_that_is_not_there_fails_the_run(open_api: Open, model: StandInLLM, data: Path):
+    async with open_api(**settings(model, data)) as api:
+        accepted = (await api.post(RUNS, json=ORDER | {"split": "test_moon"})).json()
+        job = await ended(api, accepted["id"])
+    assert (job["status"], job["error"]["code"]) == ("failed", "SUITE_DATA")
+    assert job["error"]["detail"].startswith(".: no file of split 'test_moon'")

@@ -1,0 +1,122 @@
+"""What clients are told while something that the service needs is away or full, and that it mends by itself."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import shutil
+import tempfile
+import time
+from collections.abc import AsyncIterator, Iterator
+from pathlib import Path
+
+import httpx
+import psutil
+import pytest
+from sqlalchemy import text
+
+from app.main import create_app
+from app.storage.database import Database
+from app.storage.embedded import EmbeddedPostgres
+from tests.fakes.evaluating import ScriptedEvaluation
+from tests.fakes.promises import in_seconds
+from tests.fakes.runtimes import scripted_runtime
+from tests.fakes.settings import settings_for_tests
+from tests.integration.app.api.asking import body, ended, problem, submit
+from tests.integration.app.api.conftest import Open
+
+pytestmark = pytest.mark.postgres
+
+FULL = """
+CREATE FUNCTION no_room() RETURNS trigger LANGUAGE plpgsql AS
+$$ BEGIN RAISE 'could not extend file: No space left on device' USING ERRCODE = 'disk_full'; END $$
+"""
+
+
+async def run(database: Database, *statements: str) -> None:
+    async with database.begin() as connection:
+        for statement in statements:
+            await connection.execute(text(statement))
+
+
+async def test_a_full_disk_of_the_database_is_named_and_nothing_is_promised(open_api: Open, database: Database):
+    await run(database, FULL, "CREATE TRIGGER no_room BEFORE INSERT ON jobs EXECUTE FUNCTION no_room()")
+    async with open_api(workers=0) as api:
+        for headers in ({}, {"Idempotency-Key": "1"}):
+            response = await api.post("/v1/submissions", json=body(), headers=headers)
+            assert "no room" in problem(response, 507, "STORAGE_FULL")["detail"]
+            assert int(response.headers["retry-after"]) > 0
+        assert (await api.get("/v1/jobs")).json()["items"] == []
+        await run(database, "DROP TRIGGER no_room ON jobs")
+        again = await api.post("/v1/submissions", json=body(), headers={"Idempotency-Key": "1"})
+        assert again.status_code == 202
+
+
+async def test_a_job_that_cannot_be_stored_for_want_of_room_is_done_when_there_is(open_api: Open, database: Database):
+    await run(database, FULL, "CREATE TRIGGER no_room BEFORE INSERT ON results EXECUTE FUNCTION no_room()")
+    async with open_api(evaluate=ScriptedEvaluation()) as api:
+        [job_id] = await submit(api)
+        await asyncio.sleep(1.0)
+        job = (await api.get(f"/v1/jobs/{job_id}")).json()
+        assert job["status"] in ("queued", "running")
+        await run(database, "DROP TRIGGER no_room ON results")
+        assert (await ended(api, job_id))["status"] == "succeeded"
+
+
+@pytest.fixture
+def server() -> Iterator[EmbeddedPostgres]:
+    """A database server of the test's own, which it may kill."""
+    folder = Path(tempfile.mkdtemp(prefix="assay-test-"))
+    folder.chmod(0o755)
+    server = EmbeddedPostgres(folder)
+    server.start()
+    yield server
+    server.stop()
+    shutil.rmtree(folder, ignore_errors=True)
+
+
+@pytest.fixture
+async def api(server: EmbeddedPostgres, judges: Path, tmp_path: Path) -> AsyncIterator[httpx.AsyncClient]:
+    chosen = settings_for_tests(data_dir=tmp_path / "data", database_url=server.url())
+    app = create_app(chosen, workers=0, runtime=scripted_runtime(judges), evaluate=ScriptedEvaluation())
+    transport = httpx.ASGITransport(app=app)
+    async with (
+        app.router.lifespan_context(app),
+        httpx.AsyncClient(transport=transport, base_url="http://127.0.0.1:8000") as client,
+    ):
+        yield client
+
+
+def crash(server: EmbeddedPostgres) -> None:
+    """Kill the server and all that works for it, without giving it time for anything."""
+    postmaster = psutil.Process(int((server._pgdata / "postmaster.pid").read_text().splitlines()[0]))
+    for process in [*postmaster.children(recursive=True), postmaster]:
+        with contextlib.suppress(psutil.NoSuchProcess):
+            process.kill()
+
+
+@pytest.mark.timeout(120)
+@in_seconds
+async def test_while_the_database_is_down_everybody_is_told_within_two_seconds(
+    api: httpx.AsyncClient, server: EmbeddedPostgres
+):
+    [job_id] = await submit(api)
+    await asyncio.gather(*(api.get(f"/v1/jobs/{job_id}") for _ in range(8)))  # some connections are open
+    crash(server)
+    for _ in range(3):
+        for method, path in (("GET", f"/v1/jobs/{job_id}"), ("GET", "/v1/jobs"), ("POST", "/v1/submissions")):
+            began = time.monotonic()
+            response = await api.request(method, path, json=body() if method == "POST" else None)
+            assert time.monotonic() - began <= 2.0
+            problem(response, 503, "UNAVAILABLE")
+            assert response.headers["retry-after"] == "2"
+        ready = await api.get("/readyz")
+        assert (ready.status_code, ready.json()["checks"][0]["ok"]) == (503, False)
+        assert (await api.get("/healthz")).status_code == 200
+    await asyncio.to_thread(EmbeddedPostgres(server._data_dir).start)
+    began = time.monotonic()
+    while (await api.get(f"/v1/jobs/{job_id}")).status_code != 200:
+        assert time.monotonic() - began <= 15.0
+        await asyncio.sleep(0.1)
+    assert (await api.post("/v1/submissions", json=body())).status_code == 202
+    assert len((await api.get("/v1/jobs")).json()["items"]) == 2

@@ -1,0 +1,214 @@
+"""Whose things are whose, and what a key's scope opens: over every operation of the API."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from dataclasses import dataclass
+from datetime import UTC, datetime
+
+import httpx
+import pytest
+
+from app.keys import end_key, make_key
+from app.storage.database import Database
+from app.storage.records import Scope
+from tests.fakes.evaluating import ScriptedEvaluation
+from tests.integration.app.api.asking import body, ended, problem
+from tests.integration.app.api.conftest import Open
+
+pytestmark = pytest.mark.postgres
+
+CITED = [{"name": "answer_1", "text": "It is Paris, see https://example.org/france."}]
+
+
+def bearer(key: str) -> dict[str, str]:
+    return {"Authorization": f"Bearer {key}"}
+
+
+async def key_for(database: Database, owner: str, scope: Scope) -> dict[str, str]:
+    key, _ = await make_key(database, owner, scope, now=datetime.now(UTC))
+    return bearer(key)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Neighbours:
+    """A service with one judged answer of the otter's, and keys of two owners and of the operator."""
+
+    api: httpx.AsyncClient
+    otter: dict[str, str]
+    heron: dict[str, str]
+    heron_reads: dict[str, str]
+    operator: dict[str, str]
+    job: dict
+    page_id: str
+
+    def paths(self) -> list[str]:
+        """Everything that is the otter's."""
+        result, page = self.job["result_id"], self.page_id
+        return [
+            f"/v1/submissions/{self.job['submission_id']}",
+            f"/v1/jobs/{self.job['id']}",
+            f"/v1/jobs/{self.job['id']}/events",
+            f"/v1/results/{result}",
+            f"/v1/results/{result}/origin",
+            f"/v1/results/{result}/answer",
+            "/v1/agents/demo/summary",
+            f"/v1/pages/{page}",
+            f"/v1/pages/{page}/text",
+            f"/v1/pages/{page}/screenshot",
+        ]
+
+
+@pytest.fixture
+async def neighbours(open_api: Open, database: Database) -> AsyncIterator[Neighbours]:
+    otter = await key_for(database, "otter", Scope.SUBMIT)
+    heron = await key_for(database, "heron", Scope.SUBMIT)
+    heron_reads = await key_for(database, "heron", Scope.READ)
+    operator = await key_for(database, "operator", Scope.ADMIN)
+    async with open_api(pages={"https://example.org/france": "Paris is the capital of France."}) as api:
+        api.headers.update(otter)
+        accepted = await api.post("/v1/submissions", json=body(answers=CITED))
+        job = await ended(api, accepted.json()["jobs"][0]["id"])
+        assert job["status"] == "succeeded", job
+        [page] = (await api.get("/v1/pages")).json()["items"]
+        del api.headers["authorization"]
+        yield Neighbours(
+            api=api,
+            otter=otter,
+            heron=heron,
+            heron_reads=heron_reads,
+            operator=operator,
+            job=job,
+            page_id=page["id"],
+        )
+
+
+async def test_everything_is_shown_to_its_owner_and_to_the_operator(neighbours: Neighbours):
+    for path in neighbours.paths():
+        for headers in (neighbours.otter, neighbours.operator):
+            assert (await neighbours.api.get(path, headers=headers)).status_code == 200, path
+
+
+async def test_to_another_owner_it_is_as_if_it_were_not_there(neighbours: Neighbours):
+    for path in neighbours.paths():
+        problem(await neighbours.api.get(path, headers=neighbours.heron), 404, "NOT_FOUND")
+
+
+async def test_without_a_key_nothing_is_told(neighbours: Neighbours):
+    for path in neighbours.paths():
+        problem(await neighbours.api.get(path), 401, "UNAUTHORIZED")
+
+
+@pytest.mark.parametrize("path", ["jobs", "results", "pages", "leaderboard", "agents/demo/history"])
+async def test_lists_hold_what_is_ones_own(neighbours: Neighbours, path: str):
+    async def items(headers: dict[str, str]) -> int:
+        return len((await neighbours.api.get(f"/v1/{path}", headers=headers)).json()["items"])
+
+    assert [await items(each) for each in (neighbours.otter, neighbours.operator, neighbours.heron)] == [1, 1, 0]
+
+
+@pytest.mark.parametrize("action", ["cancel", "retry"])
+async def test_somebody_elses_job_can_be_neither_stopped_nor_repeated(neighbours: Neighbours, action: str):
+    path = f"/v1/jobs/{neighbours.job['id']}/{action}"
+    problem(await neighbours.api.post(path, headers=neighbours.heron), 404, "NOT_FOUND")
+    unchanged = await neighbours.api.get(f"/v1/jobs/{neighbours.job['id']}", headers=neighbours.otter)
+    assert unchanged.json() == neighbours.job
+
+
+async def test_somebody_elses_page_cannot_be_observed_again(neighbours: Neighbours):
+    path = f"/v1/pages/{neighbours.page_id}/recapture"
+    problem(await neighbours.api.post(path, headers=neighbours.heron), 404)
+    again = await neighbours.api.post(path, headers=neighbours.otter)
+    assert again.status_code == 201
+    seen = await neighbours.api.get(f"/v1/pages/{again.json()['id']}", headers=neighbours.otter)
+    assert seen.status_code == 200
+
+
+async def test_a_key_for_reading_changes_nothing(neighbours: Neighbours):
+    api, reads = neighbours.api, neighbours.heron_reads
+    assert (await api.get("/v1/jobs", headers=reads)).status_code == 200
+    for path in ("/v1/jobs/job_x/cancel", "/v1/jobs/job_x/retry", "/v1/pages/page_x/recapture"):
+        problem(await api.post(path, headers=reads), 403, "SCOPE")
+    read = problem(await api.post("/v1/submissions", json=body(), headers=reads), 403, "SCOPE")
+    assert "'read'" in read["detail"]
+    assert "'submit'" in read["detail"]
+    files = {"file": ("a.zip", b"anything")}
+    problem(await api.post("/v1/submissions/archive", files=files, headers=reads), 403, "SCOPE")
+
+
+async def test_the_figures_of_the_service_are_for_the_operator(neighbours: Neighbours):
+    problem(await neighbours.api.get("/metrics", headers=neighbours.otter), 403, "SCOPE")
+    assert (await neighbours.api.get("/metrics", headers=neighbours.operator)).status_code == 200
+
+
+async def test_a_wrong_scope_is_told_before_what_is_wrong_with_the_request(neighbours: Neighbours):
+    problem(await neighbours.api.post("/v1/submissions", json={}, headers=neighbours.heron_reads), 403)
+    problem(await neighbours.api.post("/v1/submissions", json={}), 401)
+
+
+@pytest.mark.parametrize(
+    "request_",
+    [
+        {"content": b"no json", "headers": {"Content-Type": "application/json"}},
+        {"content": b"x", "headers": {"Content-Type": "text/csv"}},
+        {"content": b"", "headers": {"Content-Length": "99999999999"}},
+    ],
+)
+async def test_strangers_are_sent_away_before_their_body_is_looked_at(neighbours: Neighbours, request_: dict):
+    for path in ("/v1/submissions", "/v1/submissions/archive"):
+        problem(await neighbours.api.post(path, **request_), 401, "UNAUTHORIZED")
+
+
+async def test_a_revoked_key_is_refused_by_a_running_service(open_api: Open, database: Database):
+    key, record = await make_key(database, "otter", Scope.READ, now=datetime.now(UTC))
+    async with open_api(workers=0) as api:
+        assert (await api.get("/v1/jobs", headers=bearer(key))).status_code == 200
+        await end_key(database, record.id, now=datetime.now(UTC))
+        async with asyncio.timeout(20):
+            while (await api.get("/v1/jobs", headers=bearer(key))).status_code == 200:  # noqa: ASYNC110 - another process
+                await asyncio.sleep(0.1)
+        problem(await api.get("/v1/jobs", headers=bearer(key)), 401)
+
+
+async def test_who_asks_too_fast_is_told_when_to_come_back_and_others_are_not(open_api: Open, database: Database):
+    otter = await key_for(database, "otter", Scope.READ)
+    heron = await key_for(database, "heron", Scope.READ)
+    async with open_api(workers=0, rate_per_s=1.0) as api:
+        answers = [await api.get("/v1/tasks", headers=otter) for _ in range(8)]
+        assert answers[0].status_code == 200
+        refused = [answer for answer in answers if answer.status_code != 200]
+        assert refused
+        for answer in refused:
+            problem(answer, 429, "TOO_MANY_REQUESTS")
+            assert 1 <= int(answer.headers["retry-after"]) <= 2
+        assert (await api.get("/v1/tasks", headers=heron)).status_code == 200
+
+
+async def test_when_too_much_waits_nothing_more_is_taken_in(open_api: Open):
+    async with open_api(workers=0, max_queued=3) as api:
+        two = [{"name": f"answer_{n}", "text": "x"} for n in (1, 2)]
+        key = {"Idempotency-Key": "first"}
+        first = await api.post("/v1/submissions", json=body(answers=two), headers=key)
+        assert first.status_code == 202
+        full = await api.post("/v1/submissions", json=body(answers=two))
+        assert problem(full, 503, "QUEUE_FULL")["detail"] == "2 jobs are waiting, and no more than 3 may"
+        assert int(full.headers["retry-after"]) > 0
+        assert (await api.post("/v1/submissions", json=body())).status_code == 202
+        again = await api.post("/v1/submissions", json=body(answers=two), headers=key)
+        assert again.json() == first.json()
+        assert len((await api.get("/v1/jobs")).json()["items"]) == 3
+
+
+async def test_the_streams_of_one_owner_are_counted(open_api: Open):
+    evaluation = ScriptedEvaluation()
+    async with open_api(workers=0, evaluate=evaluation, max_streams=1) as api:
+        accepted = await api.post("/v1/submissions", json=body())
+        path = f"/v1/jobs/{accepted.json()['jobs'][0]['id']}"
+        app = api._transport.app  # type: ignore[attr-defined]
+        with app.state.service.streams.one_more("local"):
+            full = await api.get(f"{path}/events")
+            problem(full, 429, "TOO_MANY_STREAMS")
+            assert int(full.headers["retry-after"]) > 0
+        await api.post(f"{path}/cancel")
+        assert (await api.get(f"{path}/events")).status_code == 200

@@ -1,0 +1,218 @@
+"""Evidence mended by hand over HTTP: checked like a capture, labelled, beside what was there, and refused in words."""
+
+from __future__ import annotations
+
+import io
+import json
+from typing import Any
+
+import httpx
+import pytest
+from PIL import Image
+
+from tests.integration.app.api.asking import ended, problem, submit
+from tests.integration.app.api.conftest import Open
+from tests.standin.documents import pdf_with_pages
+from tests.unit.cache.test_mhtml import saved
+
+pytestmark = pytest.mark.postgres
+
+URL = "https://example.org/france"
+ANSWER = [{"name": "a", "text": f"It is Paris, see [France]({URL})."}]
+HTML = (
+    b"<!doctype html><title>France</title><script>1</script><h1>France</h1>"
+    b"<p>Paris is the capital of France, as it has been for long."
+)
+CAPTCHA = b"<!doctype html><title>Just a moment...</title><script>window._cf_chl_opt = {}</script><p>Checking."
+TEXT = "Paris is the capital of France, and it has been for a long time."
+
+
+def png(width: int = 40, height: int = 30) -> bytes:
+    out = io.BytesIO()
+    Image.new("RGB", (width, height), "green").save(out, "PNG")
+    return out.getvalue()
+
+
+async def lost_page(api: httpx.AsyncClient) -> dict[str, Any]:
+    """A page that an answer cites and that is gone."""
+    await ended(api, (await submit(api, answers=ANSWER))[0])
+    [page] = (await api.get("/v1/pages", params={"problem": "true", "agent": "demo", "task_id": "capital"})).json()[
+        "items"
+    ]
+    found: dict[str, Any] = page
+    return found
+
+
+async def put(api: httpx.AsyncClient, page: dict[str, Any], content: bytes, media_type: str) -> httpx.Response:
+    return await api.put(f"/v1/pages/{page['id']}/content", content=content, headers={"Content-Type": media_type})
+
+
+async def form(api: httpx.AsyncClient, page: dict[str, Any], **fields: Any) -> httpx.Response:
+    return await api.put(f"/v1/pages/{page['id']}/content", files={name: value for name, value in fields.items()})
+
+
+async def test_a_page_that_was_handed_in_is_what_the_next_judgement_goes_by(open_api: Open):
+    async with open_api() as api:
+        gone = await lost_page(api)
+        response = await put(api, gone, HTML, "text/html")
+        assert response.status_code == 201, response.text
+        page = response.json()
+        assert response.headers["location"] == f"/v1/pages/{page['id']}"
+        assert page["id"] != gone["id"]
+        assert (page["url"], page["outcome"], page["problem"]) == (URL, "ok", False)
+        assert (page["source"], page["detail"], page["title"]) == ("upload", "not rendered", "France")
+        assert page["provenance"]["by"] == "local"
+        assert page["provenance"]["as"] == "html"
+        assert page["provenance"]["at"] == page["captured_at"].replace("Z", "+00:00")
+        assert (await api.get(f"/v1/pages/{gone['id']}")).json() == gone
+        assert (await api.get(f"/v1/pages/{page['id']}")).json() == page
+
+        job = await ended(api, (await submit(api, answers=ANSWER))[0])
+        result = (await api.get(f"/v1/results/{job['result_id']}")).json()
+        [seen] = result["pages"]
+        assert (seen["page_id"], seen["source"], seen["provenance"]) == (page["id"], "upload", page["provenance"])
+        assert result["score"]["value"] == 1.0
+
+
+@pytest.mark.parametrize(
+    ("content", "media_type", "kind", "words"),
+    [
+        (HTML, "application/pdf", "web", "Paris is the capital"),
+        (saved(HTML), "multipart/related; boundary=x", "web", "Paris is the capital"),
+        (saved(HTML), "application/octet-stream", "web", "Paris is the capital"),
+        (pdf_with_pages(2), "text/html", "pdf", "Page number 2 is visible"),
+        (TEXT.encode(), "text/plain", "text", "Paris is the capital"),
+        (png(), "application/octet-stream", "image", ""),
+    ],
+    ids=["html", "mhtml", "mhtml by its bytes", "pdf", "text", "picture"],
+)
+async def test_its_bytes_decide_what_it_is(open_api: Open, content: bytes, media_type: str, kind: str, words: str):
+    async with open_api() as api:
+        page = (await put(api, await lost_page(api), content, media_type)).json()
+        assert (page["kind"], page["outcome"], page["source"]) == (kind, "ok", "upload")
+        text = await api.get(f"/v1/pages/{page['id']}/text")
+        assert words in text.text
+        assert "invisiblewords" not in text.text
+        if kind == "pdf":
+            document = await api.get(f"/v1/pages/{page['id']}/pdf")
+            assert document.content == content
+            assert document.headers["content-disposition"] == f'attachment; filename="{page["id"]}.pdf"'
+
+
+async def test_a_text_and_a_picture_of_the_page_come_as_a_form(open_api: Open):
+    async with open_api() as api:
+        gone = await lost_page(api)
+        response = await form(api, gone, text=(None, TEXT), image=("page.png", png(2200, 100), "image/png"))
+        assert response.status_code == 201, response.text
+        page = response.json()
+        assert (page["outcome"], page["provenance"]["as"]) == ("ok", "text")
+        assert (await api.get(f"/v1/pages/{page['id']}/text")).text == TEXT
+        shot = await api.get(f"/v1/pages/{page['id']}/screenshot")
+        assert shot.headers["content-type"] == "image/jpeg"
+        with Image.open(io.BytesIO(shot.content)) as shown:
+            assert shown.width == 1100
+        by_file = await form(api, gone, file=("saved.mhtml", saved(HTML), "multipart/related"))
+        assert by_file.json()["provenance"]["saved_url"] == "https://towns.example/benches"
+
+
+async def test_a_wall_that_is_handed_in_is_kept_and_is_no_evidence(open_api: Open):
+    async with open_api() as api:
+        gone = await lost_page(api)
+        wall = (await put(api, gone, CAPTCHA, "text/html")).json()
+        assert (wall["outcome"], wall["problem"]) == ("captcha", True)
+        fine = (await put(api, gone, HTML, "text/html")).json()
+        await put(api, gone, CAPTCHA, "text/html")
+        job = await ended(api, (await submit(api, answers=ANSWER))[0])
+        [seen] = (await api.get(f"/v1/results/{job['result_id']}")).json()["pages"]
+        assert seen["page_id"] == fine["id"]
+
+
+@pytest.mark.parametrize(
+    ("content", "media_type", "status", "code"),
+    [
+        (b"", "text/html", 422, "INVALID"),
+        (b"\x00\x01\x02" * 50, "text/plain", 422, "DOCUMENT_REJECTED"),
+        (b"%PDF-1.7 and no more", "application/pdf", 422, "DOCUMENT_REJECTED"),
+        (pdf_with_pages(1, password="x"), "application/pdf", 422, "DOCUMENT_REJECTED"),
+        (saved(HTML)[:400], "multipart/related", 422, "DOCUMENT_REJECTED"),
+        (b"GIF89a" + b"\xff" * 30, "image/gif", 422, "DOCUMENT_REJECTED"),
+        (b"x" * (3 * 1024 * 1024), "text/plain", 413, "TOO_LARGE"),
+        (b"no boundary", "multipart/form-data", 400, "BAD_REQUEST"),
+        (b"--x\r\nnonsense", "multipart/form-data; boundary=x", 422, "INVALID"),
+    ],
+)
+async def test_what_cannot_be_a_page_is_refused_and_nothing_is_kept(
+    open_api: Open, content: bytes, media_type: str, status: int, code: str
+):
+    async with open_api(max_body_bytes=2 * 1024 * 1024) as api:
+        gone = await lost_page(api)
+        before = (await api.get("/v1/pages")).json()
+        told = problem(await put(api, gone, content, media_type), status, code)
+        assert told["detail"]
+        assert (await api.get("/v1/pages")).json() == before
+
+
+@pytest.mark.parametrize(
+    ("fields", "path"),
+    [
+        ({}, "file"),
+        ({"text": (None, "   ")}, "text"),
+        ({"text": (None, TEXT), "file": ("a.html", HTML)}, "file"),
+        ({"text": ("a.txt", TEXT.encode())}, "text"),
+        ({"image": ("a.png", b"png")}, "file"),
+        ({"file": (None, "words")}, "file"),
+        ({"content": ("a.html", HTML)}, "content"),
+        ({"text": (None, TEXT), "image": ("a.png", b"no picture")}, ""),
+    ],
+)
+async def test_a_form_that_breaks_a_rule_is_told_which_field(open_api: Open, fields: dict[str, Any], path: str):
+    async with open_api() as api:
+        response = await form(api, await lost_page(api), **fields) if fields else await empty_form(api)
+        told = problem(response, 422)
+        assert [error["path"] for error in told["errors"]] == [path]
+
+
+async def empty_form(api: httpx.AsyncClient) -> httpx.Response:
+    page = await lost_page(api)
+    return await put(api, page, b"--x--\r\n", "multipart/form-data; boundary=x")
+
+
+async def test_only_an_operator_may_hand_in_what_counts_for_everybody(open_api: Open):
+    async with open_api(workers=0) as api:
+        problem(await put(api, {"id": "page_unknown"}, HTML, "text/html"), 404)
+    described = (await openapi(open_api))["paths"]["/v1/pages/{page_id}/content"]["put"]
+    assert "multipart/form-data" in described["requestBody"]["content"]
+
+
+async def openapi(open_api: Open) -> dict[str, Any]:
+    async with open_api(workers=0) as api:
+        described: dict[str, Any] = (await api.get("/openapi.json")).json()
+        return described
+
+
+async def test_stored_bytes_are_served_as_what_never_changes_and_never_runs(open_api: Open):
+    async with open_api() as api:
+        page = (await put(api, await lost_page(api), HTML, "text/html")).json()
+        html = await api.get(f"/v1/pages/{page['id']}/html")
+        assert html.content == HTML
+        assert html.headers["content-disposition"] == f'attachment; filename="{page["id"]}.html"'
+        assert html.headers["x-content-type-options"] == "nosniff"
+        assert "sandbox" in html.headers["content-security-policy"]
+        assert "default-src 'none'" in html.headers["content-security-policy"]
+        for part in ("html", "text"):
+            whole = await api.get(f"/v1/pages/{page['id']}/{part}")
+            assert whole.headers["cache-control"] == "private, max-age=31536000, immutable"
+            assert whole.headers["etag"] == f'"{page["blobs"][part]["sha256"]}"'
+            again = await api.get(f"/v1/pages/{page['id']}/{part}", headers={"If-None-Match": whole.headers["etag"]})
+            assert (again.status_code, again.content) == (304, b"")
+            other = await api.get(f"/v1/pages/{page['id']}/{part}", headers={"If-None-Match": '"another"'})
+            assert other.content == whole.content
+        problem(await api.get(f"/v1/pages/{page['id']}/pdf"), 404)
+
+
+async def test_what_a_page_is_called_cannot_break_the_answer(open_api: Open):
+    html = "<!doctype html><title>\ufffe \u202e nul</title><p>".encode() + b"Paris is the capital of France. " * 3
+    async with open_api() as api:
+        response = await put(api, await lost_page(api), html + b"\x00\xff\xfe", "text/html")
+        assert response.status_code == 201
+        json.dumps(response.json())

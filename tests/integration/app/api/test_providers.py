@@ -1,0 +1,100 @@
+"""A provider that an operator wants left alone: nothing is sent to it, its jobs wait, and go on by themselves."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from typing import Any
+
+import httpx
+import pytest
+
+from app.storage.database import Database
+from app.storage.records import Scope
+from tests.integration.app.api.asking import ended, problem, submit
+from tests.integration.app.api.conftest import Open
+from tests.integration.app.api.test_owners import key_for
+from tests.standin.llm import StandInLLM
+
+pytestmark = pytest.mark.postgres
+
+FRANCE = {"https://example.org/france": "Paris is the capital of France."}
+ANSWERS = [{"name": f"answer_{nth}", "text": f"It is Paris, for the {nth}th time."} for nth in range(3)]
+WHY = {"reason": "invoice under dispute"}
+
+
+@pytest.fixture
+async def model() -> AsyncIterator[StandInLLM]:
+    async with StandInLLM(api_key="key") as server:
+        yield server
+
+
+def asking(model: StandInLLM) -> dict[str, Any]:
+    return {
+        "pages": FRANCE,
+        "model": "openai/o4-mini",
+        "openai_api_key": "key",
+        "openai_base_url": model.base_url,
+    }
+
+
+async def waiting(api: httpx.AsyncClient, job_ids: list[str]) -> list[dict[str, Any]]:
+    async with asyncio.timeout(15.0):
+        while True:
+            found = [(await api.get(f"/v1/jobs/{job_id}")).json() for job_id in job_ids]
+            if all(job["stage"] == "paused" for job in found):
+                return found
+            await asyncio.sleep(0.05)
+
+
+async def test_nothing_is_sent_while_it_is_paused_and_then_every_job_is_done(open_api: Open, model: StandInLLM):
+    async with open_api(**asking(model)) as api:
+        paused = (await api.post("/v1/providers/openai/pause", json=WHY)).json()
+        assert (paused["provider"], paused["status"], paused["paused_by"]) == ("openai", "paused", "local")
+        await asyncio.sleep(1.5)  # workers look once a second
+        job_ids = await submit(api, answers=ANSWERS)
+        jobs = await waiting(api, job_ids)
+        assert model.calls == []
+        assert {(job["status"], job["attempts"], job["error"]["code"]) for job in jobs} == {
+            ("queued", 0, "PROVIDER_PAUSED")
+        }
+        assert "openai was paused by local: invoice under dispute" in jobs[0]["error"]["detail"]
+        resumed = (await api.post("/v1/providers/openai/resume")).json()
+        assert resumed == {
+            "provider": "openai", "status": "in_use", "reason": None, "paused_by": None, "paused_at": None
+        }  # fmt: skip
+        done = [await ended(api, job_id) for job_id in job_ids]
+        results = [(await api.get(f"/v1/results/{job['result_id']}")).json() for job in done]
+    assert {(job["status"], job["attempts"]) for job in done} == {("succeeded", 1)}
+    assert {result["status"] for result in results} == {"complete"}
+
+
+async def test_a_pause_outlives_a_restart(open_api: Open, model: StandInLLM):
+    async with open_api(workers=0, **asking(model)) as api:
+        await api.post("/v1/providers/openai/pause", json=WHY)
+    async with open_api(**asking(model)) as api:
+        await waiting(api, await submit(api, answers=ANSWERS))
+        listed = (await api.get("/v1/providers")).json()["items"]
+    assert model.calls == []
+    assert [(each["provider"], each["status"]) for each in listed] == [
+        ("azure", "in_use"), ("bedrock", "in_use"), ("lexical", "in_use"), ("openai", "paused")
+    ]  # fmt: skip
+
+
+async def test_a_provider_goes_by_any_of_its_names_and_an_unknown_one_is_named(api: httpx.AsyncClient):
+    paused = (await api.post("/v1/providers/azure_openai/pause", json=WHY)).json()
+    assert paused["provider"] == "azure"
+    assert problem(await api.post("/v1/providers/nobody/pause", json=WHY), 404)["code"] == "NOT_FOUND"
+    assert problem(await api.post("/v1/providers/openai/pause", json={"reason": ""}), 422)
+    assert problem(await api.post("/v1/providers/openai/pause", json={"reason": "a\nb"}), 422)
+
+
+async def test_only_an_operator_pauses_and_resumes(open_api: Open, database: Database):
+    admin = await key_for(database, "ops", Scope.ADMIN)
+    submitter = await key_for(database, "otter", Scope.SUBMIT)
+    async with open_api(workers=0) as api:
+        for call in ("pause", "resume"):
+            refused = await api.post(f"/v1/providers/openai/{call}", json=WHY, headers=submitter)
+            assert problem(refused, 403)["code"] == "SCOPE"
+        assert (await api.post("/v1/providers/openai/pause", json=WHY, headers=admin)).json()["paused_by"] == "ops"
+        assert (await api.get("/v1/providers", headers=submitter)).status_code == 200

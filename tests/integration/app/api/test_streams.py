@@ -1,0 +1,185 @@
+"""Event streams over real sockets: many, abandoned, unread and resumed."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from pathlib import Path
+from urllib.parse import urlsplit
+
+import httpx
+import pytest
+from fastapi import FastAPI
+
+from app.client.wire import EventReader
+from app.main import create_app
+from app.progress import Progress, Stage
+from app.storage import jobs as rows
+from app.storage.database import Database
+from app.storage.records import Job
+from tests.fakes.runtimes import scripted_runtime
+from tests.fakes.served import served
+from tests.fakes.settings import settings_for_tests
+from tests.integration.app.api.asking import body
+
+pytestmark = [pytest.mark.postgres, pytest.mark.timeout(120)]
+
+MANY = 150
+
+
+@pytest.fixture
+def app(database_url: str, judges: Path, tmp_path: Path) -> FastAPI:
+    chosen = settings_for_tests(data_dir=tmp_path / "data", database_url=database_url)
+    return create_app(chosen, workers=0, runtime=scripted_runtime(judges))
+
+
+@pytest.fixture
+def url(app: FastAPI) -> Iterator[str]:
+    with served(app) as url:
+        yield url
+
+
+@pytest.fixture
+async def api(url: str) -> AsyncIterator[httpx.AsyncClient]:
+    async with httpx.AsyncClient(base_url=url, trust_env=False, timeout=30) as client:
+        yield client
+
+
+class Stream:
+    """One open stream, read by hand."""
+
+    def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        self.reader, self.writer = reader, writer
+
+    async def events(self) -> list[tuple[str, dict]]:
+        """(id, job) of each event, to the end of the stream."""
+        found, reader = [], EventReader()
+        async with asyncio.timeout(30):
+            async for raw in self.reader:
+                line = raw.decode().strip()
+                if line == "0":  # the last chunk
+                    break
+                event = reader.feed(line)
+                if event is not None:
+                    found.append((event.id or "", event.data))
+        return found
+
+    async def vanish(self) -> None:
+        """As a client does that was killed."""
+        self.writer.transport.abort()
+        with contextlib.suppress(ConnectionError):
+            await self.writer.wait_closed()
+
+
+Opening = Callable[..., Awaitable[Stream]]
+
+
+@pytest.fixture
+async def opened(url: str) -> AsyncIterator[Opening]:
+    """Opens streams, which are closed with the test."""
+    streams: list[Stream] = []
+
+    async def one(job_id: str, *, after: str = "") -> Stream:
+        host = urlsplit(url)
+        reader, writer = await asyncio.open_connection(host.hostname, host.port, limit=4096)
+        resume = f"Last-Event-ID: {after}\r\n" if after else ""
+        writer.write(f"GET /v1/jobs/{job_id}/events HTTP/1.1\r\nHost: {host.netloc}\r\n{resume}\r\n".encode())
+        streams.append(Stream(reader, writer))
+        return streams[-1]
+
+    yield one
+    for stream in streams:
+        await stream.vanish()
+
+
+async def many(opened: Opening, job_id: str) -> list[Stream]:
+    """As many as there may be, each opened when the one before has been answered: a busy server sends some away."""
+    streams = []
+    for _ in range(MANY):
+        streams.append(await opened(job_id))
+        head = await asyncio.wait_for(streams[-1].reader.readuntil(b"\r\n\r\n"), 30)
+        assert head.startswith(b"HTTP/1.1 200 "), head
+    return streams
+
+
+async def new_job(api: httpx.AsyncClient) -> str:
+    response = await api.post("/v1/submissions", json=body())
+    job_id: str = response.json()["jobs"][0]["id"]
+    return job_id
+
+
+async def claimed(database: Database, job_id: str) -> Job:
+    async with database.begin() as connection:
+        job = await rows.get_job(connection, job_id)
+        assert job is not None
+        assert job.queue_id is not None
+        running = await rows.claim(connection, job_id, job.queue_id, now=job.created_at)
+    assert running is not None
+    return running
+
+
+async def go_on(database: Database, job: Job, leaves: int) -> None:
+    async with database.begin() as connection:
+        await rows.write_progress(connection, job.fence, Progress(stage=Stage.JUDGING, leaves_done=leaves))
+
+
+async def until(what) -> None:
+    async with asyncio.timeout(30):
+        while not what():  # noqa: ASYNC110 - it happens in another thread
+            await asyncio.sleep(0.05)
+
+
+async def test_clients_that_vanish_leave_nothing_behind(app: FastAPI, opened: Opening, api: httpx.AsyncClient):
+    job_id = await new_job(api)
+    service = app.state.service
+    streams = await many(opened, job_id)
+    await until(lambda: service.events.followers == MANY)
+    for stream in streams:
+        await stream.vanish()
+    await until(lambda: service.events.followers == 0)
+    assert not service.streams._open
+    assert (await api.get(f"/v1/jobs/{job_id}")).status_code == 200
+
+
+async def test_every_one_of_many_streams_gets_the_terminal_event(opened: Opening, api: httpx.AsyncClient):
+    job_id = await new_job(api)
+    streams = await many(opened, job_id)
+    await api.post(f"/v1/jobs/{job_id}/cancel")
+    ends = [await stream.events() for stream in streams]
+    assert {events[-1][1]["status"] for events in ends} == {"cancelled"}
+
+
+async def test_who_reads_slowly_gets_fewer_events_and_the_last_one(
+    opened: Opening, api: httpx.AsyncClient, database: Database
+):
+    job_id = await new_job(api)
+    stream = await opened(job_id)
+    job = await claimed(database, job_id)
+    for nth in range(300):
+        await go_on(database, job, nth)
+    await api.post(f"/v1/jobs/{job_id}/cancel")
+    events = await stream.events()
+    ids = [int(event_id) for event_id, _ in events]
+    assert ids == sorted(set(ids))
+    assert len(ids) < 300
+    assert events[-1][1]["status"] == "cancelled"
+
+
+async def test_who_comes_back_misses_nothing_that_still_matters(
+    opened: Opening, api: httpx.AsyncClient, database: Database
+):
+    job_id = await new_job(api)
+    first = await opened(job_id)
+    line = b""
+    while not line.startswith(b"id: "):
+        line = await first.reader.readline()
+    await first.vanish()
+    job = await claimed(database, job_id)
+    await go_on(database, job, 3)
+    again = await opened(job_id, after=line[4:].decode().strip())
+    await asyncio.sleep(0.3)
+    await api.post(f"/v1/jobs/{job_id}/cancel")
+    events = await again.events()
+    assert events[0][1]["progress"]["leaves_done"] == 3
+    assert events[-1][1]["status"] == "cancelled"

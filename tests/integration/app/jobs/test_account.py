@@ -1,0 +1,38 @@
+"""What a job was told is told again, whole, to whoever goes on with it."""
+
+from __future__ import annotations
+
+import pytest
+
+from app.jobs.account import JobAccount
+from app.jobs.ledger import Ledger
+from judges.errors import UnusableKind, UnusableReply
+from judges.llm.checkpointed import KeptReply
+from judges.llm.client import LLMReply
+from rubrics.verdict import Usage
+from tests.fakes.services import Rig
+
+pytestmark = pytest.mark.postgres
+
+UNUSABLE = UnusableReply(
+    kind=UnusableKind.MALFORMED,
+    text="I think so. \u20ac",
+    detail="it stopped",
+    model="o4-mini",
+    usage=Usage(calls=1, input_tokens=5, output_tokens=2, usd=0.5),
+    then=({"role": "user", "content": "Once more."},),
+)
+
+
+@pytest.mark.parametrize("unusable", [(), (UNUSABLE,)])
+async def test_a_reply_comes_back_with_its_cost_and_what_came_before_it(rig: Rig, unusable: tuple[UnusableReply, ...]):
+    [job_id] = await rig.submit("an answer")
+    usage = Usage(calls=1 + len(unusable), input_tokens=10, output_tokens=4, usd=1.0)
+    reply = LLMReply(text="{}", parsed=None, model="o4-mini", usage=usage, unusable=unusable)
+    async with Ledger(rig.database, limit_usd=None).running() as ledger:
+        await (await JobAccount.opened(rig.database, ledger, await rig.job(job_id))).keep("ab", reply)
+        taken_over = await JobAccount.opened(rig.database, ledger, await rig.job(job_id))
+    assert taken_over.recall("ab") == KeptReply(
+        text="{}", model="o4-mini", usage=usage, cached=False, unusable=unusable
+    )
+    assert taken_over.recall("cd") is None

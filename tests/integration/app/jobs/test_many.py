@@ -1,0 +1,108 @@
+"""Many jobs and several workers at one queue: each job is begun by one of them, and soon."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import Counter
+from datetime import UTC, datetime, timedelta
+
+import pytest
+from sqlalchemy import text
+
+from app.jobs.following import ProgressWriter
+from app.progress import Progress, Stage
+from app.storage import jobs as rows
+from app.storage.database import connect
+from app.storage.records import JobStatus
+from tests.fakes.evaluating import ScriptedEvaluation
+from tests.fakes.services import Rig
+
+pytestmark = pytest.mark.postgres
+
+
+async def test_five_hundred_jobs_are_each_begun_by_one_of_three_workers(rig: Rig, database_url: str):
+    jobs = [job_id for _ in range(5) for job_id in await rig.submit(*(f"answer {nth}" for nth in range(100)))]
+    evaluation = ScriptedEvaluation()
+    async with (
+        connect(database_url) as second,
+        Rig.opened(second) as rig_2,
+        connect(database_url) as third,
+        Rig.opened(third) as rig_3,
+        rig.working(evaluation, concurrency=20),
+        rig_2.working(evaluation, concurrency=20),
+        rig_3.working(evaluation, concurrency=20),
+    ):
+        for job_id in jobs:
+            await rig.ended(job_id, within_s=90.0)
+    assert Counter(evaluation.started) == Counter(jobs)
+    async with rig.database.begin() as connection:
+        stored = (await connection.execute(text("SELECT count(*), count(DISTINCT job_id) FROM results"))).one()
+    assert tuple(stored) == (500, 500)
+
+
+async def test_of_two_who_end_a_job_with_the_same_hold_one_wins(rig: Rig):
+    [job_id] = await rig.submit("one")
+    job = await rig.job(job_id)
+    assert job.queue_id is not None
+    async with rig.database.begin() as connection:
+        held = await rows.claim(connection, job_id, job.queue_id, now=job.created_at)
+    assert held is not None
+
+    async def end() -> bool:
+        async with rig.database.begin() as connection:
+            ended = await rows.succeed(
+                connection, held.fence, result_id="res", progress=Progress(stage=Stage.STORING), now=job.created_at
+            )
+            return ended is not None
+
+    assert sorted(await asyncio.gather(*(end() for _ in range(8)))) == [False] * 7 + [True]
+
+
+async def test_a_thousand_jobs_in_one_worker_are_all_begun(rig: Rig):
+    jobs = [job_id for _ in range(10) for job_id in await rig.submit(*(f"answer {nth}" for nth in range(100)))]
+    gate = asyncio.Event()
+    evaluation = ScriptedEvaluation(gate=gate)
+    async with rig.working(evaluation, concurrency=1000, deadline_s=600.0):
+        async with asyncio.timeout(90):
+            while len(evaluation.started) < len(jobs):  # noqa: ASYNC110 - counted by the evaluation
+                await asyncio.sleep(0.05)
+        gate.set()
+        for job_id in jobs:
+            assert (await rig.ended(job_id, within_s=90.0)).status is JobStatus.SUCCEEDED
+
+
+class Stepping:
+    """A clock that somebody sets back and forth by hours."""
+
+    def __init__(self) -> None:
+        self._hours = iter([0, 2, -2, 0, -2, 2] * 100)
+
+    def now(self) -> datetime:
+        return datetime.now(UTC) + timedelta(hours=next(self._hours))
+
+
+async def test_a_clock_that_is_set_back_and_forth_costs_no_lease_and_no_job_ends_before_it_began(rig: Rig):
+    jobs = await rig.submit("one", "two", "three")
+    evaluation = ScriptedEvaluation(gate=(gate := asyncio.Event()))
+    worker = rig.worker(evaluation, drain_s=5.0)
+    worker._execution._clock = Stepping()
+    running = asyncio.create_task(worker.run())
+    await evaluation.running.wait()
+    await asyncio.sleep(1.5)
+    assert await rig.takeover.sweep() == 0
+    gate.set()
+    ended = [await rig.ended(job_id, within_s=20.0) for job_id in jobs]
+    running.cancel()
+    await asyncio.wait({running})
+    assert [(job.status, job.attempts) for job in ended] == [(JobStatus.SUCCEEDED, 1)] * 3
+    for job in ended:
+        assert job.started_at is not None and job.finished_at is not None
+        assert job.created_at <= job.started_at <= job.finished_at
+
+
+async def test_progress_of_a_job_that_is_not_ours_any_more_is_not_written(rig: Rig):
+    [job_id] = await rig.submit("one")
+    job = await rig.job(job_id)
+    writer = ProgressWriter(rig.database, job.fence)
+    async with rig.database.begin() as connection:
+        assert not await rows.write_progress(connection, job.fence, writer.latest)

@@ -1,0 +1,116 @@
+"""A folder of answers, judges and pages in the public layout, judged with the real runtime and without a network."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from answers.bundle import read_folder
+from app.evaluation import Evaluated, PlannedAnswer, evaluate_all, plan
+from app.pages_now import PagesNow
+from app.progress import Progress, Stage
+from app.public_cache import PublicCache
+from app.runtime import load_catalogue, open_runtime
+from app.settings import Settings
+from judges.llm.providers import parse_model
+from mind2web2.utils.cache_filesys import CacheFileSys
+from tests.fakes.settings import settings_for_tests
+
+JUDGE = """
+from judges.registry import judge
+
+@judge(task="bridge", description="When was the old bridge of Vellmar built?")
+async def bridge(ctx):
+    ctx.verify("year", "The old bridge of Vellmar was built in 1764", sources=["https://towns.example/vellmar"])
+    ctx.verify("arches", "The old bridge of Vellmar has nine arches", sources=["https://towns.example/arches"])
+"""
+RAISES = """
+from judges.registry import judge
+
+@judge(task="raises", description="x")
+async def raises(ctx):
+    raise ZeroDivisionError("my own bug")
+"""
+SCRIPT = """
+from mind2web2 import Evaluator
+
+async def evaluate_answer(client, answer, agent_name, answer_name, cache, semaphore, logger, model="o4-mini"):
+    evaluator = Evaluator()
+    evaluator.initialize(task_id="script", agent_name=agent_name, answer_name=answer_name, client=client,
+        task_description="x", answer=answer, global_cache=cache, global_semaphore=semaphore, logger=logger,
+        default_model=model)
+    leaf = evaluator.add_leaf("year", "built in 1764")
+    await evaluator.verify("The old bridge of Vellmar was built in 1764", leaf, "https://towns.example/vellmar")
+    return evaluator.get_summary()
+"""
+SCRIPT_OF_TWO = SCRIPT.replace(
+    "    return evaluator",
+    """
+    leaf = evaluator.add_leaf("arches", "has nine arches")
+    await evaluator.verify("The old bridge of Vellmar has nine arches", leaf, "https://towns.example/arches")
+    return evaluator""",
+)
+ANSWER = "In 1764, see [Vellmar](https://towns.example/vellmar) and [arches](https://towns.example/arches)."
+
+
+class Watched:
+    """Keeps what an evaluation tells."""
+
+    def __init__(self) -> None:
+        self.stages: list[Stage] = []
+        self.ended: list[str] = []
+
+    def progress(self, planned: PlannedAnswer, progress: Progress) -> None:
+        self.stages.append(progress.stage)
+
+    def done(self, evaluated: Evaluated) -> None:
+        self.ended.append(evaluated.outcome.task_id)
+
+
+class Folder:
+    """A folder with answers of ``otter``, judges, and a page cache in the public layout."""
+
+    def __init__(self, root: Path) -> None:
+        self.root = root
+        self.out = root / "results"
+        self.public = PublicCache(root / "cache")
+        self.watched = Watched()
+        (root / "judges").mkdir()
+        self.judge("bridge", JUDGE)
+        self.answer("bridge", 1)
+
+    def judge(self, task: str, source: str) -> None:
+        (self.root / "judges" / f"{task}.py").write_text(source)
+
+    def answer(self, task: str, k: int, text: str = ANSWER) -> None:
+        path = self.root / "answers" / "otter" / task / f"answer_{k}.md"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text)
+
+    def page(self, url: str, text: str, task: str = "bridge") -> None:
+        cache = CacheFileSys(self.root / "cache" / "otter" / task)
+        cache.put_web(url, text, None)
+        cache.save()
+
+    def settings(self, **overrides: Any) -> Settings:
+        evidence = self.public.evidence_folder("otter")
+        return settings_for_tests(data_dir=evidence, judges=(self.root / "judges",), **overrides)
+
+    def plan(
+        self,
+        settings: Settings,
+        *,
+        overwrite: bool = False,
+        model: str = "lexical",
+        pages: PagesNow | None = None,
+    ) -> list[PlannedAnswer]:
+        submissions = read_folder(self.root / "answers", "otter")
+        return plan(submissions, load_catalogue(settings), out=self.out, model=model, overwrite=overwrite, pages=pages)
+
+    async def evaluate(self, *, overwrite: bool = False, **overrides: Any) -> Sequence[Evaluated]:
+        settings = self.settings(**overrides)
+        async with open_runtime(settings) as runtime:
+            pages = await PagesNow.open(settings.data_dir / "captures", self.public)
+            planned = self.plan(settings, overwrite=overwrite, model=parse_model(settings.model).model, pages=pages)
+            return await evaluate_all(runtime, planned, self.watched, cache=self.public)

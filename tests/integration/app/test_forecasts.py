@@ -1,0 +1,241 @@
+"""What a forecast says, and what the run then takes: the shipped examples and the scripts of the bench, with a stand-in
+model that is asked over HTTP and pages that are stored already.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import re
+import shutil
+from collections import Counter
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from answers.bundle import read_folder
+from answers.citations import unique_urls
+from app.demo.shipped import examples_dir, page_texts
+from app.evaluation import Evaluated, PlannedAnswer, evaluate_all, plan
+from app.planned_forecasts import forecast_plan
+from app.progress import Progress
+from app.public_cache import PublicCache
+from app.runtime import load_catalogue, open_runtime
+from app.settings import Settings
+from cache.capture import CaptureOutcome, Observation
+from judges.blocks import neutralise
+from judges.forecasts.figures import NOTHING, Forecast
+from judges.isolation.stand_in import stand_in
+from judges.llm.lexical import decide, fill
+from judges.llm.pricing import price_of
+from tests.bench.inputs import AGENT, ANSWERS, SCRIPTS, answers_folder, cache_folder
+from tests.bench.model import BenchModel
+from tests.fakes.settings import settings_for_tests
+from tests.standin.call import Call
+from tests.standin.llm import StandInLLM
+
+pytestmark = pytest.mark.timeout(600)
+
+MODEL = "gpt-4.1"
+NEAR = 0.2
+AGENTS = ("demo", "demo-careless", "demo-inventive")
+
+
+class Silent:
+    def progress(self, planned: PlannedAnswer, progress: Progress) -> None: ...
+
+    def done(self, evaluated: Evaluated) -> None: ...
+
+
+class Reader(StandInLLM):
+    """Reads with care: values by their labels, claims by the words of the page."""
+
+    def __init__(self) -> None:
+        super().__init__(delay_s=0.1, rule=lambda call: decide(call.claim, _parts(call)).result)
+
+    def _content(self, call: Call) -> Any:
+        fields = (call.schema or {}).get("properties", {})
+        if call.schema is None or "result" in fields:
+            return super()._content(call)
+        schema = stand_in(call.schema_name, json.dumps(call.schema))
+        return fill(schema, call.page or call.block("answer")).model_dump(mode="json", by_alias=True)
+
+
+def _parts(call: Call) -> dict[str, str]:
+    return {"page": call.page} if call.page else {"answer": call.block("answer")}
+
+
+class Counting(BenchModel):
+    """Counts what it is asked by script, whose name is in the addresses that its answers cite."""
+
+    def __init__(self) -> None:
+        super().__init__(delay_s=0.05, quotes=True)
+        self.asked: Counter[str] = Counter()
+
+    async def _reply(self, call: Call, writer: asyncio.StreamWriter) -> bytes:
+        host = re.search(r"www\.([a-z-]+)\.example", call.text)
+        assert host is not None
+        self.asked[host[1].replace("-", "_")] += 1
+        return await super()._reply(call, writer)
+
+
+class Place:
+    """A folder in which answers are forecast and judged, round after round."""
+
+    def __init__(self, root: Path, settings: Settings, public: PublicCache | None = None) -> None:
+        self.out = root / "out"
+        self.settings = settings
+        self.public = public
+        self.catalogue = load_catalogue(settings)
+
+    def planned(self, answers: Path, agent: str) -> list[PlannedAnswer]:
+        found = read_folder(answers, agent)
+        return plan(found, self.catalogue, out=self.out, model=MODEL, overwrite=True)
+
+    async def forecast(self, planned: Sequence[PlannedAnswer]) -> list[Forecast]:
+        found = await forecast_plan(self.settings, self.catalogue, planned, out=self.out, public=self.public)
+        return [one for one in found if one is not None]
+
+    async def judge(self, planned: Sequence[PlannedAnswer]) -> list[dict[str, Any]]:
+        async with open_runtime(self.settings) as runtime:
+            judged = await evaluate_all(runtime, planned, Silent(), cache=self.public)
+        assert [one.error for one in judged] == [None] * len(judged)
+        return [dict(one.outcome.result or {}) for one in judged]
+
+    def forget(self) -> None:
+        shutil.rmtree(self.settings.data_dir / "replies")
+
+
+def by_task(
+    place: Place, planned: Sequence[PlannedAnswer], forecasts: Sequence[Forecast], model: StandInLLM, asked: int
+) -> dict[str, tuple[Forecast, float, float]]:
+    """What was foreseen for each task, and the calls and dollars it took: by what the model was asked since ``asked``
+    calls, those included that were called off because another page supported a claim first.
+    """
+    price = price_of(MODEL)
+    assert price is not None
+    found: dict[str, tuple[Forecast, float, float]] = {}
+    for one, foreseen in zip(planned, forecasts, strict=True):
+        before, _, _ = found.get(one.folder.task_id, (NOTHING, 0, 0.0))
+        found[one.folder.task_id] = (before + foreseen, 0, 0.0)
+    for call in model.calls[asked:]:
+        task = next(task for task in found if neutralise(descriptions(place)[task]).text in call.block("task"))
+        written = max(1, len(json.dumps(model._content(call), ensure_ascii=False)) // 4)
+        foreseen, calls, usd = found[task]
+        usd += price.usd(input_tokens=call.prompt_tokens, output_tokens=written)
+        found[task] = (foreseen, calls + 1, usd)
+    return found
+
+
+def descriptions(place: Place) -> dict[str, str]:
+    return {task: judge.description for task, judge in place.catalogue.judges.items()}
+
+
+def is_near(foreseen: float | None, actual: float) -> bool:
+    return foreseen is not None and abs(foreseen - actual) <= NEAR * actual
+
+
+async def fill_with_pages(settings: Settings, answers: Path) -> None:
+    """Store what the shipped answers cite; what the site has not is known to be gone."""
+    texts = page_texts()
+    async with open_runtime(settings) as runtime:
+        urls = {url for agent in AGENTS for one in read_folder(answers, agent) for answer in one.answers
+                for url in unique_urls(answer.text)}  # fmt: skip
+        for url in sorted(urls):
+            text = texts.get(url)
+            seen = Observation(
+                url=url,
+                outcome=CaptureOutcome.HTTP_ERROR if text is None else CaptureOutcome.OK,
+                captured_at=datetime.now(UTC),
+                duration_s=0.0,
+                backend="by heart",
+                final_url=url,
+                http_status=404 if text is None else 200,
+                text=text or "",
+                screenshots=() if text is None else (b"\xff\xd8 a picture",),
+                gone=text is None,
+            )
+            await runtime.pages.add(url, seen)
+
+
+@pytest.mark.parametrize("agent", AGENTS)
+async def test_the_shipped_examples_take_what_was_foreseen(agent: str, tmp_path: Path):
+    async with Reader() as model:
+        settings = settings_for_tests(
+            data_dir=tmp_path / "data", model=f"openai/{MODEL}", openai_api_key="x", openai_base_url=model.base_url
+        )
+        place = Place(tmp_path, settings)
+        await fill_with_pages(settings, examples_dir())
+        planned = place.planned(examples_dir(), agent)
+        for past_runs in (0, 1):
+            foreseen = await place.forecast(planned)
+            asked = len(model.calls)
+            results = await place.judge(planned)
+            for task, (forecast, calls, usd) in by_task(place, planned, foreseen, model, asked).items():
+                told = (task, past_runs, forecast.as_json(), calls, usd)
+                assert is_near(forecast.expected.calls, calls), told
+                assert is_near(forecast.expected.usd, usd), told
+                assert forecast.low.calls <= calls <= forecast.high.calls, told
+                assert (forecast.past_runs > 0) == (past_runs > 0)
+            # What was called off, because another page supported the claim first, has no reply to be counted.
+            assert len(model.calls) - asked >= sum(result["usage"]["calls"] for result in results)
+            place.forget()
+            planned = place.planned(examples_dir(), agent)
+
+
+async def test_with_every_reply_kept_nothing_is_foreseen_and_nothing_asked(tmp_path: Path):
+    async with Reader() as model:
+        settings = settings_for_tests(
+            data_dir=tmp_path / "data", model=f"openai/{MODEL}", openai_api_key="x", openai_base_url=model.base_url
+        )
+        place = Place(tmp_path, settings)
+        await fill_with_pages(settings, examples_dir())
+        first = await place.judge(place.planned(examples_dir(), "demo"))
+        asked = len(model.calls)
+        foreseen = await place.forecast(place.planned(examples_dir(), "demo"))
+        again = await place.judge(place.planned(examples_dir(), "demo"))
+        assert len(model.calls) == asked
+    for forecast, before, result in zip(foreseen, first, again, strict=True):
+        assert result["score"] == before["score"]
+        assert (forecast.low.calls, forecast.expected.calls, forecast.high.calls) == (0, 0, 0)
+        assert (forecast.expected.usd, result["usage"]["usd"], result["usage"]["calls"]) == (0, 0, 0)
+        assert forecast.expected.cached_calls > 0
+        assert result["rejudged"]["again"] == 0
+        assert result["rejudged"]["reused"] > 0
+
+
+async def test_the_scripts_of_the_bench_take_what_was_foreseen(tmp_path: Path):
+    """Claims hold by lot here, whatever a page says. Where the first one of a chain decides whether the others are
+    asked, a first run of one script can come out otherwise; all scripts together come out near the middle.
+    """
+    shutil.copytree(cache_folder(tiny=True), tmp_path / "cache", copy_function=os.link)
+    public = PublicCache(tmp_path / "cache")
+    async with Counting() as model:
+        settings = settings_for_tests(
+            data_dir=public.evidence_folder(AGENT),
+            judges=(SCRIPTS,),
+            model=f"openai/{MODEL}",
+            openai_api_key="x",
+            openai_base_url=model.base_url,
+        )
+        place = Place(tmp_path, settings, public)
+        for past_runs in (0, 1):
+            planned = place.planned(answers_folder(ANSWERS), AGENT)
+            foreseen = await place.forecast(planned)
+            assert model.asked.total() == 0
+            await place.judge(planned)
+            by_script: dict[str, Forecast] = {}
+            for one, forecast in zip(planned, foreseen, strict=True):
+                by_script[one.folder.task_id] = by_script.get(one.folder.task_id, NOTHING) + forecast
+            assert is_near(sum(one.expected.calls for one in foreseen), model.asked.total())
+            for task, forecast in by_script.items():
+                told = (task, past_runs, forecast.as_json(), model.asked[task])
+                assert forecast.problem is None, told
+                assert forecast.low.calls * (1 - NEAR) <= model.asked[task] <= forecast.high.calls, told
+                assert not past_runs or is_near(forecast.expected.calls, model.asked[task]), told
+            model.asked.clear()
+            place.forget()

@@ -1,0 +1,123 @@
+"""Judge files in processes of their own, along the whole path of an answer and from the command line's settings."""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import os
+import time
+from pathlib import Path
+from textwrap import dedent
+
+import pytest
+
+from answers.submission import Answer
+from app.pipeline import evaluate
+from app.progress import Progress
+from app.runtime import load_catalogue, open_runtime
+from judges.errors import JudgeBug, ScriptStopped
+from judges.registry import JudgeKind
+from rubrics.node import Strategy
+from tests.fakes.confined import script
+from tests.fakes.settings import settings_for_tests
+
+pytestmark = pytest.mark.filterwarnings("ignore::pydantic.PydanticDeprecatedSince20")
+NATIVE = """
+    import os
+    from judges.registry import judge
+    from rubrics.node import Strategy
+
+    @judge(task="{task}", description="What is asked", version="7", strategy=Strategy.SEQUENTIAL)
+    async def mine(ctx):
+        ctx.check("said", "lamp" in ctx.answer.text)
+        {body}
+"""
+ANSWER = Answer(name="answer_1.md", text="a lamp, says nobody")
+
+
+def native(folder: Path, task: str, body: str = "ctx.check('alone', os.getpid())", above: str = "") -> Path:
+    path = folder / f"{task}.py"
+    path.write_text(dedent(NATIVE).format(task=task, body=body) + dedent(above), "utf-8")
+    return path
+
+
+async def test_answers_are_judged_in_other_processes_and_the_result_names_the_bytes_that_ran(tmp_path: Path):
+    mine, public = native(tmp_path, "mine"), script(tmp_path, name="public")
+    settings = settings_for_tests(isolate=True, judges=(tmp_path,), data_dir=tmp_path / "data")
+    steps: list[Progress] = []
+    async with open_runtime(settings) as runtime:
+        assert runtime.nursery is not None
+        for path in (mine, public):
+            judge = runtime.judge(path.stem)
+            result = await evaluate(runtime, judge=judge, agent="me", answer=ANSWER, progress=steps.append)
+            assert result["judge"]["script_sha256"] == hashlib.sha256(path.read_bytes()).hexdigest()
+            assert result["judge"]["kind"] == judge.kind.value
+        assert runtime.nursery.server_pid is not None
+    assert max(step.leaves_done for step in steps) == 2
+
+
+async def test_a_job_of_a_script_that_hangs_ends_in_time_and_the_others_are_judged(tmp_path: Path):
+    native(tmp_path, "hangs", "while True: pass")
+    native(tmp_path, "dies", "os._exit(3)")
+    native(tmp_path, "well")
+    settings = settings_for_tests(isolate=True, judges=(tmp_path,), data_dir=tmp_path / "data", job_deadline_s=4.0)
+    async with open_runtime(settings) as runtime:
+        assert runtime.nursery is not None
+        await runtime.nursery.ready()
+        began = time.monotonic()
+        hung, died, well = await asyncio.gather(
+            *(
+                evaluate(runtime, judge=runtime.judge(task), agent="me", answer=ANSWER)
+                for task in ("hangs", "dies", "well")
+            ),
+            return_exceptions=True,
+        )
+        assert time.monotonic() - began < settings.job_deadline_s + 30
+    assert isinstance(hung, ScriptStopped) and hung.limit == "time"
+    assert isinstance(died, JudgeBug) and "exit status 3" in str(died)
+    assert isinstance(well, dict) and well["final_score"] == 1.0
+
+
+async def test_limits_are_settings(tmp_path: Path):
+    native(tmp_path, "eats", "hold = bytearray(600_000_000)")
+    native(tmp_path, "prints", "print('x' * 20_000, flush=True)\n    __import__('time').sleep(60)")
+    settings = settings_for_tests(
+        isolate=True,
+        judges=(tmp_path,),
+        data_dir=tmp_path / "data",
+        script_memory_bytes=512 * 1024**2,
+        script_output_bytes=10_000,
+    )
+    async with open_runtime(settings) as runtime:
+        for task, limit in (("eats", "memory"), ("prints", "output")):
+            with pytest.raises(ScriptStopped) as raised:
+                await evaluate(runtime, judge=runtime.judge(task), agent="me", answer=ANSWER)
+            assert raised.value.limit == limit
+
+
+async def test_without_isolation_a_file_runs_in_this_process(tmp_path: Path):
+    native(tmp_path, "here", f"os.mkdir({str(tmp_path)!r} + f'/{{os.getpid()}}')")
+    settings = settings_for_tests(isolate=False, judges=(tmp_path,), data_dir=tmp_path / "data")
+    async with open_runtime(settings) as runtime:
+        assert runtime.nursery is None
+        await evaluate(runtime, judge=runtime.judge("here"), agent="me", answer=ANSWER)
+    assert (tmp_path / str(os.getpid())).is_dir()
+
+
+def test_files_are_looked_at_in_another_process_before_anybody_hands_in_an_answer(tmp_path: Path):
+    native(tmp_path, "sound")
+    native(tmp_path, "raises", above="raise ValueError('boom')\n")
+    native(tmp_path, "leaves", above="os._exit(0)\n")
+    catalogue = load_catalogue(settings_for_tests(isolate=True, judges=(tmp_path,)))
+    sound = catalogue.judges["sound"]
+    assert (sound.kind, sound.version, sound.name, sound.strategy) == (
+        JudgeKind.NATIVE,
+        "7",
+        "mine",
+        Strategy.SEQUENTIAL,
+    )
+    assert sound.description == "What is asked"
+    assert sound.coroutine is None
+    assert {"raises", "leaves"} <= catalogue.broken.keys()
+    assert "boom" in catalogue.broken["raises"]
+    assert "ends the process" in catalogue.broken["leaves"]

@@ -1,0 +1,26 @@
+"""Unpacking what was packed to fill the memory."""
+
+from __future__ import annotations
+
+import resource
+import zlib
+
+import pytest
+
+from cache.backends.inflate import BoundedInflater
+from cache.capture import CaptureOutcome
+from cache.errors import DocumentRejected
+
+MIB = 1024 * 1024
+
+
+def test_a_bomb_costs_no_more_than_the_limit() -> None:
+    engine = zlib.compressobj(9, zlib.DEFLATED, zlib.MAX_WBITS | 16)
+    bomb = b"".join(engine.compress(bytes(MIB)) for _ in range(600)) + engine.flush()
+    assert len(bomb) < MIB
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    with pytest.raises(DocumentRejected) as rejected:
+        BoundedInflater("gzip", lambda head: 24 * MIB).feed(bomb)
+    grown_kib = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before
+    assert rejected.value.outcome is CaptureOutcome.TOO_LARGE
+    assert grown_kib < 64 * 1024

@@ -1,0 +1,243 @@
+"""Pages that may stand for missing ones, settled by what their site shows for an address that nobody made."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Callable
+
+import pytest
+
+from cache.backends.http import HttpCapturer
+from cache.backends.router import RoutedCapturer
+from cache.backends.sibling_probe import SiblingProbe
+from cache.capture import CaptureOutcome, Observation
+from cache.egress import EgressGuard
+from cache.politeness import PoliteCapturer
+from tests.standin.documents import pdf_with_pages
+from tests.standin.web import Answer, Reply, StandInWeb, Visit
+
+CITED = "/songs/2020/a-song-of-ours"
+DEADLINE_S = 1.0
+ARTICLE = "<title>Lamps</title><h1>Lamps of the harbour</h1><p>" + "They were lit by hand until 1931. " * 20
+FRONT = "<title>The Harbour Post</title><h1>Today</h1><p>" + "Ships that came in this morning, and their cargo. " * 8
+GONE = "<title>Not Found | Songs</title><h1>Not Found</h1><p>Nothing is kept under {} since the move. Try the index."
+SONG = (
+    "<title>Not Found</title><h1>Not Found</h1><p>The second single of the quartet, written on a night train. "
+    "It was recorded in a barn near the coast and came out in May 2019, with a B-side that nobody remembers."
+)
+NUMBER = (
+    "<title>404 - Numbers</title><h1>404</h1><p>404 is an even number: two times two times a hundred and one. "
+    "Servers answer with it where a page could not be found."
+)
+
+
+class Site(StandInWeb):
+    """A server with one answer for every address; it knows which of them were not the cited one."""
+
+    def __init__(self, answer: Answer) -> None:
+        super().__init__(anything_else=answer)
+
+    def probes(self, *known: str) -> list[str]:
+        return [visit.path for visit in self.visits if visit.path not in {CITED, *known}]
+
+
+async def _seen(site: StandInWeb, path: str = CITED) -> Observation:
+    async with EgressGuard(frozenset({site.place})) as guard:
+        return await _capturer(guard).capture(site.url(path))
+
+
+def _capturer(guard: EgressGuard, *, within_s: float = 10.0, max_bytes: int = 100_000) -> RoutedCapturer:
+    slots = asyncio.Semaphore(2)
+    fetch = HttpCapturer(guard, semaphore=slots, deadline_s=DEADLINE_S, max_bytes=max_bytes)
+    return RoutedCapturer(
+        HttpCapturer(guard, semaphore=slots, deadline_s=5), siblings=SiblingProbe(fetch, within_s=within_s)
+    )
+
+
+def _honest(cited: Reply) -> Callable[[Visit], Reply]:
+    """A site that has the cited page, and says of what it has not that it is missing."""
+    return lambda visit: cited if visit.path == CITED else Reply.html("no", status=404)
+
+
+async def test_a_site_that_answers_200_not_found_for_everything_has_not_got_the_page() -> None:
+    async with Site(lambda visit: Reply.html(GONE.format(visit.path))) as site:
+        seen = await _seen(site)
+        [probe] = site.probes()
+    assert seen.outcome is CaptureOutcome.SOFT_404
+    assert seen.detail == "headline 'Not Found | Songs'; a made-up address beside it shows the same (1.00)"
+    assert probe.startswith("/songs/2020/")
+    assert len(probe.rpartition("/")[2]) >= 16
+
+
+@pytest.mark.parametrize("page", [SONG, NUMBER])
+@pytest.mark.parametrize("status", [404, 410])
+async def test_a_short_page_that_is_called_like_an_error_is_one_where_errors_are_said(page: str, status: int) -> None:
+    async with Site(lambda visit: Reply.html(page if visit.path == CITED else ARTICLE)) as dishonest:
+        assert (await _seen(dishonest)).outcome is CaptureOutcome.SOFT_404
+    missing = Reply.html("no", status=status)
+    async with Site(lambda visit: Reply.html(page) if visit.path == CITED else missing) as honest:
+        seen = await _seen(honest)
+        assert len(honest.probes()) == 1
+    assert seen.outcome is CaptureOutcome.OK
+    assert f"a made-up address beside it answers {status}" in seen.detail
+
+
+@pytest.mark.parametrize(
+    "page",
+    [
+        "<title>Page not found</title><h1>Page not found</h1><p>" + "Here are songs that others like. " * 9,
+        "<title>Songs</title><h1>Not Found</h1><p>We're sorry, but the page you requested could not be found. Go home?",
+        "<title>This item is no longer available</title><p>" + "Other people bought these lamps instead. " * 9,
+        "<title>404</title><h1>404</h1>",
+    ],
+)
+async def test_a_page_that_says_itself_that_it_is_gone_is_gone_on_an_honest_site_too(page: str) -> None:
+    async with Site(_honest(Reply.html(page))) as site:
+        seen = await _seen(site)
+        assert len(site.probes()) == 1
+    assert seen.outcome is CaptureOutcome.SOFT_404
+    assert "answers 404" in seen.detail
+
+
+async def test_a_query_that_names_the_page_is_not_outdone_by_an_honest_path() -> None:
+    async with Site(_honest(Reply.html(SONG))) as site:
+        seen = await _seen(site, f"{CITED}?id=12")
+    assert seen.outcome is CaptureOutcome.SOFT_404
+
+
+async def test_a_site_that_sends_everything_home_has_not_got_the_page() -> None:
+    async with Site(lambda visit: Reply.html(FRONT) if visit.path == "/" else Reply.redirect("/")) as site:
+        deep, shallow = await _seen(site), await _seen(site, "/a-song")
+        front = await _seen(site, "/")
+        assert len(site.probes("/", "/a-song")) == 2
+    assert deep.outcome is shallow.outcome is CaptureOutcome.SOFT_404
+    assert "is sent to the same place" in deep.detail
+    assert front.outcome is CaptureOutcome.OK
+
+
+async def test_a_page_that_is_sent_home_on_purpose_is_what_stands_there_now() -> None:
+    async with Site(_home_for_one) as site:
+        seen = await _seen(site)
+    assert seen.outcome is CaptureOutcome.OK
+    assert seen.detail == "redirected to the home page; a made-up address beside it answers 404"
+
+
+def _home_for_one(visit: Visit) -> Reply:
+    if visit.path == "/":
+        return Reply.html(FRONT)
+    return Reply.redirect("/") if visit.path == CITED else Reply.html("no", status=404)
+
+
+async def test_being_sent_to_a_section_is_settled_by_where_others_are_sent() -> None:
+    def everything_to_the_section(visit: Visit) -> Reply:
+        return Reply.html(FRONT) if visit.path == "/songs" else Reply.redirect("/songs")
+
+    def one_moved(visit: Visit) -> Reply:
+        moved = Reply.redirect("/songs") if visit.path == CITED else Reply.html("no", status=404)
+        return Reply.html(FRONT) if visit.path == "/songs" else moved
+
+    async with Site(everything_to_the_section) as site:
+        assert (await _seen(site)).outcome is CaptureOutcome.SOFT_404
+        assert len(site.probes("/songs")) == 1
+    async with Site(one_moved) as site:
+        seen = await _seen(site)
+    assert seen.outcome is CaptureOutcome.OK
+    assert seen.detail == "redirected to an address above it; a made-up address beside it answers 404"
+
+
+async def test_the_same_front_page_without_a_redirect_of_the_other_is_told_by_its_words() -> None:
+    def soft_but_one(visit: Visit) -> Reply:
+        return Reply.redirect("/") if visit.path == CITED else Reply.html(FRONT)
+
+    async with Site(soft_but_one) as site:
+        seen = await _seen(site)
+    assert seen.outcome is CaptureOutcome.SOFT_404
+    assert "shows the same" in seen.detail
+
+
+@pytest.mark.parametrize(
+    "beside",
+    [
+        Reply.html("no", status=403),
+        Reply.html("later", status=503),
+        Reply.html("oops", status=500),
+        Reply(body=b"<h1>", headers={"Content-Type": "text/html"}, hang=True),
+        Reply.html(SONG, delay_s=100),
+        Reply.html("<p>" + "x " * 200_000),
+        Reply.redirect("/elsewhere/for/ever"),
+        Reply.redirect("file:///etc/passwd"),
+        Reply(headers={"Content-Type": "application/pdf"}, body=pdf_with_pages(1)),
+        Reply.html(ARTICLE),
+    ],
+    ids=["403", "503", "500", "hang", "silence", "too much", "loop", "file", "pdf", "something else"],
+)
+async def test_any_other_answer_changes_nothing_and_costs_little(beside: Reply) -> None:
+    async with Site(lambda visit: Reply.html(SONG) if visit.path == CITED else beside) as site:
+        began = time.monotonic()
+        seen = await _seen(site)
+        took = time.monotonic() - began
+        assert len({path for path in site.probes() if path.startswith("/songs")}) == 1
+    assert seen.outcome is CaptureOutcome.SOFT_404
+    assert "a made-up address beside it" in seen.detail
+    assert took < 60  # the slowest would take 100
+
+
+async def test_a_connection_that_breaks_changes_nothing() -> None:
+    def answer(visit: Visit) -> Reply:
+        if visit.path != CITED:
+            raise OSError("hung up")
+        return Reply.html(SONG)
+
+    async with Site(answer) as site:
+        seen = await _seen(site)
+    assert seen.outcome is CaptureOutcome.SOFT_404
+    assert "connect_error" in seen.detail
+
+
+async def test_the_made_up_address_leads_nobody_into_a_private_network() -> None:
+    async with StandInWeb({"/": Reply.html(SONG)}) as internal:
+
+        def lure(visit: Visit) -> Reply:
+            return Reply.html(SONG) if visit.path == CITED else Reply.redirect(internal.url("/"))
+
+        async with Site(lure) as site:
+            seen = await _seen(site)
+            assert len(site.probes()) == 1
+        assert internal.connections == 0
+    assert seen.outcome is CaptureOutcome.SOFT_404
+    assert "egress_denied" in seen.detail
+
+
+@pytest.mark.parametrize(
+    ("reply", "outcome"),
+    [
+        (Reply.html(ARTICLE), CaptureOutcome.OK),
+        (Reply.html("no", status=404), CaptureOutcome.HTTP_ERROR),
+        (Reply.html("no", status=403), CaptureOutcome.BLOCKED),
+        (Reply.html("<p>hi"), CaptureOutcome.EMPTY),
+        (Reply.html("<form><input type=password></form>" + "Sign in to go on. " * 5), CaptureOutcome.LOGIN_WALL),
+        (Reply(headers={"Content-Type": "text/plain"}, body=b"Not Found, a poem. " * 9), CaptureOutcome.OK),
+    ],
+)
+async def test_a_page_that_nobody_suspects_costs_one_request(reply: Reply, outcome: CaptureOutcome) -> None:
+    async with Site(lambda visit: reply) as site:
+        seen = await _seen(site)
+        assert site.hits.total() == 1
+    assert seen.outcome is outcome
+
+
+async def test_nobody_waits_for_long_to_be_let_in() -> None:
+    """The pace of a busy host may hold the one request back: then it is not made."""
+
+    class Held:
+        async def wait(self, host: str, gap_s: float) -> None:
+            await asyncio.sleep(60)
+
+    async with Site(lambda visit: Reply.html(SONG)) as site, EgressGuard(frozenset({site.place})) as guard:
+        fetch = HttpCapturer(guard, semaphore=asyncio.Semaphore(2))
+        polite = PoliteCapturer(fetch, Held(), gap_s=1.0)
+        seen = await RoutedCapturer(fetch, siblings=SiblingProbe(polite, within_s=0.2)).capture(site.url(CITED))
+        assert site.hits.total() == 1
+    assert seen.outcome is CaptureOutcome.SOFT_404
+    assert "could not be asked in time" in seen.detail

@@ -1,0 +1,238 @@
+"""What a judge script can do to its process: each ends with a reason, in time, and nobody else notices."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import sys
+import time
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import psutil
+import pytest
+import pytest_asyncio
+
+from judges.errors import JudgeBug, ScriptStopped
+from judges.isolation.nursery import Nursery
+from tests.fakes.confined import confined, nursery_with, script
+from tests.fakes.promises import in_seconds
+
+pytestmark = [
+    pytest.mark.asyncio(loop_scope="module"),
+    pytest.mark.filterwarnings("ignore::pydantic.PydanticDeprecatedSince20"),
+]
+DEADLINE_S = 2.0
+LIMITS = {"cpu_s": 20, "memory_bytes": 768 * 1024**2, "file_bytes": 1024**2}
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def nursery() -> AsyncIterator[Nursery]:
+    async with nursery_with(**LIMITS) as opened:
+        yield opened
+
+
+ACCIDENTS = {
+    # name: (what the script does, its error's type, its limit, what the message says)
+    "loops": ("while True: pass", "time", "did not return within 2 s and was killed"),
+    "sleeps": ("time.sleep(600)", "time", "did not return within 2 s and was killed"),
+    "ignores_sigterm": (
+        "import signal\nsignal.signal(signal.SIGTERM, signal.SIG_IGN)\nsignal.signal(signal.SIGINT, signal.SIG_IGN)\n"
+        "while True: time.sleep(1)",
+        "time",
+        "was killed",
+    ),
+    "eats": ("hold = [0] * 1_000_000_000", "memory", "MemoryError"),
+    "eats_slowly": ("hold = []\nwhile True: hold.append(bytearray(8_000_000))", "memory", "MemoryError"),
+    "prints": ("for _ in range(1024): print('x' * 1_048_576)", "output", "printed more than"),
+    "writes": (
+        "import tempfile\nfile = open(tempfile.mkdtemp() + '/big', 'wb')\n"
+        "for _ in range(9): file.write(bytes(1_000_000)); file.flush()",
+        "file size",
+        "File too large",
+    ),
+    "opens": ("files = [open('/dev/null') for _ in range(5000)]", "open files", "Too many open files"),
+    "exits": ("os._exit(0)", None, "ended its process (exit status 0)"),
+    "exits_with": ("os._exit(7)", None, "ended its process (exit status 7)"),
+    "raises_exit": ("raise SystemExit(3)", None, "SystemExit"),
+    "kills_itself": ("import signal\nos.kill(os.getpid(), signal.SIGSEGV)", None, "died of SIGSEGV"),
+    "aborts": ("os.abort()", None, "died of SIGABRT"),
+    "forks": ("while True: os.fork()", None, "PermissionError"),
+    "starts_a_program": ("import subprocess\nsubprocess.Popen(['sleep', '4242'])", None, "PermissionError"),
+    "imports_nothing": ("import there_is_no_such_module", None, "ModuleNotFoundError"),
+    "recurses": ("def down(): down()\ndown()", None, "RecursionError"),
+    "returns_nan": ("return {'final_score': float('nan')}", None, "final_score"),
+    "returns_infinity": ("return {'final_score': float('inf')}", None, "final_score"),
+    "returns_a_circle": ("loop = {}\nloop['self'] = loop\nreturn loop", None, "written down"),
+    "grows_a_circle": (
+        "one = evaluator.add_parallel('one', 'One')\none.children.append(one)\none.children.append(root)",
+        None,
+        "RecursionError",
+    ),
+    "returns_much": ("return {'final_score': 1.0, 'x': 'y' * 40_000_000}", "result", "larger than"),
+    "grows_a_forest": ("for n in range(3_000_000): evaluator.add_leaf(f'l{n}', 'x' * 500)", "memory", "MemoryError"),
+    "closes_everything": ("os.closerange(0, 256)\ntime.sleep(60)", None, ""),
+    "stops_itself": ("import signal\nos.kill(os.getpid(), signal.SIGSTOP)", "time", "was killed"),
+}
+
+
+@pytest.mark.parametrize("name", ACCIDENTS)
+async def test_an_accident_ends_with_a_reason_in_time_and_its_sibling_does_not_notice(
+    nursery: Nursery, tmp_path: Path, name: str
+):
+    body, limit, said = ACCIDENTS[name]
+    path, well = script(tmp_path, body), script(tmp_path, name="well")
+    deadline_s = DEADLINE_S if limit == "time" else 60
+    began = time.monotonic()
+    sibling = asyncio.create_task(confined(well, nursery, deadline_s=60))
+    with pytest.raises(JudgeBug) as raised:
+        await confined(path, nursery, deadline_s=deadline_s)
+    assert time.monotonic() - began < deadline_s + 30
+    assert said in str(raised.value)
+    assert (raised.value.limit if isinstance(raised.value, ScriptStopped) else None) == limit
+    assert (await sibling)["final_score"] == 1.0
+    assert await nothing_left(nursery) == []
+
+
+async def test_what_a_file_does_while_it_is_loaded_ends_the_same_way(nursery: Nursery, tmp_path: Path):
+    with pytest.raises(ScriptStopped) as raised:
+        await confined(script(tmp_path, above="while True: pass"), nursery, deadline_s=0.5)
+    assert raised.value.limit == "time"
+    with pytest.raises(JudgeBug, match="loading the judge script of 't' failed: ZeroDivisionError") as broken:
+        await confined(script(tmp_path, above="1 / 0"), nursery)
+    assert "t.py" in broken.value.traceback
+
+
+async def test_processor_time_is_bounded_however_long_a_script_may_take(tmp_path: Path):
+    async with nursery_with(cpu_s=1) as opened:
+        with pytest.raises(ScriptStopped, match="more than 1 s of processor time") as raised:
+            await confined(script(tmp_path, "while True: pass"), opened, deadline_s=60)
+    assert raised.value.limit == "cpu"
+
+
+async def test_a_traceback_names_the_line_of_the_file(nursery: Nursery, tmp_path: Path):
+    with pytest.raises(JudgeBug, match="ZeroDivisionError") as raised:
+        await confined(script(tmp_path, "1 / 0"), nursery)
+    assert str(tmp_path / "t.py") in raised.value.traceback
+    assert "1 / 0" in raised.value.traceback
+
+
+async def test_the_last_words_of_a_process_that_died_are_kept(nursery: Nursery, tmp_path: Path):
+    body = "print('before the end', flush=True)\nos._exit(3)"
+    with pytest.raises(JudgeBug) as raised:
+        await confined(script(tmp_path, body), nursery)
+    assert "before the end" in raised.value.traceback
+
+
+async def test_a_grandchild_in_a_session_of_its_own_is_killed_too(tmp_path: Path):
+    body = """
+        import subprocess
+        hidden = subprocess.Popen(["sleep", "4243"], start_new_session=True)
+        if os.fork() == 0:
+            os.setsid()
+            if os.fork() == 0:
+                os.execvp("sleep", ["sleep", "4243"])
+            os._exit(0)
+        time.sleep(600)
+    """
+    async with nursery_with(processes=8) as opened:
+        with pytest.raises(ScriptStopped) as raised:
+            await confined(script(tmp_path, body), opened, deadline_s=1.0)
+        assert raised.value.limit == "time"
+        assert await nothing_left(opened) == []
+    assert not [each for each in psutil.process_iter(["cmdline"]) if each.info["cmdline"] == ["sleep", "4243"]]
+
+
+async def test_what_a_script_leaves_running_is_killed_when_it_has_its_result(tmp_path: Path):
+    body = "import subprocess\nsubprocess.Popen(['sleep', '4244'], start_new_session=True)"
+    async with nursery_with(processes=1) as opened:
+        result = await confined(script(tmp_path, body), opened)
+        assert result["final_score"] == 1.0
+        assert await nothing_left(opened) == []
+    assert not [each for each in psutil.process_iter(["cmdline"]) if each.info["cmdline"] == ["sleep", "4244"]]
+
+
+async def test_a_fork_storm_is_stopped_where_scripts_may_start_processes(tmp_path: Path):
+    async with nursery_with(processes=4) as opened:
+        with pytest.raises(ScriptStopped, match="more than 4 processes") as raised:
+            await confined(script(tmp_path, "while True: os.fork()"), opened, deadline_s=20)
+        assert raised.value.limit == "processes"
+        assert await nothing_left(opened) == []
+
+
+@in_seconds
+async def test_a_run_that_is_called_off_is_killed_at_once(nursery: Nursery, tmp_path: Path):
+    running = asyncio.create_task(confined(script(tmp_path, "while True: pass"), nursery, deadline_s=60))
+    await asyncio.sleep(0.5)
+    began = time.monotonic()
+    running.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await running
+    assert time.monotonic() - began < 2
+    assert await nothing_left(nursery) == []
+
+
+async def test_temporary_files_are_removed_whatever_happens(nursery: Nursery, tmp_path: Path):
+    body = "import tempfile\nprint(tempfile.mkdtemp(), flush=True)\nos._exit(1)"
+    with pytest.raises(JudgeBug) as raised:
+        await confined(script(tmp_path, body), nursery)
+    folder = Path(raised.value.traceback.strip().splitlines()[0])
+    assert folder.parent.name.startswith("assay-judge-")
+    assert not folder.parent.exists()
+
+
+async def test_a_fork_server_that_dies_is_replaced(tmp_path: Path):
+    async with nursery_with() as opened:
+        await confined(script(tmp_path), opened)
+        before = opened.server_pid
+        assert before is not None
+        os.kill(before, 9)
+        await asyncio.sleep(0.1)
+        assert (await confined(script(tmp_path), opened))["final_score"] == 1.0
+        assert opened.server_pid != before
+
+
+async def nothing_left(nursery: Nursery) -> list[psutil.Process]:
+    """The processes below the fork server, once those that are about to end have."""
+    assert nursery.server_pid is not None
+    for _ in range(100):
+        below = psutil.Process(nursery.server_pid).children(recursive=True)
+        left = [each for each in below if each.status() != psutil.STATUS_ZOMBIE]
+        if not left:
+            return []
+        await asyncio.sleep(0.05)
+    return left
+
+
+SERVICE = """
+import asyncio, sys
+from pathlib import Path
+from tests.fakes.confined import confined, nursery_with
+async def main():
+    async with nursery_with() as nursery:
+        print(nursery.server_pid, flush=True)
+        await confined(Path(sys.argv[1]), nursery)
+asyncio.run(main())
+"""
+
+
+async def test_a_service_that_is_killed_leaves_no_process_behind(tmp_path: Path):
+    mark = tmp_path / "runs"
+    path = script(tmp_path, f"open({str(mark)!r}, 'w').close()\nwhile True: time.sleep(1)")
+    service = await asyncio.create_subprocess_exec(
+        *(sys.executable, "-W", "ignore", "-c", SERVICE, str(path)),
+        stdout=asyncio.subprocess.PIPE,
+        cwd=Path(__file__).parents[4],
+    )
+    assert service.stdout is not None
+    server = psutil.Process(int(await service.stdout.readline()))
+    for _ in range(600):
+        if mark.exists():
+            break
+        await asyncio.sleep(0.05)
+    ours = [server, *server.children(recursive=True)]
+    assert len(ours) == 2
+    service.kill()
+    await service.wait()
+    _, alive = await asyncio.to_thread(psutil.wait_procs, ours, timeout=5)
+    assert [each for each in alive if each.is_running() and each.status() != psutil.STATUS_ZOMBIE] == []

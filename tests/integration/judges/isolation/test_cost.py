@@ -1,0 +1,61 @@
+"""What a process of its own costs. The fork server could fail to preload, and nobody would notice but by this."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import psutil
+import pytest
+
+from judges.errors import IsolationFailed
+from judges.isolation.nursery import Nursery
+from tests.fakes.confined import confined, nursery_with, script
+from tests.fakes.promises import in_seconds
+
+pytestmark = pytest.mark.filterwarnings("ignore::pydantic.PydanticDeprecatedSince20")
+CHILDREN = 30
+MOST_CPU_S = 0.020
+NOTHING = "builtins:print"
+"""An entry that takes anything and returns at once."""
+
+
+@in_seconds
+async def test_a_child_costs_less_than_twenty_milliseconds_of_processor():
+    async with nursery_with() as nursery:
+        assert nursery.server_pid is not None
+        server = psutil.Process(nursery.server_pid)
+        before, spent = server.cpu_times(), 0.0
+        for _ in range(CHILDREN):
+            async with nursery.child(NOTHING) as child:
+                ending = await child.ending(patience_s=5)
+            assert ending.exit == 0
+            spent += ending.cpu_s
+        after = server.cpu_times()
+        spent += after.user + after.system - before.user - before.system
+    assert spent / CHILDREN <= MOST_CPU_S
+
+
+async def test_everything_a_script_needs_is_imported_before_it_is_forked(tmp_path: Path):
+    body = """
+        ours = sorted(name for name in sys.modules if name.startswith(("mind2web2", "judges", "openai", "googlemaps")))
+        evaluator.add_custom_info({"late": sorted(set(ours) - set(loaded))})
+    """
+    above = (
+        "loaded = [n for n in sys.modules if n.startswith(('mind2web2', 'judges', 'openai', 'googlemaps'))]\n"
+        "from mind2web2.api_tools import tool_googlemap, tool_arxiv, tool_pdf\n"
+        "from mind2web2.utils.page_info_retrieval import BatchBrowserManager, PageManager\n"
+        "from mind2web2.llm_client.bedrock_anthropic_client import AsyncBedrockAnthropicClient\n"
+        "from mind2web2.eval_toolkit import create_evaluator, BaseEvaluator\n"
+        "from mind2web2.prompts.cache_prompts import llm_extraction_prompts\n"
+        "from mind2web2.eval_runner import evaluate_task\n"
+    )
+    async with nursery_with() as nursery:
+        result = await confined(script(tmp_path, body, above=above), nursery)
+    assert result["eval_breakdown"][0]["info"] == [{"custom": {"late": []}}]
+
+
+async def test_a_module_that_cannot_be_imported_beforehand_is_told_and_not_worked_around():
+    nursery = Nursery(["there_is_no_such_module"])
+    with pytest.raises(IsolationFailed, match="ended at once"):
+        await nursery.ready()
+    await nursery.aclose()

@@ -1,0 +1,241 @@
+"""Judge files come to the same results in a process of their own as in the service's."""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import logging
+from collections.abc import AsyncIterator
+from pathlib import Path
+from textwrap import dedent
+from typing import Any
+
+import pytest
+import pytest_asyncio
+
+from cache.pages import PageCache
+from cache.store import MemoryIndex
+from judges.errors import JudgeBug, LLMRejected, LLMUnavailable, RejectionScope
+from judges.isolation.nursery import Nursery
+from judges.llm.client import LLMReply, LLMRequest
+from judges.llm.lexical import LexicalClient
+from judges.loader import load_judge
+from rubrics.verdict import Usage
+from tests.compat.script_cases import CASES, PAGES, Case
+from tests.compat.scripted import text_of
+from tests.compat.seen import SeenPages
+from tests.compat.test_look_ahead import CHAIN, Rounds, settled
+from tests.compat.test_look_ahead import run as look
+from tests.compat.test_scripts import BLOBS, Hosted, run_hosted, tree_of
+from tests.fakes.confined import PAGE, Says, confined, natively, nursery_with, run_loaded, script
+
+pytestmark = [
+    pytest.mark.asyncio(loop_scope="module"),
+    pytest.mark.filterwarnings("ignore::pydantic.PydanticDeprecatedSince20"),
+]
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def nursery() -> AsyncIterator[Nursery]:
+    async with nursery_with() as opened:
+        yield opened
+
+
+@pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
+async def test_whole_scripts_grow_the_trees_worked_out_by_hand(case: Case, nursery: Nursery):
+    cache = page_cache()
+    captures = [await cache.get(url) for url in PAGES]
+    result = await run_hosted(case.path, Hosted(case), cache, case.answer, captures, nursery=nursery)
+    assert tree_of(result) == case.tree
+    assert result["final_score"] == case.final_score
+    assert result["status"] == "complete"
+
+
+@pytest.mark.parametrize("seed", [0, 3])
+async def test_results_are_equal_in_every_field(nursery: Nursery, seed: int):
+    here, there = [await look(CHAIN, Rounds(seed), "x", look_ahead=False, nursery=each) for each in (None, nursery)]
+    assert here == there
+
+
+async def test_look_ahead_goes_on_inside_the_process(nursery: Nursery):
+    alone, ahead = Rounds(0, pass_rate=1.0), Rounds(0, pass_rate=1.0)
+    plain = await look(CHAIN, alone, "x", look_ahead=False)
+    scouted = await look(CHAIN, ahead, "x", look_ahead=True, nursery=nursery)
+    assert settled(scouted) == settled(plain)
+    assert ahead.calls == scouted["usage"]["calls"]
+    assert ahead.rounds < alone.rounds
+
+
+async def test_a_page_the_script_puts_into_its_cache_is_judged_by(nursery: Nursery, tmp_path: Path):
+    body = """
+        cache.put_web("https://own.example/x", "Only the script knows that the lamp is red.", None)
+        other = evaluator.add_leaf("other", "Another leaf")
+        await evaluator.verify("The lamp is red", other, "https://own.example/x")
+    """
+    model = Says()
+    result = await confined(script(tmp_path, body), nursery, llm=model)
+    assert result["final_score"] == 1.0
+    assert any("Only the script knows" in text_of(request.messages) for request in model.requests)
+    assert {page["url"] for page in result["pages"]} == {PAGE, "https://own.example/x"}
+
+
+async def test_what_a_script_reads_of_pages_itself_is_what_is_stored(nursery: Nursery, tmp_path: Path):
+    body = """
+        shots, text = await evaluator.extractor.get_page_info("https://shop.example/one")
+        missing = await evaluator.extractor.get_page_info("https://nowhere.example/")
+        stored, _ = cache.get_web("https://shop.example/one")
+        evaluator.add_custom_info({"text": text, "stored": stored, "missing": missing, "shots": len(shots)})
+    """
+    path = script(tmp_path, body)
+    here, there = [await confined(path, each) for each in (None, nursery)]
+    assert here["eval_breakdown"] == there["eval_breakdown"]
+    assert "The lamp on this page is green" in str(there["eval_breakdown"][0]["info"])
+
+
+async def test_a_script_may_ask_the_model_itself(nursery: Nursery, tmp_path: Path):
+    above = """
+        from pydantic import BaseModel, field_validator
+        class Colour(BaseModel):
+            name: str
+            shade: int = 3
+            @field_validator("name")
+            @classmethod
+            def small(cls, value):
+                if value != value.lower():
+                    raise ValueError("not small")
+                return value
+    """
+    body = """
+        said = await client.async_response(model=model, messages=[{"role": "user", "content": "Which?"}],
+            response_format=Colour, count_token=True)
+        evaluator.add_custom_info({"colour": said[0].name, "shade": said[0].shade, "tokens": said[1]})
+    """
+    answers = iter([{"name": "GREEN"}, {"name": "green"}])
+    model = Says(lambda request: next(answers))
+    result = await confined(script(tmp_path, body, above=above), nursery, llm=model)
+    info = next(each["custom"] for each in result["eval_breakdown"][0]["info"] if "custom" in each)
+    assert (info["colour"], info["shade"]) == ("green", 3)
+    # The first reply did not fit what only the script's own class knows, and the model was told so once.
+    asked = [request for request in model.requests if request.schema is not None and request.purpose == "free"]
+    assert [len(request.messages) for request in asked] == [1, 2]
+    assert asked[0].schema is not None and asked[0].schema.__name__ == "Colour"
+    assert asked[0].schema.model_json_schema()["properties"].keys() == {"name", "shade"}
+
+
+async def test_progress_and_log_lines_arrive(nursery: Nursery, tmp_path: Path, caplog: pytest.LogCaptureFixture):
+    seen: list[tuple[int, int]] = []
+    caplog.set_level(logging.INFO)
+    body = "logger.info('a line of the script')"
+    await confined(script(tmp_path, body), nursery, progress=lambda done, total: seen.append((done, total)))
+    assert seen[-1] == (1, 1)
+    assert "a line of the script" in caplog.text
+
+
+async def test_a_fault_of_the_model_is_no_verdict_and_its_refusal_is_known_here(nursery: Nursery, tmp_path: Path):
+    class Down(Says):
+        async def complete(self, request: LLMRequest) -> LLMReply:
+            raise LLMUnavailable("down", usage=Usage(calls=1))
+
+    result = await confined(script(tmp_path), nursery, llm=Down())
+    assert result["status"] == "incomplete"
+
+    class Refusing(Says):
+        async def complete(self, request: LLMRequest) -> LLMReply:
+            raise LLMRejected("no such key", status=401, scope=RejectionScope.ENDPOINT)
+
+    with pytest.raises(LLMRejected) as raised:
+        await confined(
+            script(tmp_path, "await client.async_response(model=model, messages=[])"), nursery, llm=Refusing()
+        )
+    assert (raised.value.status, raised.value.scope) == (401, RejectionScope.ENDPOINT)
+
+
+async def test_calls_under_way_end_with_a_run_that_is_called_off(nursery: Nursery, tmp_path: Path):
+    cancelled = asyncio.Event()
+
+    class Slow(Says):
+        async def complete(self, request: LLMRequest) -> LLMReply:
+            try:
+                await asyncio.sleep(60)
+            except asyncio.CancelledError:
+                cancelled.set()
+                raise
+            raise AssertionError
+
+    running = asyncio.create_task(confined(script(tmp_path), nursery, llm=Slow()))
+    await asyncio.sleep(0.5)
+    running.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await running
+    assert cancelled.is_set()
+
+
+async def test_a_file_that_changed_after_it_was_loaded_is_run_as_it_was(nursery: Nursery, tmp_path: Path):
+    path = script(tmp_path)
+    judge = load_judge(path)
+    path.write_text("raise ValueError('somebody edits this')")
+    for each in (None, nursery):
+        assert (await run_loaded(judge, each))["final_score"] == 1.0
+    assert judge.source is not None and judge.sha256 == hashlib.sha256(judge.source).hexdigest()
+
+
+NATIVE = """
+from pydantic import BaseModel
+from judges.registry import judge
+
+class Found(BaseModel):
+    name: str | None = None
+    url: str | None = None
+
+@judge(task="lamps", description="Is the lamp green?")
+async def lamps(ctx):
+    found = await ctx.extract(Found, "What is it called, and where?")
+    on_page = await ctx.extract(Found, "What does the page say?", source="https://shop.example/one", name="on page")
+    ctx.check("named", found.name, critical=True)
+    ctx.check("invented", found.url is None)
+    ctx.check("kept", on_page.url)
+    first = ctx.verify("green", "The lamp is green", "https://shop.example/one")
+    if await ctx.settle(first):
+        ctx.verify("sold", "The lamp is sold", "https://gone.example/")
+"""
+
+
+async def test_a_native_judge_declares_settles_and_reads_there(nursery: Nursery, tmp_path: Path):
+    path = tmp_path / "lamps.py"
+    path.write_text(dedent(NATIVE))
+
+    def values(request: LLMRequest) -> Any:
+        on_page = "page" in request.parts
+        return {"name": "Lux", "url": f"{PAGE}/more" if on_page else "https://invented.example/"}
+
+    judged = await natively(path, nursery, llm=Says(values))
+    leaves = {each["id"]: each for each in judged.summary["eval_breakdown"][0]["verification_tree"]["children"]}
+    assert {name: leaf["outcome"] for name, leaf in leaves.items()} == {
+        "named": "passed", "invented": "passed", "kept": "passed", "green": "passed", "sold": "failed",
+    }  # fmt: skip
+    assert leaves["sold"]["reason"] == "source_gone"
+    assert judged.usage.calls == 4
+    assert judged.prompts
+
+
+async def test_a_native_judge_that_fails_is_a_bug_with_its_line(nursery: Nursery, tmp_path: Path):
+    path = tmp_path / "lamps.py"
+    path.write_text(dedent(NATIVE).replace("    if await", "    1 / 0\n    if await"))
+    with pytest.raises(JudgeBug, match="ZeroDivisionError") as raised:
+        await natively(path, nursery)
+    assert "lamps.py" in raised.value.traceback
+    path.write_text("import nothing_of_that_name")
+    with pytest.raises(JudgeBug, match="nothing_of_that_name"):
+        await natively(path, nursery)
+
+
+async def test_the_judge_without_a_model_fills_a_files_own_classes(nursery: Nursery, tmp_path: Path):
+    path = tmp_path / "lamps.py"
+    path.write_text(dedent(NATIVE))
+    judged = await natively(path, nursery, llm=LexicalClient(), answer="Name: Lux\nURL: https://shop.example/one\n")
+    info = judged.summary["eval_breakdown"][0]["info"][0]
+    assert info == {"extraction": {"name": "Lux", "url": "https://shop.example/one"}}
+
+
+def page_cache() -> PageCache:
+    return PageCache(SeenPages({url: f"The page at {url} sells lamps." for url in PAGES}), BLOBS, MemoryIndex())

@@ -1,0 +1,97 @@
+"""A canary key in the service: a judge file's process does not have it in any place it can look."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from judges.errors import ModelNotConfigured
+from judges.isolation.nursery import clean_environment
+from tests.fakes.confined import confined, nursery_with, script
+
+pytestmark = pytest.mark.filterwarnings("ignore::pydantic.PydanticDeprecatedSince20")
+
+CANARY = "sk-canary-5f3a9d0c7e21"
+LOOKS = """
+import json
+found = []
+# In two halves, so that looking for it does not put it into memory.
+head, tail = b"sk-canary-5f3a", b"9d0c7e21"
+def look(place, data):
+    at = data.find(tail)
+    while at >= 0:
+        if data[max(0, at - len(head)) : at] == head:
+            found.append(place)
+        at = data.find(tail, at + 1)
+for name in ("environ", "cmdline"):
+    for process in ("self", os.getppid()):
+        look(f"{name} of {process}", open(f"/proc/{process}/{name}", "rb").read())
+memory = open("/proc/self/mem", "rb", buffering=0)
+regions = [line.split() for line in open("/proc/self/maps")]
+for region in regions:
+    if region[1].startswith("r") and not region[-1].startswith("[v"):
+        start, end = (int(part, 16) for part in region[0].split("-"))
+        memory.seek(start)
+        look(" ".join(region), memory.read(end - start))
+opened = []
+for fd in os.listdir("/proc/self/fd"):
+    if os.path.exists(f"/proc/self/fd/{fd}") or os.path.islink(f"/proc/self/fd/{fd}"):
+        opened.append(os.readlink(f"/proc/self/fd/{fd}"))
+looked = {"opened": opened, "found": found, "environment": sorted(os.environ), "regions": len(regions)}
+evaluator.add_custom_info(looked, info_name="looked")
+"""
+PROGRAM = """
+import asyncio, json, os, sys
+from pathlib import Path
+from tests.fakes.confined import confined, nursery_with
+held_open = open(sys.argv[2])  # a file of the service's
+async def main():
+    async with nursery_with() as nursery:
+        result = await confined(Path(sys.argv[1]), nursery)
+    infos = result["eval_breakdown"][0]["info"]
+    print(json.dumps(next(info["looked"] for info in infos if "looked" in info)))
+asyncio.run(main())
+"""
+
+
+def test_no_key_is_in_reach_of_a_judge_script(tmp_path: Path):
+    path = script(tmp_path, LOOKS)
+    kept = tmp_path / "kept"
+    kept.write_text("a file that the service has open")
+    environment = {
+        "PATH": os.defpath,
+        "PYTHONPATH": str(Path(__file__).parents[4]),
+        "OPENAI_API_KEY": CANARY,
+        "GOOGLE_MAPS_API_KEY": CANARY,
+        "ASSAY_DATABASE_URL": f"postgresql://assay:{CANARY}@db.example/assay",
+        "AWS_SECRET_ACCESS_KEY": CANARY,
+    }
+    done = subprocess.run(
+        [sys.executable, "-W", "ignore", "-c", PROGRAM, str(path), str(kept)],
+        env=environment,
+        capture_output=True,
+        text=True,
+        timeout=100,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    seen = json.loads(done.stdout.splitlines()[-1])
+    assert seen["regions"] > 100  # it has looked at all of its memory
+    assert seen["found"] == []
+    # The standard streams, the two sockets of the conversation, the event loop's own, and what it looked with.
+    kinds = {name.partition(":")[0] for name in seen["opened"] if not name.startswith("/proc/")}
+    assert kinds <= {"/dev/null", "pipe", "socket", "anon_inode"}
+    assert seen["environment"] == sorted(clean_environment())
+
+
+@pytest.mark.parametrize("make", ["LLMClient('openai')", "OpenAIClient()", "AsyncOpenAIClient()"])
+async def test_a_client_a_script_makes_says_which_key_is_missing_at_the_service(tmp_path: Path, make: str):
+    above = "from mind2web2 import LLMClient, OpenAIClient, AsyncOpenAIClient"
+    async with nursery_with() as nursery:
+        with pytest.raises(ModelNotConfigured, match="OPENAI_API_KEY"):
+            await confined(script(tmp_path, make, above=above), nursery)

@@ -1,0 +1,91 @@
+"""The tools of judge scripts, which have the service do what needs a key, a browser or another program."""
+
+from __future__ import annotations
+
+import base64
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import pytest_asyncio
+
+from judges.isolation.nursery import Nursery
+from tests.compat.test_tools import KEY, geocode, matrix
+from tests.compat.web import serving
+from tests.fakes.confined import confined, nursery_with, script
+from tests.standin.documents import pdf_with_a_layer_switched_off
+
+pytestmark = [
+    pytest.mark.asyncio(loop_scope="module"),
+    pytest.mark.filterwarnings("ignore::pydantic.PydanticDeprecatedSince20"),
+]
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def nursery() -> AsyncIterator[Nursery]:
+    async with nursery_with() as opened:
+        yield opened
+
+
+def said(result: dict[str, Any]) -> dict[str, Any]:
+    """What the script has noted."""
+    return next(info["custom"] for info in result["eval_breakdown"][0]["info"] if "custom" in info)
+
+
+async def test_maps_are_asked_by_the_service_which_has_the_key(
+    nursery: Nursery, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setenv("GOOGLE_MAPS_API_KEY", KEY)
+    with serving({"/maps/api/geocode/json": geocode, "/maps/api/distancematrix/json": matrix}) as web:
+        body = f"""
+            tool = tool_googlemap.GoogleMapsTool(base_url={web.origin!r}, timeout_s=5)
+            noted = {{"city": await tool.get_city_name("Eiffel Tower"),
+                     "metres": await tool.calculate_distance("Eiffel Tower", "Louvre"),
+                     "places": len(tool.client.geocode("Eiffel Tower"))}}
+            for attempt in ("refused", "session"):
+                try:
+                    if attempt == "refused":
+                        await tool.get_city_name("refused")
+                    else:
+                        tool.client.session_of_its_own()
+                except Exception as error:
+                    noted[attempt] = f"{{type(error).__name__}} {{error}}"
+            noted["key"] = {KEY!r} in str(vars(tool.client))
+            evaluator.add_custom_info(noted)
+        """
+        above = "from mind2web2.api_tools import tool_googlemap"
+        noted = said(await confined(script(tmp_path, body, above=above), nursery))
+        assert all(request.query["key"] == KEY for request in web.requests)
+    assert (noted["city"], noted["metres"], noted["places"], noted["key"]) == ("Paris", 1200, 1, False)
+    assert noted["refused"].startswith("ApiError REQUEST_DENIED (this key may not)")
+    assert "nothing that can be asked" in noted["session"]
+
+
+async def test_without_a_key_at_the_service_making_the_tool_ends_the_script(
+    nursery: Nursery, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.delenv("GOOGLE_MAPS_API_KEY", raising=False)
+    body = """
+        try:
+            GoogleMapsTool()
+        except ValueError as error:
+            evaluator.add_custom_info({"why": str(error)})
+    """
+    above = "from mind2web2 import GoogleMapsTool"
+    noted = said(await confined(script(tmp_path, body, above=above), nursery))
+    assert noted == {"why": "GOOGLE_MAPS_API_KEY is not set"}
+
+
+async def test_a_pdf_is_taken_apart_by_the_service(nursery: Nursery, tmp_path: Path):
+    data = base64.b64encode(pdf_with_a_layer_switched_off("A lamp on paper.", "unseen")).decode()
+    body = f"""
+        import base64
+        pictures, text = await PDFParser().extract(base64.b64decode({data!r}))
+        nothing = await PDFParser().extract(b"no pdf")
+        evaluator.add_custom_info({{"text": text, "pictures": len(pictures), "nothing": nothing[1]}})
+    """
+    noted = said(await confined(script(tmp_path, body, above="from mind2web2 import PDFParser"), nursery))
+    assert "A lamp on paper." in noted["text"]
+    assert noted["pictures"] == 1
+    assert noted["nothing"] == "PDF extraction failed: these bytes are no PDF"

@@ -1,0 +1,68 @@
+"""The shipped judges notice every change of the demo's answers that they must notice, whatever the seed."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import judges.tasks
+from answers.citations import unique_urls
+from app.demo import EXPECTED, examples_dir
+from app.demo.shipped import page_texts
+from judges.mutation.report import report_json
+from judges.mutation.trying import MutationTest
+from judges.result import native_summary
+from judges.trial import try_judge
+
+JUDGES = Path(judges.tasks.__path__[0])
+TEXTS = page_texts()
+
+
+async def report_of(agent: str, task: str, *, seed: int, per_kind: int | None) -> dict[str, Any]:
+    async def judge(text: str) -> dict[str, Any]:
+        return native_summary(await try_judge(JUDGES / f"{task}.py", text, TEXTS), agent_name=agent)
+
+    answer = (examples_dir() / agent / task / "answer_1.md").read_text("utf-8")
+    testing = MutationTest(judge, answer)
+    base = await testing.base()
+    pages = {url: TEXTS[url] for url in unique_urls(answer) if url in TEXTS}
+    runs = await testing.run(base, pages, seed=seed, per_kind=per_kind)
+    return report_json(base, runs, seed=seed, model="lexical")
+
+
+@pytest.mark.parametrize("task", sorted(EXPECTED["demo"]))
+async def test_every_change_of_a_right_answer_is_noticed(task: str) -> None:
+    report = await report_of("demo", task, seed=0, per_kind=None)
+
+    assert (report["missed"], report["strays"], report["not_judged"]) == (0, 0, 0)
+    assert report["leaves"]["never_tested"] in ([], ["museum/wheelchairs"])  # words, without a number or a name
+    assert report["expected"] >= 30
+
+
+@pytest.mark.parametrize("seed", [1, 2])
+@pytest.mark.parametrize("task", sorted(EXPECTED["demo-careless"]))
+async def test_so_are_those_of_an_answer_that_is_partly_wrong(task: str, seed: int) -> None:
+    report = await report_of("demo-careless", task, seed=seed, per_kind=2)
+    assert (report["missed"], report["strays"]) == (0, 0)
+    assert report["expected"] > 0
+
+
+@pytest.mark.timeout(240)
+def test_the_command_tests_a_shipped_task_with_nothing_but_its_name(tmp_path: Path) -> None:
+    """In an empty folder, without a key, a browser or a server, the judge in a process of its own."""
+    call = [str(Path(sys.executable).parent / "assay"), "tasks", "test", "pellard_gauges", "--per-kind", "1", "--json"]
+    ended = subprocess.run(call, cwd=tmp_path, capture_output=True, text=True, env={"PATH": os.defpath}, check=False)
+
+    assert ended.returncode == 0, ended.stderr
+    report = json.loads(ended.stdout)
+    assert (report["task_id"], report["model"], report["seed"]) == ("pellard_gauges", "lexical", 0)
+    kinds = ["untouched", "drop_citation", "swap_number", "swap_name", "other_page", "empty_section"]
+    assert [change["kind"] for change in report["mutations"]] == kinds
+    assert report["expected"] > 0
+    assert (report["missed"], report["strays"], report["not_judged"]) == (0, 0, 0)

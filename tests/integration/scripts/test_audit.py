@@ -1,0 +1,93 @@
+"""The audit of the locks, against an OSV service of our own: a planted weak pin is found, silence is no clean bill."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[3]
+WEAK = {
+    "id": "PYSEC-0000-1",
+    "details": "planted",
+    "aliases": [],
+    "affected": [
+        {
+            "package": {"name": "weakling", "ecosystem": "PyPI"},
+            "ranges": [{"type": "ECOSYSTEM", "events": [{"introduced": "0"}, {"fixed": "1.5"}]}],
+        }
+    ],
+}
+
+
+class _Osv(BaseHTTPRequestHandler):
+    """Knows of one weak package."""
+
+    def do_POST(self) -> None:
+        asked = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+        body = json.dumps({"vulns": [WEAK]} if asked["package"]["name"] == "weakling" else {}).encode()
+        self.send_response(200)
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+
+    def log_message(self, format: str, *args: object) -> None:
+        """Quiet."""
+
+
+@pytest.fixture
+def osv() -> Iterator[str]:
+    with ThreadingHTTPServer(("127.0.0.1", 0), _Osv) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        yield f"http://127.0.0.1:{server.server_port}/"
+        server.shutdown()
+
+
+def audit(*arguments: str) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, str(ROOT / "scripts" / "audit.py"), *arguments]
+    return subprocess.run(command, capture_output=True, text=True, timeout=100, check=False)
+
+
+def lock(tmp_path: Path, *pins: str) -> str:
+    path = tmp_path / "some.lock"
+    path.write_text("".join(f"{pin} \\\n    --hash=sha256:{'0' * 64}\n" for pin in pins))
+    return str(path)
+
+
+def test_a_planted_weak_pin_fails_the_audit_and_is_named(osv: str, tmp_path: Path) -> None:
+    ended = audit("--osv-url", osv, lock(tmp_path, "sound==2.0", "weakling==1.0"))
+    assert ended.returncode == 1, ended.stderr
+    assert "weakling 1.0: PYSEC-0000-1, mended in 1.5" in ended.stdout
+    assert "2 packages, 1 with known weak spots" in ended.stdout
+
+
+def test_a_sound_lock_passes(osv: str, tmp_path: Path) -> None:
+    ended = audit("--osv-url", osv, lock(tmp_path, "sound==2.0"))
+    assert (ended.returncode, ended.stdout) == (0, "some.lock: 1 packages, 0 with known weak spots\n")
+
+
+def test_where_nobody_answers_the_lock_is_not_called_clean(tmp_path: Path) -> None:
+    ended = audit("--osv-url", "http://127.0.0.1:9/", lock(tmp_path, "sound==2.0"))
+    assert ended.returncode == 2
+    assert "NOT audited" in ended.stderr
+    assert "internet" in ended.stderr
+
+
+def test_the_bill_of_materials_lists_what_the_lock_pins(tmp_path: Path) -> None:
+    out = tmp_path / "sbom.json"
+    make = ["make", "--no-print-directory", "sbom", f"SBOM={out}", "SETUP="]
+    ended = subprocess.run(make, cwd=ROOT, capture_output=True, text=True, timeout=100, check=False)
+
+    assert ended.returncode == 0, ended.stderr
+    bill = json.loads(out.read_text())
+    assert (bill["bomFormat"], bill["specVersion"]) == ("CycloneDX", "1.6")
+    pinned = [line.split("==")[0] for line in (ROOT / "requirements.lock").read_text().splitlines() if "==" in line]
+    listed = {part["name"].lower().replace("_", "-") for part in bill["components"]}
+    assert {name.split("[")[0].lower() for name in pinned} <= listed
+    assert all(part["purl"].startswith("pkg:pypi/") for part in bill["components"])

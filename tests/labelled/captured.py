@@ -1,0 +1,75 @@
+"""The labelled pages as a capturer brings them back, each from a host of its own name on a local server."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from contextlib import asynccontextmanager
+from urllib.parse import urlsplit
+
+from cache.capture import Capturer, Observation
+from cache.egress import EgressGuard
+from cache.errors import HostUnknown
+from tests.labelled.labels import LabelledPage, labelled_pages
+from tests.standin.documents import image_bytes
+from tests.standin.web import Reply, StandInWeb, Visit
+
+_PICTURES = ("dawn", "i/1")
+
+
+class _OnlyHere:
+    """A resolver that knows the hosts of the labelled pages, all of them this machine, and nobody else."""
+
+    def __init__(self, hosts: frozenset[str]) -> None:
+        self._hosts = hosts
+
+    async def resolve(self, host: str, port: int) -> Sequence[str]:
+        if host not in self._hosts:
+            raise HostUnknown(host)
+        return ["127.0.0.1"]
+
+    def close(self) -> None:
+        """Nothing was opened."""
+
+
+@asynccontextmanager
+async def _served(pages: Sequence[LabelledPage]) -> AsyncIterator[tuple[EgressGuard, int]]:
+    """A guard that leads to the pages' hosts, and the port they are served on."""
+    answers = {url: page for page in pages for url in (page.url, page.final_url)}
+
+    def answer(visit: Visit) -> Reply:
+        here = f"https://{visit.headers['host'].partition(':')[0]}{visit.target}"
+        page = answers.get(here)
+        if page is None:
+            return Reply(status=404)
+        if here != page.final_url:
+            return Reply.redirect(_local(page.final_url, site.port))
+        return Reply.html(page.html, status=page.status)
+
+    picture = image_bytes(90, 60, kind="JPEG")
+    async with StandInWeb() as site:
+        site.pages.update(
+            {f"/{name}.jpg": Reply(headers={"Content-Type": "image/jpeg"}, body=picture) for name in _PICTURES}
+        )
+        site.pages.update({urlsplit(url).path or "/": answer for url in answers})
+        hosts = frozenset(urlsplit(url).hostname or "" for url in answers)
+        allowed = frozenset(f"{host}:{site.port}" for host in hosts)
+        async with EgressGuard(allowed, resolver=_OnlyHere(hosts)) as guard:
+            yield guard, site.port
+
+
+def _local(url: str, port: int) -> str:
+    parts = urlsplit(url)
+    return parts._replace(scheme="http", netloc=f"{parts.hostname}:{port}", fragment="").geturl()
+
+
+async def captured(make: Callable[[EgressGuard], Capturer]) -> Mapping[str, Observation]:
+    """What the capturer made by ``make`` brings back of each page, by name."""
+    pages = labelled_pages()
+    async with _served(pages) as (guard, port):
+        capturer = make(guard)
+        try:
+            seen = await asyncio.gather(*(capturer.capture(_local(page.url, port)) for page in pages))
+        finally:
+            await capturer.aclose()
+    return {page.name: each for page, each in zip(pages, seen, strict=True)}

@@ -1,0 +1,89 @@
+"""The labelled pages, and how well a detector tells them apart."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+
+from cache.capture import EVIDENCE_OUTCOMES, CaptureOutcome
+
+_FOLDER = Path(__file__).parent
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LabelledPage:
+    """A page and what it is. ``hard``: good, although much about it says otherwise."""
+
+    name: str
+    html: str
+    outcome: CaptureOutcome
+    url: str
+    final_url: str
+    status: int
+    hard: bool
+
+    @property
+    def is_good(self) -> bool:
+        return self.outcome in EVIDENCE_OUTCOMES
+
+
+@cache
+def labelled_pages() -> tuple[LabelledPage, ...]:
+    """All of them, in the order of their names."""
+    files = sorted(file for kind in ("good", "bad") for file in (_FOLDER / kind).glob("*.html"))
+    return tuple(map(_read, files))
+
+
+def _read(file: Path) -> LabelledPage:
+    first, _, html = file.read_text(encoding="utf-8").partition("\n")
+    label = json.loads(first.removeprefix("<!--").removesuffix("-->"))
+    return LabelledPage(
+        name=file.stem,
+        html=html,
+        outcome=CaptureOutcome(label.get("outcome", "ok")),
+        url=label["url"],
+        final_url=label.get("final_url", label["url"]),
+        status=label.get("status", 200),
+        hard=label.get("hard", False),
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Detection:
+    """How the bad pages were found. ``false_alarms`` and ``missed`` are names of pages, ``exact`` how many of the bad
+    ones were also called what they are."""
+
+    found: int
+    bad: int
+    pages: int
+    exact: int
+    false_alarms: tuple[str, ...]
+    missed: tuple[str, ...]
+
+    @property
+    def precision(self) -> float:
+        return self.found / max(1, self.found + len(self.false_alarms))
+
+    @property
+    def recall(self) -> float:
+        return self.found / max(1, self.bad)
+
+
+def detection(outcomes: Mapping[str, CaptureOutcome]) -> Detection:
+    """How the outcomes, by name of page, agree with the labels."""
+    pages = labelled_pages()
+    bad = [page for page in pages if not page.is_good]
+    found = [page for page in bad if outcomes[page.name] not in EVIDENCE_OUTCOMES]
+    return Detection(
+        found=len(found),
+        bad=len(bad),
+        pages=len(pages),
+        exact=sum(outcomes[page.name] is page.outcome for page in bad),
+        false_alarms=tuple(
+            page.name for page in pages if page.is_good and outcomes[page.name] not in EVIDENCE_OUTCOMES
+        ),
+        missed=tuple(page.name for page in bad if outcomes[page.name] in EVIDENCE_OUTCOMES),
+    )

@@ -1,0 +1,231 @@
+"""Takes the pictures of every page that docs/screenshots holds: `make screenshots`, a few minutes.
+
+The demo's answers are judged by the real service with a real browser, by the lexical judge; the step suites are
+tiny and asked of the stand-in model. Every page then is shown wide and narrow, light and dark.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import io
+import sys
+import tempfile
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import httpx
+from patchright.async_api import Browser, async_playwright
+from PIL import Image, ImageDraw
+
+from answers.bundle import read_folder
+from app.client import AsyncClient
+from app.demo.run import MODEL
+from app.demo.service_process import running_service
+from app.demo.shipped import examples_dir
+from app.demo.site import DemoSite
+from app.suites.snapshots import build_snapshot
+from judges.overruling import judged_leaves
+from judges.suites.multimodal.snapshot import Draw
+from tests.fakes.mind2web import answering, nine_steps, ranks_of_nine_steps, write_scores, write_split
+from tests.fakes.multimodal import LABELS, STEPS, answers, write_rows
+from tests.fakes.sandbox import installed_browser
+from tests.standin.call import Call
+from tests.standin.faults import Fault
+from tests.standin.llm import StandInLLM
+
+FOLDER = Path(__file__).parents[1] / "docs" / "screenshots"
+SIZES = {"wide": (1280, 900), "narrow": (390, 844)}
+MOST_PX = 1700
+QUALITY = 50
+KEY = "key-for-the-picture-of-the-sign-in-page"
+_SHORT = 50
+RUNS = (("monday", "demo-careless"), ("tuesday", "demo-inventive"), ("wednesday", "demo"))
+OTHERS = (("careless", "demo-careless"), ("inventive", "demo-inventive"))
+
+
+async def main() -> None:
+    with tempfile.TemporaryDirectory(prefix="assay-screenshots-") as folder:
+        data = Path(folder) / "benchmarks"
+        data.mkdir()
+        _write_suites(data)
+        async with StandInLLM(fault_for=_said) as model, DemoSite() as site:
+            environment = {
+                "ASSAY_DATA_DIR": f"{folder}/data",
+                "ASSAY_MODEL": MODEL,
+                "ASSAY_BROWSER_UNSANDBOXED": "true",
+                "ASSAY_EGRESS_ALLOW": site.egress_allow,
+                "ASSAY_SUITE_DATA": str(data),
+                "OPENAI_BASE_URL": model.base_url,
+                "OPENAI_API_KEY": "key-of-the-pictures",
+            }
+            log = Path(folder) / "serve.log"
+            async with running_service(environment, log, api_key=None) as url, httpx.AsyncClient(base_url=url) as http:
+                await _shoot(url, {"first-run": "/"})
+                await _judge(url)
+                pages = await _pages(http)
+                print(*pages.items(), sep="\n", file=sys.stderr)
+                await _shoot(url, pages)
+            guarded = environment | {"ASSAY_API_KEYS": KEY}
+            async with running_service(guarded, Path(folder) / "guarded.log", api_key=KEY) as url:
+                await _shoot(url, {"sign-in": "/sign-in"})
+
+
+def _said(call: Call) -> Fault | None:
+    """What the stand-in answers: the short questions are Mind2Web's; to one of the others it gives no answer."""
+    if "Do what t3 says" in call.text:
+        return Fault(content="I would rather not.")
+    return (answering if call.params["max_tokens"] <= _SHORT else answers)(call)
+
+
+async def _judge(url: str) -> None:
+    """Three runs of one agent, each better than the one before, and two other agents."""
+    async with AsyncClient(url) as client:
+        for run, source in RUNS:
+            await _submit(client, "demo", source, run=run)
+        for agent, source in OTHERS:
+            await _submit(client, agent, source, run=None)
+
+
+async def _submit(client: AsyncClient, agent: str, source: str, *, run: str | None) -> None:
+    jobs: list[str] = []
+    for one in read_folder(examples_dir(), source):
+        given = [(answer.name, answer.text) for answer in one.answers]
+        jobs += (await client.submit(agent, one.task_id, given, model=MODEL, run=run)).job_ids
+    await client.wait(jobs, timeout_s=600)
+
+
+async def _pages(http: httpx.AsyncClient) -> dict[str, str]:
+    """The address of every page, with something on it."""
+
+    async def get(path: str, **params: str) -> Any:
+        return (await http.get(path, params=params)).raise_for_status().json()
+
+    history = (await get("/v1/agents/careless/history"))["items"]
+    origin = next(one for one in history if one["task_id"] == "karrow_visit")
+    result = origin["result_id"]
+    await _settle(http, result)
+    for other in history:
+        await _confirm(http, other["result_id"])
+    capture = (await get("/v1/pages", agent="careless", problem="false"))["items"][0]["id"]
+    suites = {
+        "mind2web": await _suite(http, "mind2web", data="plain", split="test_task", scores="scores.pkl"),
+        "mm-mind2web": await _suite(http, "mm-mind2web", data="snapshot.parquet"),
+    }
+    return {
+        "agents": "/",
+        "agent": "/agents/demo",
+        "jobs": "/jobs",
+        "job": f"/jobs/{origin['job_id']}",
+        "submission": f"/submissions/{origin['submission_id']}",
+        "result": f"/results/{result}?leaf=ferry/leaves",
+        "settled-leaf": f"/results/{result}?leaf=museum/closes",
+        "compare": "/compare?a=demo@monday&b=demo@wednesday",
+        "review": "/review",
+        "review-settled": "/review/settled",
+        "review-agreement": "/review/agreement",
+        "pages": "/pages",
+        "captures": "/pages/captures",
+        "browsers": "/pages/browsers",
+        "page": f"/pages/{capture}",
+        "suites": "/suites",
+        "suite-run": suites["mind2web"],
+        "suite-step": f"{suites['mm-mind2web']}/steps/3",
+        "error": "/results/res_nothing",
+    }
+
+
+async def _settle(http: httpx.AsyncClient, result: str) -> None:
+    """A few leaves, most of them as the judge said."""
+    said = [
+        (
+            "museum/closes",
+            "passed",
+            "On this Saturday there is the long evening: the notice at the foot of the page says so.",
+        ),
+        ("ferry/leaves", "passed", "Second line of the timetable."),
+        ("ferry/arrives", "passed", "Second line of the timetable."),
+        ("museum/opens", "passed", "It says ten o'clock."),
+        ("talk/speaker", "failed", "The name on the page is another one."),
+    ]
+    for leaf, outcome, reason in said:
+        body = {"leaf": leaf, "outcome": outcome, "reason": reason, "by": "Ada"}
+        answer = await http.post(f"/v1/results/{result}/overrides", json=body)
+        if answer.status_code != httpx.codes.CREATED:
+            print("not settled:", leaf, answer.text, file=sys.stderr)
+
+
+async def _confirm(http: httpx.AsyncClient, result: str) -> None:
+    """Some leaves as the judge said, and one not."""
+    found = (await http.get(f"/v1/results/{result}")).json()
+    said = {row["leaf"] for row in found.get("overrides", ())}
+    decided = [leaf for leaf in judged_leaves(found).values() if leaf.outcome in {"passed", "failed"}]
+    for nth, leaf in enumerate(one for one in decided[:9] if one.key not in said):
+        outcome = leaf.outcome.value if nth else "failed"
+        body = {"leaf": leaf.key, "outcome": outcome, "reason": "Read beside the page.", "by": "Grace"}
+        (await http.post(f"/v1/results/{result}/overrides", json=body)).raise_for_status()
+
+
+async def _suite(http: httpx.AsyncClient, suite: str, **order: Any) -> str:
+    order = {"model": "openai/gpt-4o", **order}
+    accepted = (await http.post(f"/v1/suites/{suite}/runs", json=order)).raise_for_status().json()
+    for _ in range(300):
+        if (await http.get(accepted["job_url"])).json()["status"] in {"succeeded", "failed"}:
+            break
+        await asyncio.sleep(0.2)
+    return f"/suites/{suite}/runs/{accepted['id']}"
+
+
+def _write_suites(folder: Path) -> None:
+    (folder / "plain").mkdir()
+    write_split(folder / "plain", nine_steps())
+    write_scores(folder / "scores.pkl", ranks_of_nine_steps())
+    rows = [{**row, "screenshot": _page_drawn()} for row in STEPS]
+    source = write_rows(folder / "test_website.parquet", rows)
+    build_snapshot(source, folder / "snapshot.parquet", Draw(distractors=3), split=None, watch=lambda rows: None)
+
+
+def _page_drawn() -> bytes:
+    """A picture of the page that the rows describe."""
+    drawn = Image.new("RGB", (400, 300), "white")
+    pen = ImageDraw.Draw(drawn)
+    for place, label in enumerate(LABELS):
+        top = 10 + 30 * place
+        pen.rounded_rectangle((10, top, 90, top + 20), radius=4, fill="#e8edf5", outline="#b7c3d6")
+        pen.text((18, top + 4), label, fill="#1b1f24")
+    pen.text((130, 20), "Where would you like to stay?", fill="#1b1f24")
+    buffer = io.BytesIO()
+    drawn.save(buffer, "PNG")
+    return buffer.getvalue()
+
+
+async def _shoot(url: str, pages: Mapping[str, str]) -> None:
+    FOLDER.mkdir(exist_ok=True)
+    program = installed_browser()
+    async with async_playwright() as driver:
+        browser = await driver.chromium.launch(executable_path=program, args=["--no-sandbox"])
+        for size in SIZES:
+            for scheme in ("light", "dark"):
+                await _shoot_all(browser, url, pages, size, scheme)
+        await browser.close()
+
+
+async def _shoot_all(browser: Browser, url: str, pages: Mapping[str, str], size: str, scheme: Any) -> None:
+    width, height = SIZES[size]
+    context = await browser.new_context(viewport={"width": width, "height": height}, color_scheme=scheme)
+    page = await context.new_page()
+    for name, path in pages.items():
+        await page.goto(url + path)
+        await asyncio.sleep(0.6)  # pictures, and the panel of a leaf
+        whole = int(await page.evaluate("document.documentElement.scrollHeight"))
+        await page.set_viewport_size({"width": width, "height": min(max(whole, 300), MOST_PX)})
+        await page.evaluate("scrollTo(0, 0)")
+        await asyncio.sleep(0.2)
+        picture = Image.open(io.BytesIO(await page.screenshot(animations="disabled")))
+        picture.convert("RGB").save(FOLDER / f"{name}-{size}-{scheme}.webp", quality=QUALITY, method=6)
+        await page.set_viewport_size({"width": width, "height": height})
+    await context.close()
+
+
+if __name__ == "__main__":
+    asyncio.run(main())

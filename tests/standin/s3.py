@@ -1,0 +1,93 @@
+"""As much of an S3 server as storing and reading bodies takes, and the faults that real ones have."""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import hashlib
+from collections import Counter
+from collections.abc import Callable
+from types import TracebackType
+
+from tests.standin.http import HttpRequest, Reset, read_request
+
+Fault = Callable[[HttpRequest, int], str | None]
+"""Asked with a request and how many of its method came before: the name of what goes wrong, or None.
+
+``500``: an error. ``reset``: the connection is cut. ``half``: half of the body is stored, and called a success.
+``tag``: what is stored is called by another tag when it is asked for. ``slow``: the answer takes a second.
+"""
+
+
+class StandInS3:
+    """Keeps objects in memory, at a port of its own."""
+
+    def __init__(self, fault: Fault = lambda request, nth: None) -> None:
+        self.fault = fault
+        self.objects: dict[str, bytes] = {}
+        self.requests: list[HttpRequest] = []
+        self.methods: Counter[str] = Counter()
+        self._server: asyncio.Server | None = None
+
+    async def __aenter__(self) -> StandInS3:
+        self._server = await asyncio.start_server(self._serve, "127.0.0.1", 0)
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        assert self._server is not None
+        self._server.close()
+
+    @property
+    def endpoint(self) -> str:
+        assert self._server is not None
+        return f"http://127.0.0.1:{self._server.sockets[0].getsockname()[1]}"
+
+    async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        try:
+            while (request := await read_request(reader)) is not None:
+                writer.write(await self._answer(request))
+                await writer.drain()
+        except (Reset, OSError, ValueError, asyncio.IncompleteReadError):
+            pass
+        finally:
+            writer.close()
+
+    async def _answer(self, request: HttpRequest) -> bytes:
+        wrong = self.fault(request, self.methods[request.method])
+        self.requests.append(request)
+        self.methods[request.method] += 1
+        if wrong == "reset":
+            raise Reset
+        if wrong == "500":
+            return _reply(500, b"<Error><Code>InternalError</Code></Error>")
+        if wrong == "slow":
+            await asyncio.sleep(1)
+        place = request.path.partition("?")[0]
+        if request.method == "PUT":
+            if not _is_whole(request):
+                return _reply(400, b"<Error><Code>BadDigest</Code></Error>")
+            self.objects[place] = request.body[: len(request.body) // 2] if wrong == "half" else request.body
+            return _reply(200, b"", tag=_tag(request.body))
+        data = self.objects.get(place)
+        if data is None:
+            return _reply(404, b"<Error><Code>NoSuchKey</Code></Error>")
+        tag = "another" if wrong == "tag" else _tag(data)
+        return _reply(200, data, tag=tag, body=request.method != "HEAD")
+
+
+def _is_whole(request: HttpRequest) -> bool:
+    """Whether the body has the checksum that travelled with it."""
+    told = request.headers.get("x-amz-checksum-sha256")
+    return told is None or base64.b64decode(told) == hashlib.sha256(request.body).digest()
+
+
+def _tag(data: bytes) -> str:
+    return hashlib.md5(data, usedforsecurity=False).hexdigest()
+
+
+def _reply(status: int, data: bytes, *, tag: str = "", body: bool = True) -> bytes:
+    lines = [f"HTTP/1.1 {status} X", f"content-length: {len(data)}", "last-modified: Fri, 20 Nov 2026 12:00:00 GMT"]
+    lines += [f'etag: "{tag}"'] if tag else []
+    return "\r\n".join([*lines, "", ""]).encode() + (data if body else b"")

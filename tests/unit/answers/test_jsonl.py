@@ -1,0 +1,87 @@
+from __future__ import annotations
+
+import json
+from io import BytesIO
+from typing import Any
+
+import pytest
+
+from answers.errors import InvalidSubmission
+from answers.jsonl import MAX_LINE_BYTES, read_jsonl
+
+
+def read(*lines: Any, agent: str | None = None):
+    texts = (line if isinstance(line, bytes) else json.dumps(line).encode() for line in lines)
+    return read_jsonl(BytesIO(b"\n".join(texts)), agent=agent)
+
+
+def line(**fields: Any) -> dict[str, Any]:
+    return {"agent": "otter", "task_id": "bridge", "text": "It is old.", **fields}
+
+
+def problems(*lines: Any, agent: str | None = None) -> list[tuple[str, str]]:
+    with pytest.raises(InvalidSubmission) as refused:
+        read(*lines, agent=agent)
+    return [(one.path, one.message) for one in refused.value.problems]
+
+
+def test_answers_to_one_task_are_one_submission_and_are_named_in_order() -> None:
+    (bridge, tower) = read(line(), line(task_id="tower", name="mine"), line(text="It is new."))
+    assert (bridge.agent, bridge.task_id) == ("otter", "bridge")
+    assert [(one.name, one.text) for one in bridge.answers] == [
+        ("answer_1.md", "It is old."),
+        ("answer_2.md", "It is new."),
+    ]
+    assert [one.name for one in tower.answers] == ["mine.md"]
+
+
+def test_runs_models_and_metadata_make_submissions_of_their_own() -> None:
+    found = read(line(run="a"), line(run="b"), line(run="b", model="openai/x"), line(run="b", metadata={"n": 1}))
+    assert [(one.run, one.model, dict(one.metadata)) for one in found] == [
+        ("a", None, {}),
+        ("b", None, {}),
+        ("b", "openai/x", {}),
+        ("b", None, {"n": 1}),
+    ]
+
+
+def test_lines_that_name_no_agent_are_of_the_one_that_is_said_and_answer_stands_for_text() -> None:
+    (found,) = read({"task_id": "bridge", "answer": "Old."}, b"", b"  ", agent="otter")
+    assert (found.agent, found.answers[0].text) == ("otter", "Old.")
+
+
+@pytest.mark.parametrize(
+    ("wrong", "path", "message"),
+    [
+        (b"{", "line 2", "is not JSON"),
+        (b"[1]", "line 2", "is no JSON object"),
+        (b"\xff", "line 2", "is not JSON"),
+        (b"[" * 100_000, "line 2", "is not JSON"),
+        ({"agent": "otter", "text": "x"}, "line 2.task_id", "is missing"),
+        ({"task_id": "bridge", "agent": "otter"}, "line 2.text", "is missing"),
+        (line(text=7), "line 2.text", "is no text"),
+        (line(metadata=[1]), "line 2.metadata", "is no JSON object"),
+        (line(tesk="x"), "line 2.tesk", "is no field"),
+        (line(agent="../x"), "line 2.agent", "must be 1 to 100 characters"),
+        (line(task_id="a/b"), "line 2.task_id", "must be"),
+        (line(name="../../x"), "line 2.name", "must be"),
+        (line(name="answer_1"), "line 2.name", "already called"),
+        (line(text="  "), "line 2.text", "is empty"),
+        (line(text="\ud800"), "line 2.text", "surrogate"),
+    ],
+)
+def test_a_line_that_is_no_answer_is_named(wrong: Any, path: str, message: str) -> None:
+    ((found_path, found_message), *_) = problems(line(), wrong)
+    assert found_path == path
+    assert message in found_message
+
+
+def test_every_line_that_is_wrong_is_named_up_to_a_few() -> None:
+    found = problems(b"{", line(), b"[]", line(text=""))
+    assert [path for path, _ in found] == ["line 1", "line 3", "line 4.text"]
+    assert len(problems(*[b"{"] * 50)) == 20
+
+
+def test_a_file_without_an_answer_and_a_line_without_an_end_are_refused() -> None:
+    assert problems(b"", b"\n") == [("", "holds no answer")]
+    assert "bytes" in problems(b"x" * (MAX_LINE_BYTES + 2))[0][1]

@@ -1,0 +1,154 @@
+from __future__ import annotations
+
+import csv
+import io
+import json
+import zipfile
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pyarrow.parquet as pq
+import pytest
+
+from app.interop.judged import JudgedResult
+from app.interop.public_layout import write_layout
+from rubrics.verdict import Outcome
+from tests.fakes.judged import leaf, result_of, rubric_of
+from tests.unit.app.cli.conftest import Call
+
+AT = datetime(2026, 3, 1, 9, 30, tzinfo=UTC)
+
+
+@pytest.fixture
+def judged(tmp_path: Path) -> Path:
+    """A result folder with two tasks of ``otter``."""
+    rubric = rubric_of(leaf("a", Outcome.PASSED, claim="=1+1", sources=()), leaf("b", Outcome.FAILED, claim="No"))
+    results = [
+        JudgedResult(
+            result=result_of(rubric, agent_name="otter", task_id=task, answer_name=f"answer_{k}.md"),
+            answer=f"Answer {k}.",
+            created_at=AT,
+        )
+        for task in ("bridge", "tower")
+        for k in (1, 2)
+    ]
+    write_layout(tmp_path / "eval_results", results)
+    return tmp_path / "eval_results"
+
+
+def exported(assay: Call, *arguments: str) -> None:
+    ended = assay("export", "results", "--agent", "otter", "--results", "eval_results", *arguments)
+    assert ended.code == 0, ended.err
+    assert ended.out == ""
+
+
+def test_csv_is_a_row_for_each_result_or_leaf(assay: Call, judged: Path) -> None:
+    exported(assay, "--out", "results.csv")
+    exported(assay, "--out", "leaves.csv", "--rows", "leaves", "--task", "tower")
+
+    results = list(csv.DictReader(io.StringIO(Path("results.csv").read_text("utf-8-sig"))))
+    assert [(row["task_id"], row["answer_name"]) for row in results] == [
+        ("bridge", "answer_1.md"), ("bridge", "answer_2.md"), ("tower", "answer_1.md"), ("tower", "answer_2.md"),
+    ]  # fmt: skip
+    leaves = list(csv.DictReader(io.StringIO(Path("leaves.csv").read_text("utf-8-sig"))))
+    assert [(row["leaf"], row["claim"]) for row in leaves[:2]] == [("a", "'=1+1"), ("b", "No")]
+    assert len(leaves) == 4
+
+
+def test_the_other_forms_are_written(assay: Call, judged: Path) -> None:
+    exported(assay, "--format", "parquet", "--out", "r.parquet")
+    exported(assay, "--format", "jsonl", "--out", "r.jsonl")
+    exported(assay, "--format", "jsonl", "--rows", "leaves", "--out", "l.jsonl")
+    exported(assay, "--format", "inspect", "--out", "log.json")
+    exported(assay, "--format", "mind2web2", "--out", "again")
+
+    assert pq.read_table("r.parquet").num_rows == 4
+    whole = [json.loads(line) for line in Path("r.jsonl").read_text().splitlines()]
+    assert all("eval_breakdown" in one for one in whole) and len(whole) == 4
+    assert [json.loads(line)["leaf"] for line in Path("l.jsonl").read_text().splitlines()] == ["a", "b"] * 4
+    assert json.loads(Path("log.json").read_text())["version"] == 2
+    before = sorted(path.relative_to(judged).as_posix() for path in judged.rglob("*") if path.is_file())
+    assert sorted(path.relative_to("again").as_posix() for path in Path("again").rglob("*") if path.is_file()) == before
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (("--agent", "oter", "--results", "eval_results"), "Did you mean: otter?"),
+        (("--agent", "otter", "--results", "eval_results", "--task", "moat"), "no such result"),
+        (("--agent", "otter", "--results", "nowhere"), "no such folder"),
+        (("--agent", "../otter", "--results", "eval_results"), "must be 1 to 100 characters"),
+        (("--agent", "otter", "--results", "eval_results", "--format", "inspect", "--rows", "leaves"), "--rows"),
+        (("--agent", "otter", "--results", "eval_results", "--run", "a"), "know no runs"),
+    ],
+)
+def test_what_cannot_be_exported_is_said(assay: Call, judged: Path, arguments: tuple[str, ...], said: str) -> None:
+    ended = assay("export", "results", "--out", "x.csv", *arguments)
+    assert ended.code == 2
+    assert said in ended.err
+    assert not Path("x.csv").exists()
+
+
+def lines(*answers: dict[str, object]) -> str:
+    return "".join(json.dumps({"agent": "otter", "task_id": "bridge", "text": "Old.", **one}) + "\n" for one in answers)
+
+
+def test_json_lines_become_a_folder_that_evaluate_reads(assay: Call, tmp_path: Path) -> None:
+    Path("a.jsonl").write_text(lines({}, {"text": "New."}, {"task_id": "tower", "name": "mine"}))
+
+    ended = assay("import", "answers", "a.jsonl", "--to", "in")
+    assert (ended.code, ended.out) == (0, "3 written, 0 unchanged: in\n")
+    assert (tmp_path / "in/otter/bridge/answer_2.md").read_text() == "New."
+    assert (tmp_path / "in/otter/tower/mine.md").is_file()
+    assert assay("import", "answers", "a.jsonl", "--to", "in").out == "0 written, 3 unchanged: in\n"
+
+
+def test_an_answer_that_is_there_and_differs_is_replaced_only_when_told_so(assay: Call, tmp_path: Path) -> None:
+    Path("a.jsonl").write_text(lines({}))
+    assay("import", "answers", "a.jsonl")
+    Path("a.jsonl").write_text(lines({"text": "Other."}, {"task_id": "tower"}))
+
+    refused = assay("import", "answers", "a.jsonl")
+    assert refused.code == 2
+    assert "answers/otter/bridge/answer_1.md" in refused.err
+    assert not Path("answers/otter/tower").exists()  # all or nothing
+    assert assay("import", "answers", "a.jsonl", "--overwrite").code == 0
+    assert Path("answers/otter/bridge/answer_1.md").read_text() == "Other."
+
+
+def test_the_public_layout_is_brought_in_from_a_folder_and_an_archive(assay: Call, tmp_path: Path) -> None:
+    for agent in ("otter", "heron"):
+        (tmp_path / "theirs" / agent / "bridge").mkdir(parents=True)
+        (tmp_path / "theirs" / agent / "bridge" / "answer_1.md").write_text(f"By {agent}.")
+    with zipfile.ZipFile("theirs.zip", "w") as archive:
+        archive.writestr("otter/bridge/answer_1.md", "By otter.")
+
+    assert assay("import", "answers", "theirs").out.startswith("2 written")
+    assert assay("import", "answers", "theirs.zip", "--to", "zipped").out.startswith("1 written")
+    assert assay("import", "answers", "theirs", "--agent", "heron", "--to", "one").out.startswith("1 written")
+    assert Path("zipped/otter/bridge/answer_1.md").read_text() == "By otter."
+    assert [path.name for path in Path("one").iterdir()] == ["heron"]
+
+
+def test_names_that_lead_elsewhere_are_refused_line_by_line(assay: Call, tmp_path: Path) -> None:
+    Path("a.jsonl").write_text(lines({"agent": "../../x"}, {}, {"task_id": "/etc"}, {"name": "..", "text": "x"}))
+
+    ended = assay("import", "answers", "a.jsonl")
+
+    assert ended.code == 2
+    assert "line 1.agent" in ended.err and "line 3.task_id" in ended.err and "line 4.name" in ended.err
+    assert not Path("answers").exists()
+
+
+def test_two_runs_do_not_overwrite_each_other_in_a_folder(assay: Call) -> None:
+    Path("a.jsonl").write_text(lines({"run": "a"}, {"run": "b", "text": "New."}))
+    ended = assay("import", "answers", "a.jsonl")
+    assert ended.code == 2
+    assert "--submit" in ended.err
+
+
+@pytest.mark.parametrize("source", ["nowhere.jsonl", "empty.jsonl", "empty"])
+def test_a_source_without_answers_is_wrong_usage(assay: Call, tmp_path: Path, source: str) -> None:
+    (tmp_path / "empty.jsonl").write_text("\n")
+    (tmp_path / "empty").mkdir()
+    assert assay("import", "answers", source).code == 2

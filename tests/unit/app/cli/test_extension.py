@@ -1,0 +1,33 @@
+"""``assay extension`` writes what a browser loads, and nothing over what is somebody's own."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from app.cli.program import run
+
+
+def called(*arguments: str) -> int:
+    with pytest.raises(SystemExit) as ended:
+        run(["extension", *arguments])
+    return int(ended.value.code or 0)
+
+
+def test_it_writes_the_extension_and_says_what_to_do(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
+    assert called("--out", str(tmp_path / "here")) == 0
+    assert "chrome://extensions" in capsys.readouterr().out
+    assert (tmp_path / "here" / "manifest.json").is_file()
+    assert called("--out", str(tmp_path / "here"), "--json") == 0
+    told = json.loads(capsys.readouterr().out)
+    assert "worker.js" in told["files"] and told["folder"] == str(tmp_path / "here")
+
+
+def test_a_folder_with_something_else_in_it_is_left_alone(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
+    (tmp_path / "mine.txt").write_text("mine")
+    assert called("--out", str(tmp_path)) == 2
+    assert "holds something else" in capsys.readouterr().err
+    assert called("--out", str(tmp_path / "mine.txt")) == 2
+    assert [path.name for path in tmp_path.iterdir()] == ["mine.txt"]

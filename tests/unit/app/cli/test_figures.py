@@ -1,0 +1,138 @@
+"""``assay summary``, ``compare``, ``gate`` and ``sensitivity`` on result folders: no server, no model."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from app.layout import write_summaries
+from app.summary import AnswerOutcome
+from judges.result_files import AnswerFolder, write_json
+from tests.fakes.judged import FAILED, NOT_JUDGED, PASSED, leaf, result_of, rubric_of
+from tests.unit.app.cli.conftest import Call
+
+TASKS = [f"task_{nth}" for nth in range(8)]
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """Three agents: one right everywhere, one wrong in the second leaf of each task, one with an answer left open."""
+    for agent, second in (("right", PASSED), ("half", FAILED), ("open", PASSED)):
+        for nth, task in enumerate(TASKS):
+            outcome = NOT_JUDGED if agent == "open" and not nth else second
+            rubric = rubric_of(leaf("a", claim="x"), leaf("b", outcome, claim="y", weight=nth + 1), task_id=task)
+            write(tmp_path / "out", agent, task, result_of(rubric, agent_name=agent))
+    return tmp_path / "out"
+
+
+def write(out: Path, agent: str, task: str, result: dict[str, Any]) -> Path:
+    place = AnswerFolder(out=out, agent=agent, task_id=task, answer_name="answer_1.md")
+    path = place.results / "20260101_000000_answer_1.md.json"
+    write_json(path, result)
+    return path
+
+
+def test_a_summary_has_intervals_and_the_public_figures(assay: Call, folder: Path) -> None:
+    ended = assay("summary", "--agent", "half", "--out", str(folder))
+    assert ended.code == 0
+    assert "Student t over 8 tasks" in " ".join(ended.out.split())
+    assert "avg_score" in ended.out and "pass^1" in ended.out
+    assert "0 of 8 answers not judged" in ended.out
+    told = json.loads(assay("summary", "--agent", "half", "--out", str(folder), "--json").out)
+    assert told["statistics"]["success"]["value"] == 0.0
+    assert told["num_tasks"] == 8
+
+
+def test_a_comparison_says_which_is_higher_and_how_sure_that_is(assay: Call, folder: Path) -> None:
+    ended = assay("compare", str(folder / "half"), str(folder / "right"))
+    assert ended.code == 0
+    assert f"{folder}/right is higher than {folder}/half" in ended.out
+    assert "exact sign-flip of 8 tasks" in ended.out
+    told = json.loads(assay("compare", str(folder / "half"), str(folder / "right"), "--json").out)
+    assert told["comparisons"][0]["score"]["sign_flip"]["p"] == 2 / 256
+
+
+def test_a_folder_and_a_server_cannot_be_compared(assay: Call, folder: Path) -> None:
+    ended = assay("compare", str(folder / "half"), "walker")
+    assert ended.code == 2
+    assert "folders can only be compared with folders" in ended.err
+
+
+@pytest.mark.parametrize(
+    ("wanted", "code", "said"),
+    [
+        (["--agent", "right", "--min-score", "0.9"], 0, ""),
+        (["--agent", "half", "--min-score", "0.9"], 100, "failed: score"),
+        (["--agent", "open", "--min-score", "0.9"], 3, "open: judged: 1 of 8 answers could not be judged"),
+        (["--agent", "right", "--min-lower-bound", "0.99"], 100, "failed: lower bound"),
+        (["--agent", "nobody", "--min-score", "0.9"], 2, "no judged answer below it"),
+        (["--agent", "right"], 2, "nothing is asked of the agent"),
+        (["--agent", "right", "--max-regression", "0.1"], 2, "--max-regression needs a --baseline"),
+        (["--agent", "right", "--min-score", "nan"], 2, ""),
+        (["--agent", "right", "--min-score", "1.5"], 2, ""),
+        (["--agent", "right", "--min-score", "0.9", "--run", "nightly"], 2, "result files do not know runs"),
+    ],
+)
+def test_a_gate_ends_with_what_it_came_to(assay: Call, folder: Path, wanted: list[str], code: int, said: str) -> None:
+    ended = assay("gate", "--out", str(folder), *wanted)
+    assert ended.code == code
+    assert said in ended.err
+
+
+def test_a_gate_compares_with_a_folder_of_results(assay: Call, folder: Path) -> None:
+    lost = assay("gate", "--out", str(folder), "--agent", "half", "--baseline", str(folder / "right"))
+    assert lost.code == 100
+    assert "failed: regression: the mean difference over 8 tasks is -0.7714" in lost.err
+    assert assay("gate", "--out", str(folder), "--agent", "right", "--baseline", str(folder / "half")).code == 0
+
+
+def test_answers_that_ended_without_a_result_count_in_a_gate(assay: Call, folder: Path) -> None:
+    """They leave no result file; the summary that `assay evaluate` writes names them."""
+    crashed = AnswerOutcome(task_id="crashed", answer_name="answer_1.md", error_code="JUDGE_BUG")
+    write_summaries(folder, "right", [crashed])
+    ended = assay("gate", "--out", str(folder), "--agent", "right", "--min-score", "0.9")
+    assert ended.code == 3
+    assert "1 of 9 answers could not be judged" in ended.err
+
+
+def test_a_report_that_cannot_be_written_is_named(assay: Call, folder: Path) -> None:
+    wanted = ["--agent", "right", "--min-score", "0.9", "--junit", str(folder / "right" / "task_0")]
+    ended = assay("gate", "--out", str(folder), *wanted)
+    assert ended.code == 1
+    assert "cannot be written" in ended.err
+
+
+def test_the_flips_of_a_result_file_come_weightiest_first(assay: Call, folder: Path) -> None:
+    file = next((folder / "half" / "task_2" / "answer_1" / "results").iterdir())
+    ended = assay("sensitivity", "result", str(file))
+    assert ended.code == 0
+    rows = [line.split() for line in ended.out.splitlines() if line.strip().startswith(("a ", "b "))]
+    assert [row[0] for row in rows] == ["b", "a"]
+    assert "+0.75" in rows[0] and "-0.25" in rows[1]
+
+
+@pytest.mark.parametrize("content", ["no json", "[]", '{"some": "json"}'])
+def test_a_file_that_is_no_result_is_named(assay: Call, tmp_path: Path, content: str) -> None:
+    (tmp_path / "file.json").write_text(content)
+    ended = assay("sensitivity", "result", str(tmp_path / "file.json"))
+    assert ended.code == 2
+    assert "file.json" in ended.err
+
+
+def test_the_order_of_two_folders_is_held_against_changes(assay: Call, folder: Path) -> None:
+    ended = assay("sensitivity", "order", str(folder / "half"), str(folder / "right"))
+    assert ended.code == 0
+    assert f"{folder}/right is ahead, over 8 task(s)" in ended.out
+    assert "weights drawn again" in ended.out
+
+
+def test_a_judge_is_held_against_itself_over_a_folder(assay: Call, folder: Path) -> None:
+    ended = assay("sensitivity", "judge", "task_1", "--out", str(folder))
+    assert ended.code == 0
+    assert "task_1: 3 result(s)" in ended.out
+    # The same answer of two agents, judged otherwise: the leaf came out both ways.
+    assert "b: passed 2 of 3 times (scripted)" in ended.out
+    assert assay("sensitivity", "judge", "no_task", "--out", str(folder)).code == 2

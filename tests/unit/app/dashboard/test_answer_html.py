@@ -1,0 +1,92 @@
+"""An answer's markdown, shown: nothing of it runs, nothing is fetched, and what cites a page is marked."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from selectolax.lexbor import LexborHTMLParser as HTMLParser
+
+from app.dashboard.answer_html import mark_of, show_answer
+
+URL = "https://a.example/page"
+MARK = mark_of(URL)
+
+
+def marked(text: str) -> list[str]:
+    """The texts of the marked sentences."""
+    return [node.text() for node in HTMLParser(show_answer(text).html).css("[data-cites]")]
+
+
+def test_the_sentence_that_cites_a_page_is_marked():
+    text = f"It is old. It was built in 1764 ([source]({URL})). Nobody knows more."
+    assert marked(text) == ["It was built in 1764 (source). "]
+    assert show_answer(text).marks == {MARK}
+
+
+def test_a_bare_address_is_a_link_and_marks_its_sentence():
+    shown = show_answer(f"Built in 1764, see {URL}.\n\nNot this.")
+    assert f'href="{URL}"' in shown.html
+    assert marked(f"Built in 1764, see {URL}.\n\nNot this.") == [f"Built in 1764, see {URL}."]
+
+
+def test_a_citation_behind_a_sentence_belongs_to_it():
+    assert marked(f"Before. It was built in 1764. [1]({URL})") == ["It was built in 1764. 1"]
+
+
+def test_a_list_with_an_item_for_its_sources_is_cited_as_a_whole():
+    assert marked(f"* Opens: 10:00\n* Closes at 18:00\n* Source: {URL}\n\nAnd\n\n* Another list") == [
+        "Opens: 10:00",
+        "Closes at 18:00",
+        f"Source: {URL}",
+    ]
+
+
+def test_no_sentence_ends_inside_of_emphasis():
+    shown = HTMLParser(show_answer(f"**One. Two [x]({URL}). Three** and four.").html)
+    assert [node.text() for node in shown.css("[data-cites]")] == ["One. Two x. Three and four."]
+
+
+def test_two_spellings_of_an_address_are_one_page():
+    assert mark_of("http://www.a.example/page/") == mark_of("https://a.example/page")
+
+
+def test_a_picture_becomes_a_link():
+    html = show_answer("![a chart](https://tracker.example/x.png)").html
+    assert "<img" not in html
+    assert "picture: a chart" in html
+
+
+@pytest.mark.parametrize(
+    "target", ["javascript:alert(1)", "data:text/html,x", "vbscript:x", "file:///etc/passwd", "/v1/x"]
+)
+def test_only_addresses_of_the_web_are_links(target: str):
+    links = HTMLParser(show_answer(f"[x]({target}) <{target}>").html).css("a")
+    assert [link.attributes.get("href") for link in links if link.attributes.get("href")] == []
+
+
+def test_links_tell_the_other_site_nothing():
+    [link] = HTMLParser(show_answer(f"[x]({URL})").html).css("a")
+    assert set((link.attributes["rel"] or "").split()) >= {"noopener", "noreferrer", "nofollow"}
+
+
+PARTS = [
+    "<script>alert(1)</script>", "<img src=x onerror=alert(1)>", f"[x]({URL})", "](javascript:alert(1))", "**", "`",
+    "# ", "- ", "\n", "| a | b |\n|---|---|\n", "![", "<svg onload=alert(1)>", "&lt;b&gt;", "text. ", URL, "<!--", "\\",
+]  # fmt: skip
+SHOWN = {
+    "a", "blockquote", "br", "code", "em", "hr", "li", "ol", "p", "pre", "s", "span", "strong", "table", "tbody", "td",
+    "th", "thead", "tr", "ul", "h1", "h2", "h3", "h4", "h5", "h6",
+}  # fmt: skip
+
+
+@given(st.lists(st.sampled_from(PARTS), max_size=25).map("".join))
+def test_whatever_is_written_comes_out_as_harmless_elements(text: str):
+    shown = HTMLParser(show_answer(text).html)
+    allowed = SHOWN | {"html", "head", "body", "-text"}
+    for node in shown.css("*"):
+        assert node.tag in allowed
+        assert not [name for name in node.attributes if name.startswith("on") or name in {"style", "src"}]
+        assert re.match(r"https?://|$", node.attributes.get("href") or "")

@@ -1,0 +1,69 @@
+"""An application called without a socket, its body handed on while it comes."""
+
+from __future__ import annotations
+
+import asyncio
+
+import httpx
+import pytest
+
+from app.dashboard.in_process import InProcess
+
+
+async def echo(scope, receive, send):
+    body = (await receive())["body"]
+    await send({"type": "http.response.start", "status": 201, "headers": [(b"x-path", scope["path"].encode())]})
+    await send({"type": "http.response.body", "body": scope["method"].encode() + b" " + scope["query_string"] + body})
+
+
+async def silent(scope, receive, send):
+    return
+
+
+async def test_request_and_answer_are_whole():
+    async with httpx.AsyncClient(transport=InProcess(echo), base_url="http://localhost") as client:
+        answer = await client.post("/a b", params={"x": "1"}, content=b"!")
+    assert (answer.status_code, answer.headers["x-path"], answer.text) == (201, "/a b", "POST x=1!")
+
+
+async def test_a_stream_is_read_while_it_goes_on_and_ended_when_it_is_closed():
+    ended = asyncio.Event()
+
+    async def endless(scope, receive, send):
+        await send({"type": "http.response.start", "status": 200, "headers": []})
+        try:
+            while True:
+                await send({"type": "http.response.body", "body": b"tick\n", "more_body": True})
+                await asyncio.sleep(0.001)
+        finally:
+            ended.set()
+
+    async with httpx.AsyncClient(transport=InProcess(endless), base_url="http://localhost") as client:
+        async with client.stream("GET", "/") as answer:
+            lines = answer.aiter_lines()
+            assert [await anext(lines) for _ in range(3)] == ["tick"] * 3
+            assert not ended.is_set()
+        async with asyncio.timeout(20):
+            await ended.wait()
+
+
+async def test_no_answer_is_an_error_of_the_transport():
+    async with httpx.AsyncClient(transport=InProcess(silent), base_url="http://localhost") as client:
+        with pytest.raises(httpx.ReadError):
+            await client.get("/")
+
+
+async def test_a_request_given_up_ends_the_applications_work():
+    ended = asyncio.Event()
+
+    async def slow(scope, receive, send):
+        try:
+            await asyncio.sleep(30)
+        finally:
+            ended.set()
+
+    async with httpx.AsyncClient(transport=InProcess(slow), base_url="http://localhost") as client:
+        with pytest.raises(TimeoutError):
+            async with asyncio.timeout(0.05):
+                await client.get("/")
+    assert ended.is_set()

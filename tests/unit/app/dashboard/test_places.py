@@ -1,0 +1,34 @@
+"""Where quotes stand in a page's pictures, from the boxes of its lines."""
+
+from __future__ import annotations
+
+from app.dashboard.places import Box, places_of
+
+KNOWN = {
+    "version": 1,
+    "unit": 10_000,
+    "lines": [[0, 10, 0, 1000, 500, 5000, 200], [10, 20, 0, 1000, 800, 4000, 200], [30, 40, 1, 0, 100, 1000, 50]],
+}
+
+
+def test_a_quote_within_a_line_is_cut_out_of_it():
+    found = places_of(KNOWN, [(2, 4)])
+    assert found.boxes == {0: [Box(left=2000, top=500, width=1000, height=200)]}
+    assert found.top == (0, 0.05)
+
+
+def test_a_quote_over_two_lines_has_two_boxes():
+    found = places_of(KNOWN, [(8, 12)])
+    assert [(box.left, box.top, box.width) for box in found.boxes[0]] == [(5000, 500, 1000), (1000, 800, 800)]
+
+
+def test_quotes_on_several_pictures_are_told_apart_and_the_first_one_is_gone_to():
+    found = places_of(KNOWN, [(31, 35), (0, 10)])
+    assert sorted(found.boxes) == [0, 1]
+    assert found.top == (0, 0.05)
+
+
+def test_what_has_no_line_has_no_place():
+    assert places_of(KNOWN, [(22, 28)]).boxes == {}
+    assert places_of(None, [(0, 5)]).top is None
+    assert places_of(KNOWN, []).boxes == {}

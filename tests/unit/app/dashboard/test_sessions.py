@@ -1,0 +1,52 @@
+"""Sessions: a key behind a random name, for a while, in memory only."""
+
+from __future__ import annotations
+
+from app.dashboard.sessions import LASTS_S, MAX_SESSIONS, Sessions
+
+
+class Seconds:
+    def __init__(self) -> None:
+        self.now = 0.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+def test_a_token_opens_its_key_until_it_is_closed():
+    sessions = Sessions()
+    token = sessions.open("secret")
+    assert sessions.key(token) == "secret"
+    assert "secret" not in token
+    sessions.close(token)
+    assert sessions.key(token) is None
+    assert sessions.key(None) is None
+    assert sessions.key("guess") is None
+
+
+def test_a_session_ends_by_itself():
+    clock = Seconds()
+    sessions = Sessions(monotonic=clock)
+    token = sessions.open("secret")
+    clock.now = LASTS_S - 1
+    assert sessions.key(token) == "secret"
+    clock.now = LASTS_S
+    assert sessions.key(token) is None
+
+
+def test_there_are_only_so_many():
+    sessions = Sessions()
+    first = sessions.open("first")
+    for _ in range(MAX_SESSIONS):
+        last = sessions.open("last")
+    assert sessions.key(first) is None
+    assert sessions.key(last) == "last"
+
+
+def test_a_form_token_fits_its_own_session_only():
+    sessions = Sessions()
+    mine, yours = sessions.open("a"), sessions.open("b")
+    assert sessions.is_form_token(mine, sessions.form_token(mine))
+    assert not sessions.is_form_token(mine, sessions.form_token(yours))
+    assert not sessions.is_form_token(mine, "")
+    assert not Sessions().is_form_token(None, sessions.form_token(None))

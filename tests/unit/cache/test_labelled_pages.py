@@ -1,0 +1,68 @@
+"""The labelled pages, read as they were sent: what is called evidence, and what is not."""
+
+from __future__ import annotations
+
+import time
+
+import pytest
+
+from cache.backends.plain_html import read_html
+from cache.capture import CaptureOutcome
+from cache.quality import Finding, PageFacts, classify
+from tests.labelled.labels import LabelledPage, detection, labelled_pages
+
+
+def _found(page: LabelledPage) -> Finding:
+    plain = read_html(page.html, page.final_url)
+    return classify(
+        PageFacts(
+            url=page.url,
+            final_url=page.final_url,
+            status=page.status,
+            title=plain.title,
+            headlines=plain.headlines,
+            text=plain.text,
+            html=page.html,
+            has_password_field=plain.has_password_field,
+            login_form_chars=plain.login_form_chars,
+            consent_chars=plain.consent_chars,
+            inputs=plain.inputs,
+            links=len(plain.links),
+            large_images=plain.images,
+        )
+    )
+
+
+def test_there_are_as_many_pages_as_promised() -> None:
+    pages = labelled_pages()
+    assert sum(page.is_good for page in pages) >= 100
+    assert sum(page.hard for page in pages) >= 30
+    assert sum(not page.is_good for page in pages) >= 100
+    assert len({page.url for page in pages}) == len(pages)
+
+
+def test_pages_are_told_from_what_stands_in_their_place() -> None:
+    found = detection({page.name: _found(page).outcome for page in labelled_pages()})
+    assert found.precision >= 0.98, found.false_alarms
+    assert found.recall >= 0.90, found.missed
+    assert found.exact >= 0.90 * found.bad
+
+
+def test_a_paywall_is_said_and_is_still_evidence() -> None:
+    finding = _found(next(page for page in labelled_pages() if page.name == "paywalled-story"))
+    assert finding.outcome is CaptureOutcome.OK
+    assert "paywall" in finding.detail
+
+
+@pytest.mark.parametrize(
+    "piece", ["<noscript>", "<iframe ", "<h1>access denied</h1>", "var dd={", "<body class='neterror' "]
+)
+def test_hostile_markup_is_read_in_proportion_to_its_length(piece: str) -> None:
+    """A fraction of a second where it is in proportion, minutes where it is not."""
+    began = time.process_time()
+    html = piece * (200_000 // len(piece))
+    classify(
+        PageFacts(url="https://a.example/", final_url="https://a.example/", status=200, html=html, text=html[:200])
+    )
+    read_html(f"<noscript></noscript>{html}", "https://a.example/")
+    assert time.process_time() - began < 5

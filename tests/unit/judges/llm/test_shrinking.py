@@ -1,0 +1,63 @@
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from judges.blocks import Separator
+from judges.llm.client import LLMRequest
+from judges.llm.shrinking import CUT_MARK, shortened
+
+SEPARATOR = Separator(b"the secret of a test")
+PAGE = "the lamp shop " * 1000
+
+
+def request(page: str = PAGE, *, parts: bool = True, purpose: Any = "verify") -> LLMRequest:
+    claim = SEPARATOR.block("claim", "It is so")
+    text = f"{SEPARATOR.block('page', page)}\n\n{claim}"
+    picture = {"type": "image_url", "image_url": {"url": "data:image/jpeg;base64,AA"}}
+    content = [picture, {"type": "text", "text": text}] if parts else text
+    rules = {"role": "system", "content": "rules"}
+    return LLMRequest(model="m", messages=(rules, {"role": "user", "content": content}), purpose=purpose)
+
+
+def text_of(asked: LLMRequest | None) -> str:
+    assert asked is not None
+    content = asked.messages[-1]["content"]
+    return content if isinstance(content, str) else str(content[-1]["text"])
+
+
+@pytest.mark.parametrize("parts", [True, False])
+def test_the_beginning_of_the_page_stays_in_its_block_and_all_else_as_it_was(parts: bool):
+    whole = request(parts=parts)
+    less = shortened(whole, "too long")
+    assert less is not None
+    before, after = text_of(whole), text_of(less)
+    assert len(after) < 0.6 * len(before)
+    start, _, rest = after.partition(CUT_MARK)
+    assert before.startswith(start)
+    assert before.endswith(rest)
+    assert rest.startswith("\n</page ")
+    assert less.messages[0] == whole.messages[0]
+    if parts:
+        assert less.messages[-1]["content"][0] == whole.messages[-1]["content"][0]
+
+
+def test_the_providers_counts_say_how_much_is_too_much():
+    words = "maximum context length is 9,000 tokens. However, your messages resulted in 10000 tokens (400)"
+    before, after = text_of(request()), text_of(shortened(request(), words))
+    assert 0.74 < len(after) / len(before) < 0.79
+
+
+@pytest.mark.parametrize(
+    ("asked", "words"),
+    [
+        (request("short"), "too long"),
+        (request(purpose="extract"), "too long"),
+        (LLMRequest(model="m", messages=({"role": "user", "content": PAGE},), purpose="verify"), "too long"),
+        (LLMRequest(model="m", messages=(), purpose="verify"), "too long"),
+        (request(), "limit 100 tokens, got 100000 tokens"),
+    ],
+)
+def test_what_a_shorter_page_would_not_mend_is_not_asked_again(asked: LLMRequest, words: str):
+    assert shortened(asked, words) is None

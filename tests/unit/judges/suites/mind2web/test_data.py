@@ -1,0 +1,161 @@
+"""Reading the published JSON and rows: where files are looked for, and what is said about those that are damaged."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from judges.suites.errors import DataMissing, DataUnreadable
+from judges.suites.mind2web.data import find_split
+from judges.suites.mind2web.steps import Candidate
+from tests.fakes.mind2web import action, items, nine_steps, task, write_split
+
+
+def test_steps_carry_what_belongs_to_them(tmp_path: Path):
+    steps = list(find_split(write_split(tmp_path, nine_steps()), "test_task").steps())
+    assert [step.sample_id for step in steps[:3]] == ["T1_a", "T1_b", "T2_a"]
+    assert [step.position for step in steps] == list(range(9))
+    second = steps[1]
+    assert (second.website, second.domain, second.task) == ("alpha", "Travel", "Do what T1 asks for")
+    assert (second.op, second.value, second.number) == ("TYPE", "boston ma", 1)
+    assert second.history == ("[button]  a -> CLICK",)
+    assert second.positives == (Candidate("1", "button", "10,20,100,18"),)
+    assert len(second.negatives) == 6
+
+
+@pytest.mark.parametrize("root", ["", "test_task", "test_task/test_task_0.json"])
+def test_data_are_a_file_a_split_folder_or_a_folder_above(tmp_path: Path, root: str):
+    write_split(tmp_path, nine_steps(), files=1)
+    write_split(tmp_path, nine_steps()[:1], split="train", files=1)
+    split = find_split(tmp_path / root, "test_task")
+    assert [file.name for file in split.files] == ["test_task_0.json"]
+    assert split.count() == len(list(split.steps())) == 9
+
+
+def test_files_named_after_the_split_may_lie_beside_others(tmp_path: Path):
+    for name in ("my_test_task_10.json", "my_test_task_2.json", "train_0.json"):
+        (tmp_path / name).write_text("[]")
+    assert [file.name for file in find_split(tmp_path, "test_task").files] == [
+        "my_test_task_2.json",
+        "my_test_task_10.json",
+    ]
+
+
+def test_a_folder_of_ones_own_may_have_any_names_but_those_of_another_split(tmp_path: Path):
+    (tmp_path / "mine").mkdir()
+    (tmp_path / "mine" / "part.json").write_text("[]")
+    assert [file.name for file in find_split(tmp_path / "mine", "test_task").files] == ["part.json"]
+    (tmp_path / "mine" / "train_0.json").write_text("[]")
+    with pytest.raises(DataMissing):
+        find_split(tmp_path / "mine", "test_task")
+
+
+def test_a_split_that_is_not_there_is_said_with_what_is(tmp_path: Path):
+    write_split(tmp_path, [], split="train")
+    with pytest.raises(DataMissing, match=r"no file of split 'test_task'.*there is train"):
+        find_split(tmp_path, "test_task")
+    with pytest.raises(DataMissing, match="does not exist"):
+        find_split(tmp_path / "nowhere", "test_task")
+
+
+def test_a_run_may_be_cut_off(tmp_path: Path):
+    split = find_split(write_split(tmp_path, nine_steps()), "test_task", max_steps=4)
+    assert split.count() == len(list(split.steps())) == 4
+
+
+def test_a_count_is_not_misled_by_what_stands_in_pages(tmp_path: Path):
+    page = '"action_uid": "x" and \\"action_uid\\":'
+    one = action("a", items("click")) | {"raw_html": page * 40_000, "cleaned_html": f"<a>{page}</a>"}
+    split = find_split(write_split(tmp_path, [task("T", [one, one | {"action_uid": "b"}])], files=1), "test_task")
+    assert split.count() == 2
+
+
+def damaged(tmp_path: Path, change: Any) -> str:
+    """What is said about a file in which ``change`` was made to the second action of the first task."""
+    tasks = nine_steps()
+    change(tasks[0], tasks[0]["actions"][1])
+    with pytest.raises(DataUnreadable) as caught:
+        list(find_split(write_split(tmp_path, tasks, files=1), "test_task").steps())
+    return str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        (lambda task, action: action.pop("action_uid"), "task T1, action 1, field action_uid: is missing"),
+        (lambda task, action: action.pop("operation"), "task T1, action 1 (b), field operation: is missing"),
+        (
+            lambda task, action: action["operation"].update(op="HOVER"),
+            "field operation, field op: must be one of CLICK",
+        ),
+        (lambda task, action: action["operation"].update(value=5), "field operation, field value: must be a text"),
+        (lambda task, action: action.update(pos_candidates=None), "field pos_candidates: must be a list"),
+        (
+            lambda task, action: action["neg_candidates"][2].update(backend_node_id=7),
+            "action 1 (b), field neg_candidates.2.backend_node_id: must be the id as a text",
+        ),
+        (lambda task, action: action["neg_candidates"][0].update(attributes=[]), "neg_candidates.0.attributes"),
+        (lambda task, action: action["neg_candidates"][0].update(rank="first"), "neg_candidates.0.rank"),
+        (lambda task, action: action.update(cleaned_html=""), "field cleaned_html: must be a text"),
+        (lambda task, action: task.pop("annotation_id"), "task 0, field annotation_id: is missing"),
+        (lambda task, action: task.update(action_reprs="x"), "task T1, field action_reprs"),
+        (lambda task, action: task.update(actions={}), "task T1, field actions: must be a list"),
+    ],
+)
+def test_damage_is_named_by_file_task_action_and_field(tmp_path: Path, change: Any, said: str):
+    found = damaged(tmp_path, change)
+    assert found.startswith("test_task_0.json, task ")
+    assert said in found
+
+
+@pytest.mark.parametrize(
+    ("written", "said"),
+    [("{}", "must be a JSON list"), ("[[1]]", "task 0: must be an object"), ("[{", "not well-formed")],
+)
+def test_a_file_that_holds_no_tasks_is_refused(tmp_path: Path, written: str, said: str):
+    file = tmp_path / "test_task.json"
+    file.write_text(written)
+    with pytest.raises(DataUnreadable, match=said):
+        list(find_split(file, "test_task").steps())
+
+
+def multimodal_row(index: int) -> dict[str, Any]:
+    """The same step as a row of Multimodal-Mind2Web: JSON in text, and in that JSON in text again."""
+    one = action(f"u{index}", items("type x"), op="TYPE", value="x")
+    return {
+        "action_uid": one["action_uid"],
+        "raw_html": "",
+        "cleaned_html": one["cleaned_html"],
+        "operation": json.dumps(one["operation"]),
+        "pos_candidates": [json.dumps(each) for each in one["pos_candidates"]],
+        "neg_candidates": [json.dumps(each) for each in one["neg_candidates"]],
+        "website": "alpha",
+        "domain": "Travel",
+        "subdomain": "Other",
+        "annotation_id": "T",
+        "confirmed_task": "Do it",
+        "action_reprs": ["first", "second", "third"],
+        "target_action_index": str(index),
+        "target_action_reprs": "second",
+    }
+
+
+@pytest.mark.parametrize("suffix", [".parquet", ".jsonl"])
+def test_multimodal_rows_are_steps_too(tmp_path: Path, suffix: str):
+    rows = [multimodal_row(1), multimodal_row(2)]
+    file = tmp_path / f"test_website{suffix}"
+    if suffix == ".parquet":
+        pq.write_table(pa.Table.from_pylist(rows), file)
+    else:
+        file.write_text("\n".join(map(json.dumps, rows)) + "\n")
+    split = find_split(tmp_path, "test_website")
+    first, second = split.steps()
+    assert split.count() == 2
+    assert (first.sample_id, first.number, first.history) == ("T_u1", 1, ("first",))
+    assert (second.position, second.op, second.value) == (1, "TYPE", "x")
+    assert first.positives[0].box == "10,20,100,18"

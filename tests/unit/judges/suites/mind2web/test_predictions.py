@@ -1,0 +1,80 @@
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from judges.suites.errors import DataMissing, SuiteError
+from judges.suites.mind2web.predictions import RecordedRounds, read_predictions
+from judges.suites.mind2web.tournament import NOTHING, Prediction
+
+ASKED = ["<html/>", "question", [["1", "<a id=0>"], ["2", "<a id=1>"]]]
+
+
+def written(tmp_path: Path, content: Any) -> Path:
+    file = tmp_path / "predictions.json"
+    file.write_text(content if isinstance(content, str) else json.dumps(content))
+    return file
+
+
+def test_the_published_predictions(tmp_path: Path):
+    found = read_predictions(written(tmp_path, [["T_a", "7", "TYPE x"], ["T_b", "", ""]]))
+    assert found == {"T_a": Prediction("7", "TYPE x"), "T_b": NOTHING}
+
+
+def test_an_operation_without_an_element_is_no_prediction(tmp_path: Path):
+    assert read_predictions(written(tmp_path, [["T_a", "", "CLICK "]])) == {"T_a": NOTHING}
+
+
+def outputs(tmp_path: Path, *raws: str, candidates: int) -> Prediction:
+    """What comes of published outputs in which two candidates are asked about in each round."""
+    rounds = [[["1", "2"], ASKED, raw] for raw in raws]
+    found = read_predictions(written(tmp_path, [["T_a", rounds]]))["T_a"]
+    assert isinstance(found, RecordedRounds)
+    return found.prediction(candidates)
+
+
+def test_the_raw_answers_of_published_outputs_are_parsed_again(tmp_path: Path):
+    assert outputs(tmp_path, "Answer: C.\nAction: TYPE\nValue: x", candidates=2) == Prediction("2", "TYPE x")
+    assert outputs(tmp_path, "Answer: A.", candidates=2) == NOTHING
+    assert outputs(tmp_path, "Answer: B.\nAction: CLICK", "Answer: F.", candidates=4) == NOTHING
+    # The pick went out again: two candidates and a pick, all asked about.
+    assert outputs(tmp_path, "Answer: B.\nAction: CLICK", "Answer: A.", candidates=3) == NOTHING
+    # The pick is left over, unconfirmed.
+    assert outputs(tmp_path, "Answer: B.\nAction: CLICK", "Answer: A.", candidates=4) == Prediction("1", "CLICK ")
+
+
+def test_our_own_reports_are_predictions_too(tmp_path: Path):
+    own = [
+        {"id": "T_a", "status": "scored", "prediction": ["7", "CLICK "]},
+        {"id": "T_b", "status": "not_judged", "prediction": None},
+    ]
+    assert read_predictions(written(tmp_path, own)) == {"T_a": Prediction("7", "CLICK ")}
+
+
+@pytest.mark.parametrize(
+    ("content", "said"),
+    [
+        ({"T_a": "7"}, "must be a JSON list"),
+        ("[[", "ends too early"),
+        ([["T_a"]], r"entry 0: must be \[sample_id, node_id, op_string\]"),
+        ([["T_a", 7, "CLICK"]], "entry 0: node_id and op_string must be texts"),
+        ([["T_a", "7", None]], "entry 0: node_id and op_string must be texts"),
+        ([["T_a", "7", ""], ["T_a", "8", ""]], "entry 1: step 'T_a' was predicted before"),
+        ([["T_a", [["1"]]]], "entry 0, round 0"),
+        ([["T_a", [[["1"], ["page"], "raw"]]]], "entry 0, round 0: must hold"),
+        ([["T_a", [[[1], ASKED, "raw"]]]], "candidate_ids: must be a list of ids"),
+        ([{"prediction": ["7", ""]}], "entry 0: has no id"),
+        ([{"id": "T_a", "status": "scored", "prediction": "7"}], "entry 0: prediction must be"),
+    ],
+)
+def test_other_shapes_are_refused(tmp_path: Path, content: Any, said: str):
+    with pytest.raises(SuiteError, match=said):
+        read_predictions(written(tmp_path, content))
+
+
+def test_a_file_that_is_not_there_is_named(tmp_path: Path):
+    with pytest.raises(DataMissing, match="nowhere"):
+        read_predictions(tmp_path / "nowhere.json")

@@ -1,0 +1,115 @@
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from judges.suites.mind2web.errors import TemplateUnusable
+from judges.suites.mind2web.parsing import parse_llm
+from judges.suites.mind2web.questions import (
+    Wording,
+    demonstrated,
+    demonstrations,
+    load_template,
+    question,
+    question_text,
+    read_template,
+    shipped_template,
+    with_page,
+)
+from judges.suites.mind2web.representation import Shown
+
+SHOWN = Shown(context="<html> <a id=0>x</a> </html>", options=(("7", "<a id=0>x</a>"), ("9", "<b id=1 />")))
+WORDING = Wording(ask="Do this:", choose="Which one?", none="None of the above")
+
+
+def test_a_question_has_its_parts_in_order():
+    assert question(SHOWN, task="Find x", history=list("abcdefg"), wording=WORDING) == (
+        "Do this:\nTask: Find x\nPrevious actions:\nc\nd\ne\nf\ng\nWhich one?\n\n"
+        "A. None of the above\nB. <a id=0>x</a>\nC. <b id=1 />\n"
+    )
+    assert "Previous actions:\nNone\nWhich" in question(SHOWN, task="t", history=(), wording=WORDING)
+
+
+def test_the_page_stands_before_the_question():
+    assert with_page("<html/>", "Do this") == "'''\n<html/>\n'''\n\nDo this"
+
+
+def test_the_shipped_template_has_the_published_form():
+    template = shipped_template()
+    assert template.ref == "mindact@1"
+    assert [role for role, _ in template.messages] == ["system", *["user", "assistant"] * 3, "user"]
+    assert template.messages[-1][1] == ""
+    answers = [parse_llm(answer) for _, answer in demonstrations(template)]
+    assert [(answer.letter, answer.op_string) for answer in answers] == [
+        ("C", "SELECT Bicycle"),
+        ("A", " "),
+        ("D", "CLICK "),
+    ]
+
+
+@pytest.mark.parametrize("place", range(3))
+def test_the_shipped_demonstrations_are_laid_out_as_questions_are(place: int):
+    said, _ = demonstrations(shipped_template())[place]
+    found = demonstrated(said)
+    assert found is not None
+    options = [line.partition(". ")[2] for line in found["options"].strip("\n").split("\n")]
+    assert len(options) == 3
+    assert all(len(option.split()) <= 10 for option in options)
+    history = [] if found["history"] == "None" else found["history"].split("\n")
+    asked = question_text(options, task=found["task"], history=history, wording=shipped_template().wording)
+    assert with_page(found["page"], asked).rstrip("\n") == said
+
+
+def published_form(ask: str, choose: str) -> list[dict[str, str]]:
+    """A template in the published form, with one demonstration in other words."""
+    said = f"'''\n<html> x </html>\n'''\n\n{ask}\nTask: t\nPrevious actions:\nNone\n{choose}\n\nA. Not here\nB. <a>"
+    return [
+        {"role": "system", "content": "You act."},
+        {"role": "user", "content": said},
+        {"role": "assistant", "content": "Answer: B.\nAction: CLICK"},
+        {"role": "user", "content": ""},
+    ]
+
+
+def test_a_template_of_ones_own_brings_its_wording_along(tmp_path: Path):
+    file = tmp_path / "own.json"
+    file.write_text(json.dumps(published_form("Go on with:", "Now?")))
+    template = load_template(file)
+    assert template.wording == Wording(ask="Go on with:", choose="Now?", none="Not here")
+    assert template.ref.startswith("own.json@sha256:")
+    filled = template.fill("the question")
+    assert [message["role"] for message in filled] == ["system", "user", "assistant", "user"]
+    assert filled[-1]["content"] == "the question"
+
+
+def test_a_template_without_a_demonstration_uses_our_words():
+    text = json.dumps([{"role": "user", "content": "Note: be brief.\n"}])
+    template = read_template(text, name="t", ref="t")
+    assert template.wording == shipped_template().wording
+    assert template.fill("Q")[-1]["content"] == "Note: be brief.\nQ"
+
+
+@pytest.mark.parametrize(
+    ("written", "said"),
+    [
+        ("no json", "is no JSON"),
+        ("{}", "must be a JSON list"),
+        ("[]", "must be a JSON list"),
+        ('[{"role": "user", "content": ["x"]}]', "message 0: must be an object with a role"),
+        ('[{"role": "robot", "content": "x"}]', "message 0: must be an object with a role"),
+        ('[{"role": "assistant", "content": "x"}]', "its role must be user"),
+    ],
+)
+def test_a_template_of_another_form_is_refused(written: str, said: str):
+    with pytest.raises(TemplateUnusable, match=said):
+        read_template(written, name="t.json", ref="t")
+
+
+def test_a_template_that_cannot_be_read_is_named(tmp_path: Path):
+    with pytest.raises(TemplateUnusable, match=r"nowhere.json cannot be read"):
+        load_template(tmp_path / "nowhere.json")
+    (tmp_path / "latin.json").write_bytes(b'["\xe9"]')
+    with pytest.raises(TemplateUnusable, match="UTF-8"):
+        load_template(tmp_path / "latin.json")

@@ -1,0 +1,111 @@
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+
+import pytest
+
+from judges.suites.mind2web.candidates import RankingMetrics, ranker_document, ranker_query, ranks_of
+from judges.suites.mind2web.errors import RankMissing
+from judges.suites.mind2web.page import Page
+from judges.suites.mind2web.ranks import RankOrigin, kept, ranked
+from judges.suites.mind2web.steps import Candidate, Step
+
+STEP = Step(
+    place="f.json, task T, action 0 (a)",
+    position=0,
+    task_id="T",
+    action_uid="a",
+    number=0,
+    website="w",
+    domain="d",
+    subdomain="",
+    task="t",
+    history=(),
+    page="<a/>",
+    op="CLICK",
+    value="",
+    positives=(Candidate("1"), Candidate("2")),
+    negatives=(Candidate("3"), Candidate("4")),
+)
+
+
+@dataclass
+class Table:
+    ranks: Mapping[str, Mapping[str, int]]
+    name: str = "scores.pkl"
+
+    def of(self, sample_id: str) -> Mapping[str, int] | None:
+        return self.ranks.get(sample_id)
+
+
+def test_ranks_come_from_the_scores():
+    step, origin = ranked(STEP, Table({"T_a": {"1": 60, "2": 0, "3": 49, "4": 50, "9": 1}}))
+    assert origin is RankOrigin.SCORES
+    assert (kept(step.positives, 50), kept(step.negatives, 50)) == (["2"], ["3"])  # strictly below 50
+
+
+def test_unknown_steps_and_candidates_are_named():
+    with pytest.raises(RankMissing, match=r"f.json, task T, action 0 \(a\): scores.pkl has no ranks for step 'T_a'"):
+        ranked(STEP, Table({}))
+    with pytest.raises(RankMissing, match="no rank for candidate '4' of step 'T_a'") as caught:
+        ranked(STEP, Table({"T_a": {"1": 0, "2": 1, "3": 2}}))
+    assert caught.value.candidate == "4"
+
+
+def test_ranks_in_the_data_are_taken_if_every_candidate_has_one():
+    full = replace(STEP, positives=(Candidate("1", rank=3),), negatives=(Candidate("3", rank=0),))
+    assert ranked(full, None) == (full, RankOrigin.DATA)
+    part = replace(full, negatives=(Candidate("3"),))
+    assert ranked(part, None)[1] is RankOrigin.LISTED
+
+
+def test_without_ranks_candidates_stand_as_listed_right_ones_first():
+    step, origin = ranked(STEP, None)
+    assert origin is RankOrigin.LISTED
+    assert [one.rank for one in (*step.positives, *step.negatives)] == [0, 1, 2, 3]
+
+
+def test_equal_scores_keep_their_order():
+    assert ranks_of({"a": 0.1, "b": 0.5, "c": 0.1, "d": 0.5}) == {"b": 0, "d": 1, "a": 2, "c": 3}
+
+
+def test_the_best_positive_counts_and_a_step_without_one_is_zero():
+    metrics = RankingMetrics()
+    for ranks in ([4, 0], [9], [50], []):
+        metrics.add(ranks)
+    found = metrics.report()
+    assert found["mrr"] == pytest.approx((1 + 1 / 10 + 0 + 0) / 4)  # beyond rank 49 nothing is found
+    assert (found["acc"], found["recall@3"], found["recall@10"], found["recall@50"], found["recall@100"]) == (
+        0.25,
+        0.25,
+        0.5,
+        0.5,
+        0.75,
+    )
+    assert RankingMetrics().report() == {}
+
+
+def test_the_ranker_is_shown_the_last_three_actions():
+    assert ranker_query("find it", []) == "task is: find it\nPrevious actions: "
+    assert ranker_query("find it", ["a", "b", "c", "d"]) == "task is: find it\nPrevious actions: b; c; d"
+
+
+def test_the_ranker_reads_the_way_down_and_then_the_element():
+    html = (
+        '<html backend_node_id="0"><div backend_node_id="1" role="main"><form backend_node_id="2" name="search">'
+        '<a backend_node_id="3" title="Go"><text backend_node_id="4">now</text></a></form></div></html>'
+    )
+    assert ranker_document(Page.parse(html), "3") == "ancestors: /html/div main/form search\ntarget: (a id=0 gonow)"
+    assert ranker_document(Page.parse(html), "0").startswith("ancestors: \ntarget: (html id=0(div main(form search")
+
+
+def test_the_ranker_reads_fifty_words_above_and_a_hundred_below():
+    words = " ".join(f"w{n}" for n in range(20))
+    above = "".join(f'<i backend_node_id="1{n}"><text backend_node_id="2{n}">{words}</text></i>' for n in range(4))
+    inner = "".join(f'<b backend_node_id="3{n}"><text backend_node_id="4{n}">{words}</text></b>' for n in range(9))
+    html = f'<r backend_node_id="0">{above}<c backend_node_id="5">{inner}</c></r>'
+    ancestors, target = ranker_document(Page.parse(html), "5").split("\n")
+    assert len(ancestors.split()) == 1 + 50
+    assert ancestors.endswith("w18 w19")
+    assert len(target.split()) == 1 + 100

@@ -1,0 +1,147 @@
+"""What a pickle of scores may hold. Nothing hostile is run: every name but a few is refused before it is looked up."""
+
+from __future__ import annotations
+
+import builtins
+import io
+import operator
+import os
+import pickle
+import pydoc
+from collections import OrderedDict, defaultdict
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from judges.suites.mind2web.scores_child import Refused, read_scores, samples, write
+
+PROTOCOLS = range(pickle.HIGHEST_PROTOCOL + 1)
+
+
+class Calls:
+    """Pickled, it is a call of ``function`` with ``args``."""
+
+    def __init__(self, function: Any, *args: Any) -> None:
+        self._call = (function, args)
+
+    def __reduce__(self) -> Any:
+        return self._call
+
+
+def read(document: Any, protocol: int = 4) -> list[tuple[str, list[str], list[float | None], list[int]]]:
+    """What is read of a pickled document, as the child reads it."""
+    return list(samples(read_scores(io.BytesIO(pickle.dumps(document, protocol)))))
+
+
+@pytest.mark.parametrize("protocol", PROTOCOLS)
+def test_the_published_structure_is_read_in_every_protocol(protocol: int):
+    scores: Any = defaultdict(dict, {"T_a": {"1": np.float32(0.5), "2": 0.25, "3": np.float64(0.125)}})
+    ranks: Any = defaultdict(dict, {"T_a": {"1": 0, "2": np.int64(1), "3": np.int32(2)}})
+    assert read({"scores": scores, "ranks": ranks}, protocol) == [
+        ("T_a", ["1", "2", "3"], [0.5, 0.25, 0.125], [0, 1, 2])
+    ]
+
+
+def test_big_endian_numbers_are_read_as_such():
+    value = np.dtype(">f8").type(1.5)
+    assert read({"scores": {"T": {"1": value}}, "ranks": {"T": {"1": 0}}})[0][2] == [1.5]
+
+
+HOSTILE = {
+    "os.system": lambda canary: Calls(os.system, f"touch {canary}"),
+    "eval": lambda canary: Calls(eval, f"open({str(canary)!r}, 'w')"),
+    "getattr": lambda canary: Calls(builtins.getattr, "text", "upper"),
+    "pydoc.locate": lambda canary: Calls(pydoc.locate, "os.system"),
+    "operator.methodcaller": lambda canary: Calls(operator.methodcaller, "touch"),
+    "Path.touch": lambda canary: Calls(Path.touch, canary),
+    "import": lambda canary: Calls(builtins.__import__, "os"),
+    "nested reduce": lambda canary: Calls(dict, [("x", Calls(os.system, f"touch {canary}"))]),
+    "OrderedDict": lambda canary: OrderedDict(),
+    "defaultdict of os.system": lambda canary: defaultdict(os.system),  # type: ignore[arg-type]
+    "numpy array": lambda canary: np.zeros(3),
+    "numpy object": lambda canary: np.dtype("O"),
+    "set": lambda canary: {1},
+}
+
+
+@pytest.mark.parametrize("name", HOSTILE)
+@pytest.mark.parametrize("protocol", [0, 2, 4])
+def test_whatever_is_no_score_is_refused_and_nothing_happens(tmp_path: Path, name: str, protocol: int):
+    canary = tmp_path / "canary"
+    hostile = HOSTILE[name](canary)
+    for place in (
+        {"scores": {}, "ranks": {"T": {"1": hostile}}},
+        {"scores": {"T": hostile}, "ranks": {"T": {"1": 0}}},
+        hostile,
+    ):
+        written = pickle.dumps(place, protocol)
+        with pytest.raises(Refused):
+            list(samples(read_scores(io.BytesIO(written))))
+        assert not canary.exists()
+
+
+@pytest.mark.parametrize(
+    "written",
+    [
+        b"",
+        b"\x80",
+        b"no pickle",
+        b"\x80\x04\x95\xff\xff\xff\xff\xff\xff\xff\x7f.",  # a frame longer than any file
+        b"\x80\x04\x8e\xff\xff\xff\xff\xff\xff\xff\x0f.",  # bytes longer than any memory
+        b"cposix\nsystem\n(S'true'\ntR.",
+        b"(cos\nsystem\nS'true'\no.",  # by way of OBJ
+        b"(S'true'\nios\nsystem\n.",  # by way of INST
+        b"P1\n.",  # a reference to something outside
+        b"\x80\x02\x82\x01.",  # an extension code
+        b"\x80\x04" + b"(" * 100_000 + b".",
+        pickle.dumps({"scores": {}}),
+        pickle.dumps([1, 2]),
+    ],
+)
+def test_broken_and_twisted_pickles_are_refused(written: bytes):
+    with pytest.raises(Refused):
+        read_scores(io.BytesIO(written))
+
+
+@pytest.mark.parametrize(
+    ("scores", "ranks", "said"),
+    [
+        ({}, {1: {}}, "no dict of dicts by text"),
+        ({}, {"T": []}, "no dict of dicts by text"),
+        ({"T": []}, {"T": {}}, "no dict"),
+        ({}, {"T": {1: 0}}, "whose id is no text"),
+        ({}, {"T": {"1": "0"}}, "no whole number"),
+        ({}, {"T": {"1": -1}}, "no whole number"),
+        ({}, {"T": {"1": True}}, "no whole number"),
+        ({}, {"T": {"1": 2**31}}, "no whole number"),
+        ({"T": {"1": float("nan")}}, {"T": {"1": 0}}, "no finite number"),
+        ({"T": {"1": "x"}}, {"T": {"1": 0}}, "no finite number"),
+    ],
+)
+def test_values_of_other_types_are_refused(scores: Any, ranks: Any, said: str):
+    with pytest.raises(Refused, match=said):
+        read({"scores": scores, "ranks": ranks})
+
+
+def test_maps_that_share_their_inside_cannot_grow_without_end(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr("judges.suites.mind2web.scores_child.MAX_ENTRIES", 5000)
+    inside = {str(n): n for n in range(100)}
+    bomb = {"scores": {}, "ranks": {f"T{n}": inside for n in range(1000)}}
+    assert len(pickle.dumps(bomb)) < 20_000
+    with pytest.raises(Refused, match="more than 5000 entries"):
+        read(bomb)
+
+
+def test_a_map_within_itself_is_refused():
+    ranks: dict[str, Any] = {}
+    ranks["T"] = ranks
+    with pytest.raises(Refused):
+        read({"scores": {}, "ranks": ranks})
+
+
+def test_nothing_to_write_is_an_empty_table():
+    out = io.BytesIO()
+    assert write({"scores": {}, "ranks": {}}, out, sha256="x") == {"steps": 0, "candidates": 0}
+    assert out.getvalue().startswith(b"PAR1")

@@ -1,0 +1,71 @@
+"""The example that the contract gives, worked out by hand, and what unknown steps do to it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from judges.suites.multimodal.readings import Reading
+from judges.suites.multimodal.report import report
+
+
+def step(task: str, element: int, f1: float, *, status: str = "scored", website: str = "w") -> dict[str, Any]:
+    known = status == "scored"
+    return {
+        "task_id": task,
+        "website": website,
+        "domain": "d",
+        "status": status,
+        "element_acc": element if known else None,
+        "f1": dict.fromkeys(map(str, Reading), f1) if known else None,
+    }
+
+
+STEPS = [step("t1", 1, 1.0), step("t1", 1, 1.0), step("t2", 0, 1.0), step("t2", 1, 0.5), step("t4", 1, 1.0)]
+
+
+def test_means_over_steps_over_tasks_and_whole_tasks():
+    figures = report(STEPS, reading=Reading.SET, seed=0)
+    assert figures["element_accuracy_micro"] == pytest.approx(4 / 5)
+    assert figures["operation_token_f1_micro"] == pytest.approx(4.5 / 5)
+    assert figures["step_success_micro"] == pytest.approx(3 / 5)
+    assert figures["element_accuracy_macro"] == pytest.approx((1 + 1 / 2 + 1) / 3)
+    assert figures["step_success_macro"] == pytest.approx(2 / 3)
+    assert figures["task_success"] == pytest.approx(2 / 3)
+    assert figures["error_ratio"] == {"0": pytest.approx(2 / 3), "2": pytest.approx(1 / 3)}
+    assert figures["bounds"]["low"] == figures["bounds"]["high"]
+
+
+def test_the_interval_of_whole_tasks_is_wilsons():
+    interval = report(STEPS, reading=Reading.SET, seed=0)["intervals_95"]["task_success"]
+    # Two of three: (2/3 + z²/6 -+ z sqrt(2/27 + z²/36)) / (1 + z²/3) with z = 1.96.
+    assert (round(interval["low"], 3), round(interval["high"], 3)) == (0.208, 0.939)
+
+
+def test_equal_seeds_give_equal_intervals():
+    first, again = (report(STEPS, reading=Reading.SET, seed=3)["intervals_95"] for _ in range(2))
+    assert first == again
+
+
+def test_an_unknown_step_makes_ranges_and_no_figure():
+    figures = report([*STEPS, step("t1", 0, 0, status="not_judged")], reading=Reading.SET, seed=0)
+    assert figures["step_success_micro"] is None
+    assert figures["intervals_95"] is None
+    assert figures["bounds"]["low"]["step_success_micro"] == pytest.approx(3 / 6)
+    assert figures["bounds"]["high"]["step_success_micro"] == pytest.approx(4 / 6)
+    assert figures["bounds"]["low"]["task_success"] == pytest.approx(1 / 3)
+    assert figures["bounds"]["high"]["task_success"] == pytest.approx(2 / 3)
+
+
+def test_each_reading_has_its_own_figures():
+    steps = [step("t", 1, 1.0)]
+    steps[0]["f1"][str(Reading.MULTISET)] = 0.5
+    figures = report(steps, reading=Reading.SET, seed=0)
+    assert figures["step_success_micro"] == 1
+    assert figures["readings"]["multiset"]["step_success_micro"] == 0
+
+
+def test_no_step_at_all_has_figures_of_zero_and_no_interval():
+    figures = report([], reading=Reading.SET, seed=0)
+    assert (figures["step_success_micro"], figures["intervals_95"]) == (0, None)

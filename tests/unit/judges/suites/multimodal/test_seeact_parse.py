@@ -1,0 +1,112 @@
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from judges.suites.multimodal.seeact_parse import INVALID, NO_ACTION, parse_seeact
+
+
+def parsed(text: str) -> tuple[str, str, str]:
+    reply = parse_seeact(text)
+    return reply.element, reply.action, reply.value
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("ELEMENT: H\n\nACTION: CLICK\n\nVALUE: None", ("H", "CLICK", "None")),
+        ("ELEMENT: AB\nACTION: SELECT\nVALUE: two", ("AB", "SELECT", "two")),
+        ("ELEMENT: C\nACTION: PRESS ENTER\nVALUE: None", ("C", "PRESS ENTER", "None")),
+        ("ELEMENT: C\nACTION: TERMINATE", ("C", "TERMINATE", "")),
+        ("ELEMENT: NONE\nACTION: NONE\nVALUE: None", ("NO", "NONE", "None")),
+        ("I would choose B.", (INVALID, NO_ACTION, "")),
+        ("ELEMENT: **C**\nACTION: **CLICK**", (INVALID, NO_ACTION, "")),
+        ("element: C\naction: click", (INVALID, NO_ACTION, "")),
+        ("ELEMENT:C\nACTION:CLICK\nVALUE:x", (INVALID, NO_ACTION, "")),
+        ("ELEMENT: D\nACTION: CLICKING", ("D", "CLICK", "")),
+        ("ELEMENT: D\nACTION: None", ("D", NO_ACTION, "")),
+        ("", (INVALID, NO_ACTION, "")),
+    ],
+)
+def test_the_three_fields_are_read_as_written(text: str, expected: tuple[str, str, str]):
+    assert parsed(text) == expected
+
+
+@pytest.mark.parametrize(
+    ("value", "expected"),
+    [
+        ('"St. Louis."', "St. Louis"),
+        ('"new york."', "new york"),
+        ("New York.", "New York"),
+        ('"a".', "a"),
+        ('""x""', "x"),
+        ("3.5", "3.5"),
+        ('"', ""),
+        ("'quoted'", "'quoted'"),
+        ("e.g..", "e.g"),
+    ],
+)
+def test_a_value_loses_outer_quotes_and_a_final_dot_twice(value: str, expected: str):
+    # A dot behind the quotes keeps them for one round: the second round then finds them on the outside.
+    assert parse_seeact(f"VALUE: {value}\nmore").value == expected
+
+
+def test_a_value_ends_with_its_line():
+    assert parse_seeact("ACTION: TYPE\nVALUE: one\ntwo").value == "one"
+
+
+def test_the_letter_nearest_before_the_action_counts():
+    text = "First I thought ELEMENT: A. " + "y" * 60 + "\nELEMENT: K\n\nACTION: CLICK"
+    assert parse_seeact(text).element == "K"
+
+
+def test_a_letter_too_far_before_the_action_is_found_as_the_first_of_all():
+    text = "ELEMENT: A\n" + "y" * 200 + "\nACTION: CLICK\nELEMENT: B"
+    assert parse_seeact(text).element == "A"
+
+
+def test_the_first_letter_of_the_smallest_window_counts():
+    text = "ELEMENT: A ELEMENT: B\nACTION: CLICK"
+    assert parse_seeact(text).element == "B"
+    assert parse_seeact("ELEMENT: A ELEMENT: B\n\n\n\n\n\nACTION: CLICK").element == "B"
+
+
+@pytest.mark.parametrize(
+    "filler",
+    [
+        "The uppercase letter of your choice.\n",
+        "The uppercase letter of your choice.\n\n",
+        "The uppercase letter of my choice is ",
+        "The uppercase letter of my choice based on my analysis is:\n\n",
+        "The correct choice based on the analysis would be:\n\n",
+        "The correct choice based on the analysis would be :\n\n",
+    ],
+)
+def test_words_about_the_letter_are_passed_over(filler: str):
+    assert parsed(f"ELEMENT: {filler}J\n\nACTION: CLICK\n\nVALUE: None") == ("J", "CLICK", "None")
+
+
+def test_the_formats_own_hints_are_passed_over():
+    text = (
+        "ELEMENT: F\nACTION: Choose an action from {CLICK, TYPE, SELECT}.\nTYPE\n"
+        "VALUE: Provide additional input based on ACTION.\nboston"
+    )
+    assert parsed(text) == ("F", "TYPE", "boston")
+
+
+def test_words_about_letters_inside_a_value_stay():
+    assert (
+        parse_seeact("ELEMENT: F\nACTION: TYPE\nVALUE: the letter of the element").value == "the letter of the element"
+    )
+
+
+@given(st.text())
+def test_any_text_can_be_read(text: str):
+    reply = parse_seeact(text)
+    assert reply.element == INVALID or reply.element.isupper()
+
+
+@given(st.text(alphabet='ELMNT: ACIOV\n".'))
+def test_texts_that_look_like_answers_can_be_read(text: str):
+    parse_seeact(text)

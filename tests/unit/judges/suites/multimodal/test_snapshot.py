@@ -1,0 +1,144 @@
+from __future__ import annotations
+
+import base64
+import json
+from collections import Counter
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from judges.suites.errors import DataUnreadable
+from judges.suites.mind2web.page import Page
+from judges.suites.multimodal.elements import root_id
+from judges.suites.multimodal.snapshot import Draw, drawn, element_text, tilde_values
+from judges.suites.multimodal.source_rows import SourceStep, read_source_step
+from judges.suites.multimodal.tilde_rows import read_tilde_row
+from tests.fakes.multimodal import LABELS, element_id, page, picture, source_row
+
+DRAW = Draw(distractors=3, seed=42)
+
+
+def step(**changes: Any) -> SourceStep:
+    return read_source_step(source_row("t1", 1, "TYPE", "rome", right=("Search", "Help")) | changes, place="p")
+
+
+def made(source: SourceStep | None = None, draw: Draw = DRAW) -> dict[str, Any]:
+    return tilde_values(source or step(), draw, split="test_website")
+
+
+def ids(elements: list[str]) -> list[str | None]:
+    return [root_id(element) for element in elements]
+
+
+def test_a_row_has_one_positive_and_so_many_distractors():
+    values = made()
+    shown = ids(values["candidates"])
+    right = {element_id("Search"), element_id("Help")}
+    assert len(shown) == len(set(shown)) == 4
+    assert len(right & set(shown)) == 1
+    assert set(ids(values["target_elements"])) == right
+
+
+def test_equal_seeds_draw_alike_and_others_otherwise():
+    assert made() == made()
+    others = [ids(made(draw=replace(DRAW, seed=seed))["candidates"]) for seed in range(10)]
+    assert len({tuple(one) for one in others}) > 5
+
+
+def test_the_draw_depends_on_the_row_alone():
+    other = step(action_uid="another")
+    assert ids(made(other)["candidates"]) != ids(made()["candidates"])
+
+
+def test_the_draw_is_uniform():
+    seen: Counter[str] = Counter()
+    places: Counter[int] = Counter()
+    right = {element_id("Search"), element_id("Help")}
+    source = step()
+    parsed = Page.parse(source.page)
+    for seed in range(600):
+        order = [one.id for one in drawn(source, parsed, source.positives, Draw(distractors=3, seed=seed))]
+        seen.update(order)
+        places.update(place for place, id in enumerate(order) if id in right)
+    # Each positive half of the time, each of six negatives half of the time, each place a quarter of the time.
+    assert all(240 < seen[element_id(label)] < 360 for label in LABELS)
+    assert all(105 < places[place] < 195 for place in range(4))
+
+
+def test_a_row_without_a_positive_has_distractors_only_and_is_not_valid():
+    values = made(step(pos_candidates=[]))
+    assert (len(values["candidates"]), values["target_elements"], values["is_valid"]) == (3, [], False)
+
+
+def test_a_positive_that_the_page_lost_is_none():
+    lost = step(cleaned_html=page(without=("Search", "Help")))
+    assert (made(lost)["is_valid"], made(lost)["target_elements"]) == (False, [])
+
+
+def test_a_row_without_a_screenshot_is_not_valid():
+    values = made(step(screenshot=None))
+    assert values["is_valid"] is False
+    assert all(part["image_url"] is None for part in values["prompt_0"][1]["content"])
+
+
+def test_a_small_page_has_fewer_distractors():
+    values = made(draw=Draw(distractors=20))
+    assert (len(values["candidates"]), values["is_valid"]) == (7, True)
+
+
+def test_the_picture_is_kept_byte_for_byte():
+    values = made()
+    url = values["prompt_0"][1]["content"][1]["image_url"]["url"]
+    head, _, body = url.partition(",")
+    assert (head, base64.b64decode(body)) == ("data:image/png;base64", picture())
+
+
+def test_parts_have_both_keys_the_unused_one_null():
+    parts = [part for message in made()["prompt_0"] for part in message["content"]]
+    assert all({"text", "image_url"} <= part.keys() for part in parts)
+    assert all((part["text"] is None) != (part["image_url"] is None) for part in parts)
+
+
+def test_the_question_lists_the_candidates_in_their_order_and_names_the_none_letter():
+    values = made()
+    [message] = values["prompt_1"]
+    text = message["content"][0]["text"]
+    parsed = Page.parse(step().page)
+    for letter, candidate in zip("ABCD", values["candidates"], strict=True):
+        label = parsed.element(str(root_id(candidate))).get("title")
+        assert f"\n{letter}. <a id=" in text
+        assert f">{label}</a>" in text.partition(f"\n{letter}. ")[2].partition("\n")[0]
+    assert "choose E." in text
+    assert "\nE. None of the other options match the correct element" in text
+    assert text.index("ELEMENT:") > text.index("\nE. ")
+
+
+def test_the_first_prompt_holds_the_task_and_all_steps_before():
+    text = made()["prompt_0"][1]["content"][0]["text"]
+    assert "Do what t1 says" in text
+    assert "[link]  Step 0 -> CLICK" in text
+    assert "Step 1 ->" not in text
+
+
+def test_a_row_reads_back_as_what_it_is():
+    values = made()
+    row = read_tilde_row(json.loads(json.dumps(values)), place="p", position=0)
+    assert (row.op, row.value, row.valid, len(row.candidates)) == ("TYPE", "rome", True, 4)
+    assert set(row.boxes) >= {element_id("Search"), element_id("Help")}
+    assert 'bnid="110"' in values["cleaned_html"]
+    assert "backend_node_id" not in values["cleaned_html"]
+
+
+def test_an_element_is_written_without_quotes_and_white_space_between():
+    written = page().replace('title="Search"', "title=\"a &lt;b&gt; 'c'  d\"")
+    text = element_text(Page.parse(written).element("110"))
+    assert text == "<a bnid=110 title=a b c d><text bnid=111>Search</text></a>"
+
+
+@pytest.mark.parametrize(
+    ("field", "value"), [("cleaned_html", "<html>"), ("screenshot", {"bytes": b"BM not one of ours"})]
+)
+def test_what_cannot_be_shown_is_named(field: str, value: object):
+    with pytest.raises(DataUnreadable, match=field):
+        made(step(**{field: value}))

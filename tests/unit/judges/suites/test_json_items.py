@@ -1,0 +1,73 @@
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from judges.suites.errors import DataMissing, DataUnreadable
+from judges.suites.json_items import MAX_DEPTH, read_items
+
+scalars = st.none() | st.booleans() | st.integers() | st.text(alphabet='ab"\\[]{},: \n\u00e9', max_size=12)
+values = st.recursive(
+    scalars,
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=3), inner, max_size=3),
+    max_leaves=8,
+)
+items = st.lists(st.lists(values, max_size=3) | st.dictionaries(st.text(max_size=3), values, max_size=3), max_size=5)
+
+
+@settings(max_examples=30, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(items, st.integers(1, 40), st.sampled_from([None, 2]), st.booleans())
+def test_items_are_what_the_whole_would_hold(
+    tmp_path: Path, wanted: list, chunk: int, indent: int | None, escaped: bool
+):
+    file = tmp_path / "items.json"
+    file.write_text(json.dumps(wanted, indent=indent, ensure_ascii=escaped), "utf-8")
+    assert list(read_items(file, chunk_bytes=chunk)) == wanted
+
+
+@pytest.mark.parametrize(
+    ("written", "said"),
+    [
+        ("", "ends too early"),
+        ("{}", "must be a JSON list"),
+        ("null", "ends too early"),
+        ("x [{}]", "must be a JSON list"),
+        ("[1]", "list of objects or lists"),
+        ('["a"]', "list of objects or lists"),
+        ("[{} {}]", "with commas between"),
+        ("[{},,{}]", "with commas between"),
+        ("[{}}]", "with commas between"),
+        ("[}]", "closes nothing"),
+        ("[{]}]", "do not match"),
+        ('[{"a": "]', "ends too early"),
+        ("[{}", "ends too early"),
+        ("[{}] x", "more than one JSON value"),
+        ("[{a}]", "item 0 is not well-formed"),
+        ('[{}, {"a": 1e}]', "item 1 is not well-formed"),
+        ("[" * 100_000, f"more than {MAX_DEPTH} deep"),
+        ('{"a":' * 100_000, "must be a JSON list"),
+    ],
+)
+def test_what_is_no_such_list_is_refused(tmp_path: Path, written: str, said: str):
+    file = tmp_path / "items.json"
+    file.write_text(written)
+    with pytest.raises(DataUnreadable, match=said):
+        list(read_items(file))
+
+
+def test_items_before_the_damage_are_read(tmp_path: Path):
+    file = tmp_path / "items.json"
+    file.write_text('[{"a": 1}, {"b": 2}, {')
+    found = read_items(file)
+    assert [next(found), next(found)] == [{"a": 1}, {"b": 2}]
+    with pytest.raises(DataUnreadable):
+        next(found)
+
+
+def test_a_file_that_is_not_there_is_named(tmp_path: Path):
+    with pytest.raises(DataMissing, match=r"nowhere\.json does not exist"):
+        next(read_items(tmp_path / "nowhere.json"))

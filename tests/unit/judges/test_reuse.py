@@ -1,0 +1,222 @@
+"""What decides whether a verdict is asked for again: any change of any ingredient, and nothing else.
+
+The whole way from a claim to the store of replies is the real one; the provider behind it counts.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import tempfile
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from pydantic import BaseModel
+
+from judges.blocks import Separator
+from judges.extractor import Extractor
+from judges.llm.cached import CachedLLM
+from judges.llm.client import LLMReply, LLMRequest
+from judges.llm.joined_replies import JoinedReplies
+from judges.llm.remote import RemoteLLM
+from judges.llm.response_cache import Replies, ReplyStore, StoredReply, entry_of, read_entry
+from judges.page_view import MAX_TEXT_CHARS, PagePreparer
+from judges.rendering import Question, Style, render_claim
+from judges.verdict_reply import BinaryEvalResult
+from judges.verifier import Verifier
+from rubrics.verdict import Claim, Verdict
+from tests.fakes.backend import ScriptedBackend
+from tests.fakes.pages import page
+
+VOTES = 2
+SECRET = b"0123456789abcdef"
+TEXTS = st.text(st.characters(exclude_categories=["Cs"]), max_size=60)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Case:
+    """Everything that a verdict hangs on. ``text`` None: a claim about the answer alone."""
+
+    claim: str = "Paris has twenty districts"
+    instruction: str | None = None
+    task: str = "Tell of Paris."
+    answer: str = "Paris has twenty districts, see the page."
+    url: str = "https://towns.example/paris"
+    text: str | None = "Paris has twenty districts."
+    shots: tuple[bytes, ...] = ()
+    model: str = "gpt-4o"
+    params: tuple[tuple[str, Any], ...] = ()
+    style: Style = Style.NATIVE
+    use_screenshot: bool = True
+    provider: str = "openai"
+    endpoint: str = "https://api.example/v1"
+
+    async def judged(self, store: Replies) -> tuple[Verdict, int]:
+        """The verdict, and how many requests reached the provider."""
+        backend = ScriptedBackend()
+        backend.provider, backend.endpoint = self.provider, self.endpoint
+        llm = CachedLLM(RemoteLLM(backend, semaphore=asyncio.Semaphore(8)), store)
+        separator = Separator(SECRET)
+        verifier = Verifier(
+            llm,
+            self.model,
+            separator=separator,
+            pages=PagePreparer(separator),
+            style=self.style,
+            params=dict(self.params),
+        )
+        verdict = await verifier.judge(
+            Claim(text=self.claim, sources=None if self.text is None else (self.url,), instruction=self.instruction),
+            task=self.task,
+            answer=self.answer,
+            evidence=None if self.text is None else page(self.url, self.text, screenshots=self.shots),
+            use_screenshot=self.use_screenshot,
+        )
+        return verdict, len(backend.sent)
+
+
+CASES = st.builds(
+    Case,
+    claim=TEXTS.filter(str.strip),
+    instruction=st.none() | TEXTS.filter(str.strip),
+    task=TEXTS,
+    answer=TEXTS,
+    url=st.sampled_from(["https://a.example/1", "https://b.example/?q=%26"]),
+    text=st.none() | TEXTS,
+    shots=st.lists(st.binary(min_size=1, max_size=8), max_size=2).map(tuple),
+    model=st.sampled_from(["gpt-4o", "o4-mini", "my-own"]),
+    params=st.sampled_from([(), (("seed", 1),), (("seed", 2), ("top_p", 0.5))]),
+    style=st.sampled_from(Style),
+    use_screenshot=st.booleans(),
+)
+
+Change = Callable[[Case], Case]
+CHANGES: dict[str, Change] = {
+    "claim": lambda case: replace(case, claim=case.claim + "!"),
+    "claim, by a character nobody sees": lambda case: replace(case, claim=case.claim + "\u200b"),
+    "instruction": lambda case: replace(case, instruction=(case.instruction or "") + "Be strict."),
+    "task": lambda case: replace(case, task=case.task + "."),
+    "answer": lambda case: replace(case, answer=case.answer + "."),
+    "page": lambda case: replace(case, text=(case.text or "") + "."),
+    "page, by a character nobody sees": lambda case: replace(case, text=(case.text or "") + "\u200b"),
+    "picture": lambda case: replace(case, text=case.text or "", shots=(*case.shots, b"\xff\xd8")),
+    "address": lambda case: replace(case, text=case.text or "", url=case.url + "x"),
+    "model": lambda case: replace(case, model=case.model + "-2"),
+    "parameters": lambda case: replace(case, params=(*case.params, ("temperature", 0.7))),
+    "provider": lambda case: replace(case, provider="azure"),
+    "endpoint": lambda case: replace(case, endpoint="https://other.example/v1"),
+    "style": lambda case: replace(case, style=Style.COMPAT if case.style is Style.NATIVE else Style.NATIVE),
+}
+PAGE_CHANGES = {"address"}
+"""These make a claim about the answer one about a page, which is a change in itself: begun from a page."""
+
+
+@pytest.mark.parametrize("what", CHANGES)
+@given(case=CASES)
+@settings(max_examples=12, deadline=None)
+async def test_any_change_of_any_ingredient_is_judged_anew(what: str, case: Case):
+    if what in PAGE_CHANGES:
+        case = replace(case, text=case.text or "")
+    with tempfile.TemporaryDirectory(prefix="assay-reuse-") as folder:
+        store = ReplyStore(Path(folder))
+        await case.judged(store)
+        verdict, calls = await CHANGES[what](case).judged(store)
+    # A page that is all picture may be asked about once more, for its words.
+    assert calls in (VOTES, VOTES + 1)
+    assert not any(vote.cached for vote in verdict.votes)
+
+
+@given(case=CASES)
+@settings(max_examples=60, deadline=None)
+async def test_without_a_change_nobody_is_asked_and_the_verdict_is_the_same(case: Case):
+    with tempfile.TemporaryDirectory(prefix="assay-reuse-") as folder:
+        first, calls = await case.judged(ReplyStore(Path(folder)))
+        again, calls_again = await case.judged(ReplyStore(Path(folder)))
+    assert calls_again == 0
+    assert all(vote.cached for vote in again.votes)
+    assert (again.outcome, again.reasoning, again.quotes) == (first.outcome, first.reasoning, first.quotes)
+    assert (again.usage.calls, again.usage.cached_calls, again.usage.usd) == (0, calls, 0)
+
+
+class Shared:
+    """What all machines keep together, as long as they are there."""
+
+    def __init__(self) -> None:
+        self._entries: dict[str, str] = {}
+
+    async def get(self, key: str) -> StoredReply | None:
+        return read_entry(self._entries[key], at=key) if key in self._entries else None
+
+    def offer(self, key: str, reply: LLMReply) -> None:
+        self._entries[key] = entry_of(reply, at=key)
+
+
+@pytest.mark.parametrize("what", [*CHANGES, None])
+@given(case=CASES)
+@settings(max_examples=8, deadline=None)
+async def test_another_machine_reuses_what_did_not_change_and_nothing_else(what: str | None, case: Case):
+    shared = Shared()
+    if what in PAGE_CHANGES:
+        case = replace(case, text=case.text or "")
+    with tempfile.TemporaryDirectory(prefix="assay-reuse-") as folder:
+        one, two = (JoinedReplies(ReplyStore(Path(folder) / name), shared) for name in ("one", "two"))
+        first, _ = await case.judged(one)
+        verdict, calls = await (case if what is None else CHANGES[what](case)).judged(two)
+    if what is None:
+        assert calls == 0
+        assert (verdict.outcome, verdict.reasoning, verdict.quotes) == (first.outcome, first.reasoning, first.quotes)
+    else:
+        assert calls in (VOTES, VOTES + 1)
+        assert not any(vote.cached for vote in verdict.votes)
+
+
+async def test_a_page_that_changed_where_it_is_cut_off_is_judged_anew(tmp_path: Path):
+    long = "word " * (MAX_TEXT_CHARS // 5 + 100)
+    case = Case(text=long)
+    await case.judged(ReplyStore(tmp_path))
+    _, calls = await replace(case, text=long + "changed at the end").judged(ReplyStore(tmp_path))
+    assert calls == VOTES
+
+
+def rendered(**changes: Any) -> LLMRequest:
+    separator = Separator(SECRET)
+    found = render_claim(Question(task="t", answer="a", claim="c"), separator, Style.NATIVE)
+    request = LLMRequest(
+        model="gpt-4o",
+        messages=found.messages,
+        schema=BinaryEvalResult,
+        purpose="verify",
+        prompt=found.prompt,
+        parts=found.parts,
+        evidence=found.evidence,
+    )
+    return replace(request, **changes)
+
+
+@pytest.mark.parametrize(
+    "changes", [{"prompt": "verify_answer@99"}, {"vote": 1}, {"purpose": "free"}, {"evidence": ("0" * 64,)}], ids=str
+)
+def test_prompt_version_vote_purpose_and_evidence_are_part_of_the_key(changes: dict[str, Any]):
+    llm = CachedLLM(RemoteLLM(ScriptedBackend(), semaphore=asyncio.Semaphore(1)), None)
+    assert llm.key_of(rendered(**changes)) != llm.key_of(rendered())
+    assert llm.key_of(rendered()) == llm.key_of(rendered())
+
+
+class Town(BaseModel):
+    districts: int = 0
+
+
+async def test_an_extraction_is_asked_again_when_its_page_or_links_change_and_only_then(tmp_path: Path):
+    async def calls(text: str) -> int:
+        backend = ScriptedBackend()
+        backend_llm = CachedLLM(RemoteLLM(backend, semaphore=asyncio.Semaphore(1)), ReplyStore(tmp_path))
+        separator = Separator(SECRET)
+        reader = Extractor(backend_llm, "gpt-4o", separator=separator, pages=PagePreparer(separator))
+        await reader.extract(Town, "Read.", task="t", answer="a", evidence=page(text=text))
+        return len(backend.sent)
+
+    assert [await calls(text) for text in ("twenty", "twenty", "thirty")] == [1, 0, 1]
