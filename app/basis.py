@@ -15,7 +15,8 @@ from app.runtime import Runtime
 from cache.blobs import Shelf
 from cache.errors import BlobStoreFailed
 from judges.llm.client import LLMClient
-from judges.llm.recording import CallRecorder, RecordingLLM, listening
+from judges.llm.overhearing import listening
+from judges.llm.recording import CallRecorder, RecordingLLM
 from judges.registry import Judge
 
 _log = structlog.get_logger(__name__)

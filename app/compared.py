@@ -13,6 +13,7 @@ from statistics import fmean
 from typing import Any
 
 from app.figures import interval_json
+from app.flips import Judged
 from app.summary import AnswerOutcome, score_of
 from judges.result import score_json
 from judges.statistics.holm import holm
@@ -26,10 +27,14 @@ FEWEST_TASKS = 6
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Side:
-    """What is compared: ``name`` as it was asked for, ``agent``, or ``agent@run``, or a result's id."""
+    """What is compared: ``name`` as it was asked for, ``agent``, or ``agent@run``, or a result's id.
+
+    ``judged`` are its results leaf by leaf, where that was asked for.
+    """
 
     name: str
     outcomes: Sequence[AnswerOutcome]
+    judged: Sequence[Judged] = ()
 
 
 def comparison_json(first: Side, others: Sequence[Side]) -> dict[str, Any]:

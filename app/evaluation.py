@@ -15,10 +15,11 @@ from answers.citations import unique_urls
 from answers.submission import Answer, Submission
 from app import pipeline
 from app.errors import code_of
+from app.groups import first_of
 from app.layout import Basis, newest_result, why_again, write_result
 from app.pages_now import PagesNow
 from app.progress import Progress
-from app.public_cache import PublicCache
+from app.public_cache import BroughtIn, PublicCache
 from app.runtime import Runtime
 from app.summary import AnswerOutcome
 from cache.errors import BrowserUnavailable
@@ -159,6 +160,8 @@ async def evaluate_all(
     for number, one in enumerate(planned):
         by_task.setdefault(one.folder.task_id, []).append((number, one))
 
+    under_way, bringing_in = asyncio.Semaphore(2 * runtime.settings.max_tasks), asyncio.Semaphore(1)
+
     async def task(answers: Sequence[tuple[int, PlannedAnswer]]) -> None:
         slots = runtime.limits.answers()
 
@@ -167,18 +170,21 @@ async def evaluate_all(
                 done[number] = await _evaluate(runtime, one, watcher)
             watcher.done(done[number])
 
-        async with runtime.limits.tasks:
+        # Pages come out of their folder while the tasks before wait for their models, and go back while others start.
+        async with under_way:
             folder = answers[0][1].folder
             urls = [url for _, one in answers if one.to_judge for url in one.urls]
             # Also for answers that cite nothing we can read: their judges may know pages of the folder by other means.
+            brought_in: BroughtIn | None = None
             if cache is not None and any(one.to_judge for _, one in answers):
-                await cache.bring_in(runtime, folder.agent, folder.task_id, urls)
-            async with asyncio.TaskGroup() as group:
+                async with bringing_in:
+                    brought_in = await cache.bring_in(runtime, folder.agent, folder.task_id, urls)
+            async with runtime.limits.tasks, asyncio.TaskGroup() as group:
                 for number, one in answers:
                     group.create_task(answer(number, one))
             if cache is not None:
                 cited, looked_at = _cited(one for _, one in answers), _looked_at(done[number] for number, _ in answers)
-                await cache.keep(runtime, folder.agent, folder.task_id, cited, looked_at)
+                await cache.keep(runtime, folder.agent, folder.task_id, cited, looked_at, brought_in=brought_in)
 
     failed: BaseException | None = None
     try:
@@ -186,7 +192,7 @@ async def evaluate_all(
             for answers in by_task.values():
                 group.create_task(task(answers))
     except* (ModelNotConfigured, LLMRejected, BrowserUnavailable) as errors:
-        failed = _first(errors)
+        failed = first_of(errors)
     if failed is not None:
         raise failed
     return [done[number] for number in sorted(done)]
@@ -236,11 +242,3 @@ def _cited(answers: Iterable[PlannedAnswer]) -> dict[str, list[str]]:
         for url in one.urls:
             cited.setdefault(url, []).append(one.answer.name)
     return cited
-
-
-def _first(group: BaseExceptionGroup[BaseException]) -> BaseException:
-    """The first single exception in a group, however deep."""
-    found: BaseException = group
-    while isinstance(found, BaseExceptionGroup):
-        found = found.exceptions[0]
-    return found

@@ -204,7 +204,7 @@ async def opened_apart(settings: Settings, catalogue: JudgeCatalogue) -> AsyncIt
                 index=index,
                 models=models,
                 separator=separator,
-                prepared=PagePreparer(separator, hashes_are_checked=True),
+                prepared=PagePreparer(separator),
                 redactor=redactor,
                 nursery=nursery,
             )

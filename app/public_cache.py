@@ -8,10 +8,11 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import Enum, auto
 from pathlib import Path
 
+from app.groups import first_of
 from app.runtime import Runtime
 from app.stored_pages import observe_stored, shows_the_same, urls_in
 from cache.capture import Capture
@@ -20,6 +21,9 @@ from cache.tiles import join_tiles
 from cache.urls import canonical_key, is_fetchable
 from judges.result_files import write_json
 from mind2web2.utils.cache_filesys import CacheFileSys
+
+PAGES_AT_ONCE = 4
+"""A page waits for the disk most of the time. No more: each is held in memory while it does."""
 
 
 class PublicCache:
@@ -51,12 +55,30 @@ class PublicCache:
         folder = self.folder(agent, task_id)
         stored = await asyncio.to_thread(_open, folder)
         counts = {fate: 0 for fate in Fate}
+        pages: dict[str, str] = {}
         if stored is not None:
             known_as = await asyncio.to_thread(urls_in, stored, folder.with_name(f"{task_id}.json"))
-            for url in dict.fromkeys([*urls, *known_as]):
-                if is_fetchable(url) and await asyncio.to_thread(stored.has, url) is not None:
-                    counts[await _bring(runtime, stored, url)] += 1
-        return BroughtIn(new=counts[Fate.NEW], same=counts[Fate.SAME], damaged=counts[Fate.DAMAGED])
+            slots = asyncio.Semaphore(PAGES_AT_ONCE)
+
+            async def bring(url: str) -> None:
+                async with slots:
+                    fate, capture = await _bring(runtime, stored, url)
+                counts[fate] += 1
+                if capture is not None:
+                    pages[url] = capture.id
+
+            every = [url for url in dict.fromkeys([*urls, *known_as]) if is_fetchable(url)]
+            held = await asyncio.to_thread(lambda: [url for url in every if stored.has(url) is not None])
+            failed: BaseException | None = None
+            try:
+                async with asyncio.TaskGroup() as group:
+                    for url in held:
+                        group.create_task(bring(url))
+            except* CacheError as errors:
+                failed = first_of(errors)
+            if failed is not None:
+                raise failed
+        return BroughtIn(new=counts[Fate.NEW], same=counts[Fate.SAME], damaged=counts[Fate.DAMAGED], pages=pages)
 
     async def keep(
         self,
@@ -65,19 +87,23 @@ class PublicCache:
         task_id: str,
         cited: Mapping[str, Sequence[str]],
         looked_at: Iterable[str] = (),
+        *,
+        brought_in: BroughtIn | None = None,
     ) -> None:
         """Write the evidence of pages into the folder, and beside it what is cited where.
 
         ``cited`` maps each URL to the names of the answers that cite it; ``looked_at`` are further pages that
-        judges asked for.
+        judges asked for. What was ``brought_in`` from there and is still the evidence is there already.
         """
         folder = self._root / agent / task_id
+        there = {} if brought_in is None else brought_in.pages
         stored = await asyncio.to_thread(CacheFileSys, folder)
         for url in dict.fromkeys([*cited, *looked_at]):
             capture = await runtime.index.find(canonical_key(url))
             if (
                 capture is not None
                 and capture.is_evidence
+                and there.get(url) != capture.id
                 and not await asyncio.to_thread(shows_the_same, stored, url, capture)
             ):
                 await _put(runtime, stored, url, capture)
@@ -110,22 +136,25 @@ class Fate(Enum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BroughtIn:
-    """How many pages of a folder were new or had changed, were known as they are, or could not be read."""
+    """How many pages of a folder were new or had changed, were known as they are, or could not be read.
+
+    ``pages`` are the ids of their captures by URL.
+    """
 
     new: int = 0
     same: int = 0
     damaged: int = 0
+    pages: Mapping[str, str] = field(default_factory=dict)
 
 
-async def _bring(runtime: Runtime, stored: CacheFileSys, url: str) -> Fate:
+async def _bring(runtime: Runtime, stored: CacheFileSys, url: str) -> tuple[Fate, Capture | None]:
     known = await runtime.index.find(canonical_key(url))
     if known is not None and known.is_evidence and await asyncio.to_thread(shows_the_same, stored, url, known):
-        return Fate.SAME
+        return Fate.SAME, known
     seen = await observe_stored(stored, url)
     if not seen.is_evidence:
-        return Fate.DAMAGED
-    await runtime.pages.add(url, seen)
-    return Fate.NEW
+        return Fate.DAMAGED, None
+    return Fate.NEW, await runtime.pages.add(url, seen)
 
 
 def _open(folder: Path) -> CacheFileSys | None:

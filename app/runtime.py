@@ -161,7 +161,7 @@ async def open_runtime(
             index=index,
             models=models,
             separator=separator,
-            prepared=PagePreparer(separator, hashes_are_checked=True),
+            prepared=PagePreparer(separator),
             redactor=Redactor(settings.secrets),
             nursery=nursery,
             replies=shared,

@@ -29,6 +29,7 @@ from cache.capture import CaptureOutcome, CaptureSource, Observation, PageKind
 from cache.errors import DocumentRejected
 from cache.mhtml import is_mhtml, read_mhtml
 from cache.quality import PageFacts, classify
+from cache.told_places import ToldPlaces, places_in
 
 DEADLINE_S = 60.0
 BACKEND = "upload"
@@ -37,8 +38,8 @@ BACKEND = "upload"
 @dataclass(frozen=True, slots=True, kw_only=True)
 class InBrowser:
     """What a person's browser said of the page that it showed: its address, title and HTML, how much of a
-    sign-in form, a consent dialog, fields and large pictures could be seen, and in ``noted`` what the provenance shall
-    say. The counts are those of ``cache.quality.PageFacts``."""
+    sign-in form, a consent dialog, fields and large pictures could be seen, in ``places`` where its text stands in its
+    picture, and in ``noted`` what the provenance shall say. The counts are those of ``cache.quality.PageFacts``."""
 
     url: str = ""
     title: str = ""
@@ -48,6 +49,7 @@ class InBrowser:
     consent_chars: int = 0
     inputs: int = 0
     large_images: int = 0
+    places: ToldPlaces | None = None
     noted: Mapping[str, str] = field(default_factory=dict)
 
 
@@ -92,7 +94,12 @@ async def observe(given: HandedIn, *, source: CaptureSource = CaptureSource.UPLO
         seen = _of_text(blank, given.text, has_image=given.image is not None)
     else:
         raise DocumentRejected(CaptureOutcome.UNSUPPORTED, "neither a document nor a text")
-    return seen if given.image is None else await _with_image(seen, given.image)
+    if given.image is None:
+        return seen
+    seen = await _with_image(seen, given.image)
+    if given.browser is None or given.browser.places is None:
+        return seen
+    return replace(seen, places=await asyncio.to_thread(places_in, given.browser.places, seen.text, seen.screenshots))
 
 
 async def _of_content(blank: Observation, content: bytes, content_type: str) -> Observation:

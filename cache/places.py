@@ -32,11 +32,12 @@ class Line(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Piece:
-    """A piece of text on one picture: how it begins, how long it is, and its lines."""
+    """A piece of text on one picture: how it begins, how long it is, and its lines; ``framed``: an inner frame's."""
 
     begins: str
     length: int
     lines: tuple[Line, ...]
+    framed: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -89,9 +90,10 @@ def _boxes(start: int, piece: Piece, sheets: Sequence[Sheet]) -> Iterator[list[i
         sheet = sheet_of(line, sheets)
         if sheet is None or end <= line.start:
             continue
-        left, width = line.left / sheet.width, line.width / sheet.width
-        top, height = (line.top - sheet.top) / sheet.height, line.height / sheet.height
-        yield [start + line.start, start + end, sheet.number, *(_part(one) for one in (left, top, width, height))]
+        left, right = _part(line.left / sheet.width), _part((line.left + line.width) / sheet.width)
+        top = _part((line.top - sheet.top) / sheet.height)
+        bottom = _part((line.top - sheet.top + line.height) / sheet.height)
+        yield [start + line.start, start + end, sheet.number, left, top, right - left, bottom - top]
 
 
 def sheet_of(line: Line, sheets: Sequence[Sheet]) -> Sheet | None:

@@ -49,6 +49,12 @@ def without_undrawn(visible: VisibleText, sheets: Sequence[Sheet], shots: Sequen
     )
 
 
+def drawn_of(pieces: Sequence[Piece], sheets: Sequence[Sheet], shots: Sequence[bytes]) -> tuple[Piece, ...]:
+    """Those of the pieces that the pictures do not speak against."""
+    pictures = _decoded(shots[: len(sheets)])
+    return tuple(piece for piece in pieces if _is_drawn(piece, sheets, pictures) is not False)
+
+
 def _cut_out(text: str, pieces: Sequence[tuple[Piece, bool | None]]) -> tuple[str, list[str]]:
     """The text without the pieces that are not drawn, and those."""
     kept: list[str] = []
@@ -67,8 +73,8 @@ def _cut_out(text: str, pieces: Sequence[tuple[Piece, bool | None]]) -> tuple[st
 
 def _is_drawn(piece: Piece, sheets: Sequence[Sheet], pictures: Sequence[Image.Image]) -> bool | None:
     """Whether there is anything on the picture where a piece stands; None where that cannot be said."""
-    if not any(map(str.isalnum, piece.begins)):
-        return None  # dots and dashes are soon overlooked
+    if piece.framed or not any(map(str.isalnum, piece.begins)):
+        return None  # a frame is drawn by another process, perhaps late; dots and dashes are soon overlooked
     lines = [_has_contrast(line, sheets, pictures) for line in piece.lines]
     return True if True in lines else None if None in lines or not lines else False
 

@@ -10,8 +10,9 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 from cache.capture import ALTERNATIVES
+from cache.framed import Framed, View, pieces_of
 from cache.in_page import script
-from cache.places import Line, Piece
+from cache.places import Piece
 
 MAX_TEXT_CHARS = 24_000_000
 MAX_HIDDEN_CHARS = 200_000
@@ -41,7 +42,7 @@ class FrameView(Protocol):
 @dataclass(frozen=True, slots=True, kw_only=True)
 class VisibleText:
     """What is read and seen. ``hidden`` is in the document but cannot be seen, the alternative texts of its pictures
-    in a section of their own at the end; ``facts`` and ``places`` (in pixels of the page) are the main document's."""
+    in a section of their own at the end; ``facts`` are the main document's, ``places`` in pixels of the page."""
 
     title: str
     text: str
@@ -56,7 +57,7 @@ class VisibleText:
 async def read_visible_text(main: FrameView, *, budget_ms: int = 8000) -> VisibleText:
     """The visible text of a page with its frames, headings as ``#``, lists as ``-``, table rows with ``|``."""
     found = await _run_walker(main, budget_ms)
-    text, hidden, pieces = await _with_frames(main, found, depth=1)
+    text, hidden, frames = await _with_frames(main, found, depth=1)
     hidden = _with_alternatives(hidden, found["alternatives"])
     return VisibleText(
         title=str(found["title"]),
@@ -64,12 +65,9 @@ async def read_visible_text(main: FrameView, *, budget_ms: int = 8000) -> Visibl
         hidden=hidden[:MAX_HIDDEN_CHARS],
         links=tuple(dict.fromkeys((str(label), str(target)) for label, target in found["links"])),
         headlines=tuple(str(headline) for headline in found["headlines"]),
-        facts=_facts(found, pieces),
+        facts=_facts(found, frames),
         truncated=bool(found["truncated"]) or len(text) > MAX_TEXT_CHARS,
-        places=tuple(
-            Piece(begins=str(begins), length=int(length), lines=tuple(Line(*line) for line in lines))
-            for begins, length, lines in json.loads(found.get("places") or "[]")
-        ),
+        places=_places(found, frames),
     )
 
 
@@ -88,11 +86,12 @@ def _facts(found: Mapping[str, Any], pieces: Mapping[int, _Frame]) -> Mapping[st
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Frame:
-    """What a frame shows and hides."""
+    """What a frame shows and hides, and where in it."""
 
     text: str
     hidden: str
     facts: Mapping[str, Any]
+    framed: Framed | None
 
 
 async def _with_frames(
@@ -128,9 +127,23 @@ async def _read_frame(child: FrameView, depth: int) -> _Frame | None:
         async with asyncio.timeout(_FRAME_S):
             found = await _run_walker(child, 2000)
             text, hidden, pieces = await _with_frames(child, found, depth=depth + 1)
-            return _Frame(text=text, hidden=hidden, facts=_facts(found, pieces))
+            return _Frame(text=text, hidden=hidden, facts=_facts(found, pieces), framed=_framed(found, pieces))
     except (TimeoutError, FrameLost):
         return None
+
+
+def _framed(found: Mapping[str, Any], frames: Mapping[int, _Frame]) -> Framed | None:
+    """Where the text of a frame stands in its document; None where its window is not known."""
+    if not found.get("view"):
+        return None
+    left, top, width, height = found["view"]
+    return Framed(pieces=_places(found, frames), view=View(left=left, top=top, width=width, height=height))
+
+
+def _places(found: Mapping[str, Any], frames: Mapping[int, _Frame]) -> tuple[Piece, ...]:
+    """Where the text of a document and of its frames stands, in pixels of that document."""
+    framed = {number: frame.framed for number, frame in frames.items() if frame.framed is not None}
+    return pieces_of(json.loads(found.get("places") or "[]"), framed)
 
 
 class FrameLost(Exception):

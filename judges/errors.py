@@ -39,11 +39,17 @@ class JudgeError(Exception):
 
 
 class LLMError(JudgeError):
-    """A model gave no usable reply. ``usage`` is what was paid on the way there, ``unusable`` what it said there."""
+    """A model gave no usable reply. ``usage`` is what was paid on the way there, ``unusable`` what it said there.
+
+    ``shorter_page`` is set if it was asked once more with less of the page; ``unusable`` is then of that request.
+    ``retried`` are the faults after which the same was sent again.
+    """
 
     reason = Reason.LLM_UNAVAILABLE
+    # All three are for the record of calls, which is made on our side: they do not go over to a judge file's process.
     unusable: tuple[UnusableReply, ...] = ()
-    """Set where replies are recorded; it does not go over to a judge file's process."""
+    shorter_page: ShorterPage | None = None
+    retried: tuple[str, ...] = ()
 
     def __init__(self, message: str, *, usage: Usage | None = None) -> None:
         super().__init__(message)
@@ -147,6 +153,23 @@ class UnusableReply:
     model: str
     usage: Usage
     then: tuple[Mapping[str, Any], ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ShorterPage:
+    """That a request was refused for its length, and was put once more with less of its page.
+
+    ``refusal`` is what the provider said, ``page_chars`` how much of the page was left, from its beginning: with the
+    request they tell what was sent then (``judges.llm.shrinking``). ``unusable`` are the replies to the whole request
+    before it was refused. ``text`` is a reply by ``model`` to the shorter one that counts for nothing, since nobody
+    looked at the rest of the page.
+    """
+
+    refusal: str
+    page_chars: int
+    unusable: tuple[UnusableReply, ...] = ()
+    text: str | None = None
+    model: str = ""
 
 
 class LLMOutputUnusable(LLMError):

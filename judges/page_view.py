@@ -74,12 +74,8 @@ class PagePreparer:
     time to prepare, so they must not crowd out the texts.
     """
 
-    def __init__(
-        self, separator: Separator, *, max_bytes: int = DEFAULT_MAX_BYTES, hashes_are_checked: bool = False
-    ) -> None:
-        """``hashes_are_checked``: the pages come from our own store, so their pictures are what their hashes say."""
+    def __init__(self, separator: Separator, *, max_bytes: int = DEFAULT_MAX_BYTES) -> None:
         self._separator = separator
-        self._hashes_are_checked = hashes_are_checked
         self._with_pictures: Recent[_Key, PreparedPage] = Recent(int(max_bytes * PICTURES_SHARE))
         self._texts: Recent[_Key, PreparedPage] = Recent(int(max_bytes * (1 - PICTURES_SHARE)))
         self._under_way: SingleFlight[tuple[_Key, bool], PreparedPage] = SingleFlight()
@@ -114,7 +110,7 @@ class PagePreparer:
 
     async def _add_pictures(self, key: _Key, evidence: Evidence) -> PreparedPage:
         page = await self.prepare(evidence, use_screenshot=False)
-        page = replace(page, images=await asyncio.to_thread(_images, evidence, self._hashes_are_checked))
+        page = replace(page, images=await asyncio.to_thread(_images, evidence))
         self._with_pictures.put(key, page, page.size)
         return page
 
@@ -145,12 +141,12 @@ def prepare_page(evidence: Evidence, separator: Separator, *, use_screenshot: bo
     )
 
 
-def _images(evidence: Evidence, hashes_are_checked: bool = False) -> tuple[DataURI, ...]:
-    blobs, roles = evidence.capture.blobs, evidence.capture.screenshot_roles
-    known = [blobs[role].sha256 for role in roles]
-    if not hashes_are_checked or len(known) != len(evidence.screenshots):
-        known = [""] * len(evidence.screenshots)
-    return tuple(DataURI.of_jpeg(jpeg, sha256=sha256) for jpeg, sha256 in zip(evidence.screenshots, known, strict=True))
+def _images(evidence: Evidence) -> tuple[DataURI, ...]:
+    shots = evidence.screenshots
+    # The digests were worked out or checked by whoever brought the page, and those of its pictures are the last.
+    is_known = len(evidence.digests) > len(shots)
+    known = evidence.digests[len(evidence.digests) - len(shots) :] if is_known else ("",) * len(shots)
+    return tuple(DataURI.of_jpeg(jpeg, sha256=sha256) for jpeg, sha256 in zip(shots, known, strict=True))
 
 
 def page_blocks(url: str, text: str, separator: Separator, *, beside: Sequence[str] = ()) -> str:

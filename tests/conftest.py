@@ -1,12 +1,14 @@
-"""For all tests: how examples are made up, and whether the browsers of this run have their sandbox."""
+"""For all tests: how examples are made up, who has a second try, and whether browsers have their sandbox."""
 
 from __future__ import annotations
 
 import os
+from pathlib import Path
 
 import pytest
 from hypothesis import HealthCheck, settings
 
+from tests.fakes.promises import give_second_tries
 from tests.fakes.sandbox import sandbox_problem
 
 # No deadlines: how long an example takes says how busy the machine is. The same examples in each CI run: what fails
@@ -20,6 +22,10 @@ settings.register_profile(
 )
 settings.register_profile("thorough", settings.get_profile("usual"), max_examples=2000)
 settings.load_profile("usual")
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    give_second_tries(items, Path(__file__).parent)
 
 
 def pytest_collection_finish(session: pytest.Session) -> None:

@@ -10,6 +10,7 @@ from typing import Any
 
 from app.compared import Side, comparison_json
 from app.figures import full_summary
+from app.flips import Cause, Flip, add_flips
 from app.sensitivities import consistency_json, flips_json, order_json
 from app.summary import AnswerOutcome
 
@@ -184,9 +185,27 @@ def _side(name: str) -> Side:
     return Side(name=name, outcomes=[_OUTCOME])
 
 
+def _comparison() -> dict[str, Any]:
+    found = comparison_json(_side("my-agent@monday"), [_side("my-agent@tuesday")])
+    add_flips(found["comparisons"][0], [_FLIP], at_most=1)
+    return found
+
+
+_FLIP = Flip(
+    task_id="yu_lineage",
+    answer_name="answer_1.md",
+    leaf="advisor/thesis",
+    description="The thesis names her advisor",
+    before="passed",
+    after="failed",
+    causes=((Cause.PAGE, "https://example.org/page: its text changed"),),
+    result_before=f"res_{_ID}",
+    result_after=f"res_{_ID}",
+)
 _OUTCOME = AnswerOutcome(task_id="yu_lineage", answer_name="answer_1.md", words=212, result=_RESULT)
 _FIGURES: Mapping[str, Callable[[], dict[str, Any]]] = {
-    "GET /v1/compare": lambda: comparison_json(_side("my-agent@monday"), [_side("my-agent@tuesday")]),
+    "GET /v1/compare": lambda: _comparison(),
+    "GET /v1/compare/flips": lambda: {"items": [_FLIP.json()], "next_cursor": None},
     "GET /v1/compare/sensitivity": lambda: order_json(_side("my-agent"), Side(name="another", outcomes=[])),
     "GET /v1/results/{result_id}/sensitivity": lambda: flips_json(_RESULT),
     "GET /v1/tasks/{task_id}/consistency": lambda: {

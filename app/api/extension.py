@@ -20,19 +20,27 @@ from app.api.page_repairs import keep, observed
 from app.api.pairing import TOKEN_LASTS, BrowserDep, code_digest, new_token, token_digest, too_often
 from app.api.problems import Problem
 from app.api.strict_json import StrictJsonRoute
+from app.api.told_places import MAX_CHARS, told_places
 from app.service import Service
 from app.storage.captures import key_digest
 from app.storage.cited_urls import list_urls
 from app.storage.pairings import Pairing, revoke_pairing, use_code
 from app.storage.storable import storable
 from cache.handed_in import HandedIn, InBrowser
+from cache.told_places import ToldPlaces
 from cache.urls import MAX_URL_CHARS, canonical_key
 
 router = APIRouter(prefix=EXTENSION_PATHS.rstrip("/"), tags=["extension"], route_class=StrictJsonRoute)
 
 _MOST_FLAGGED = 200
 _MAX_PART_BYTES = 8 * 1024 * 1024
-_TEXTS = {"url": MAX_URL_CHARS, "tab_url": MAX_URL_CHARS, "title": 1000, "text": _MAX_PART_BYTES}
+_TEXTS = {
+    "url": MAX_URL_CHARS,
+    "tab_url": MAX_URL_CHARS,
+    "title": 1000,
+    "text": _MAX_PART_BYTES,
+    "places": MAX_CHARS,
+}
 _COUNTS = ("password_fields", "login_form_chars", "consent_chars", "inputs", "large_images")
 _FILES = ("html", "image")
 _log = structlog.get_logger(__name__)
@@ -56,6 +64,7 @@ _CAPTURE: dict[str, Any] = {
                         "title": _STRING,
                         "html": {**_BINARY, "description": "what it is made from; kept, never shown"},
                         "image": {**_BINARY, "description": "a picture of the whole page"},
+                        "places": {**_STRING, "description": "JSON: where the text stands in that picture"},
                         **dict.fromkeys(_COUNTS, _NUMBER),
                     },
                 }
@@ -110,7 +119,7 @@ async def flagged(service: ServiceDep, browser: BrowserDep) -> FlaggedListOut:
 @router.post("/captures", status_code=201, openapi_extra=_CAPTURE)
 async def capture(request: Request, response: Response, service: ServiceDep, browser: BrowserDep) -> PageOut:
     """Hand in what a tab shows, for a URL that needs work."""
-    async with request.form(max_files=2, max_fields=10, max_part_size=_MAX_PART_BYTES) as form:
+    async with request.form(max_files=2, max_fields=len(_TEXTS) + len(_COUNTS), max_part_size=_MAX_PART_BYTES) as form:
         given = await _given(form, browser, service)
     await _check_wanted(service, browser, given.url)
     kept = await keep(
@@ -155,16 +164,26 @@ async def _given(form: FormData, browser: Pairing, service: Service) -> HandedIn
         consent_chars=counts["consent_chars"],
         inputs=counts["inputs"],
         large_images=counts["large_images"],
+        places=_places(texts["places"]),
         noted={"browser": str(browser.name), "pairing": browser.id},
     )
     return HandedIn(
         url=texts["url"],
         by=browser.owner,
         at=service.runtime.clock.now(),
-        text=texts["text"],
+        text=texts["text"].replace("\r\n", "\n"),  # a browser's form has such ends of lines, whatever was put into it
         image=await image.read() if isinstance(image, UploadFile) else None,
         browser=told,
     )
+
+
+def _places(given: str) -> ToldPlaces | None:
+    """Raises Problem where they are not as they should be."""
+    try:
+        return told_places(given) if given else None
+    except ValueError as error:
+        detail = "the page cannot be taken as it is"
+        raise Problem(422, "INVALID", detail, errors=[("places", str(error)[:300])]) from error
 
 
 def _check_fields(form: FormData) -> None:

@@ -12,6 +12,8 @@ from fastapi import Query
 from app.api.paging import NAME
 from app.api.problems import not_found
 from app.compared import Side
+from app.flips import Judged
+from app.flips import judged as leaves_of
 from app.keys import Caller
 from app.service import Service
 from app.storage import results as rows
@@ -33,25 +35,37 @@ def outcomes(judged: Sequence[JudgedAnswer], *, trees: bool = True) -> list[Answ
 
     Without ``trees`` a result is its scores alone: twenty agents' trees at once would fill the memory.
     """
-    return [
-        AnswerOutcome(
-            task_id=answer.task_id,
-            answer_name=answer.answer_name,
-            words=answer.words,
-            result=None if answer.body is None else _read(answer.body, trees=trees),
-            error_code=answer.error_code,
-        )
-        for answer in judged
-    ]
+    return [_read(answer, trees=trees)[0] for answer in judged]
 
 
-def _read(body: str, *, trees: bool) -> dict[str, Any]:
-    result: dict[str, Any] = json.loads(body)
-    return result if trees else {name: result[name] for name in _SCORES if name in result}
+def _read(answer: JudgedAnswer, *, trees: bool) -> tuple[AnswerOutcome, dict[str, Any] | None]:
+    """The outcome, and the result with its tree."""
+    result: dict[str, Any] | None = None if answer.body is None else json.loads(answer.body)
+    kept = result if trees or result is None else {name: result[name] for name in _SCORES if name in result}
+    outcome = AnswerOutcome(
+        task_id=answer.task_id,
+        answer_name=answer.answer_name,
+        words=answer.words,
+        result=kept,
+        error_code=answer.error_code,
+    )
+    return outcome, result
 
 
-async def side_of(service: Service, caller: Caller, name: str, *, trees: bool = False) -> Side:
-    """The judged answers behind a name, with the trees of their results if wanted.
+def _side(name: str, found: Sequence[JudgedAnswer], *, trees: bool, leaves: bool) -> Side:
+    """Reads one result after the other, so that only what is kept of each fills the memory."""
+    outcomes: list[AnswerOutcome] = []
+    judged: list[Judged] = []
+    for answer in found:
+        outcome, result = _read(answer, trees=trees)
+        outcomes.append(outcome)
+        if leaves and result is not None:
+            judged.append(leaves_of(result))
+    return Side(name=name, outcomes=outcomes, judged=judged)
+
+
+async def side_of(service: Service, caller: Caller, name: str, *, trees: bool = False, leaves: bool = False) -> Side:
+    """The judged answers behind a name: with their results' ``trees``, with the ``leaves`` to compare, or neither.
 
     Raises:
         Problem: nothing of that name was judged that the caller may see.
@@ -66,4 +80,4 @@ async def side_of(service: Service, caller: Caller, name: str, *, trees: bool = 
     found = judged if single is None else [single]
     if not found:
         raise not_found(f"agent, run or result with judged answers: {name!r}")
-    return Side(name=name, outcomes=await asyncio.to_thread(outcomes, found, trees=trees))
+    return await asyncio.to_thread(_side, name, found, trees=trees, leaves=leaves)

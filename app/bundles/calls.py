@@ -46,15 +46,23 @@ def _line(call: dict[str, Any], text_of: Callable[[str], str], *, content: bool)
     if content:
         return call
     own_prompt = call["prompt"] is not None
-    changed = {"messages": _withheld(call["messages"], text_of, own_prompt=own_prompt)}
-    if "reply" in call:
-        changed["reply"] = short_reply(call["reply"])
-    if "unusable" in call:
+    call = _exchange(call, text_of, own_prompt=own_prompt)
+    if "shortened" in call:
+        call["shortened"] = _exchange(call["shortened"], text_of, own_prompt=own_prompt)
+    return call
+
+
+def _exchange(said: dict[str, Any], text_of: Callable[[str], str], *, own_prompt: bool) -> dict[str, Any]:
+    """What was sent and what was said to it, without what pages say."""
+    changed = {"messages": _withheld(said["messages"], text_of, own_prompt=own_prompt)}
+    if "reply" in said:
+        changed["reply"] = short_reply(said["reply"])
+    if "unusable" in said:
         changed["unusable"] = [
             {**each, "reply": short_reply(each["reply"]), "detail": shortened(each["detail"])}
-            for each in call["unusable"]
+            for each in said["unusable"]
         ]
-    return {**call, **changed}
+    return {**said, **changed}
 
 
 def _withheld(value: Any, text_of: Callable[[str], str], *, own_prompt: bool) -> Any:

@@ -229,7 +229,7 @@ class _Rerun:
             index=index,
             models=ModelClients(self._settings, limits, None),
             separator=separator,
-            prepared=PagePreparer(separator, hashes_are_checked=True),
+            prepared=PagePreparer(separator),
             redactor=Redactor(()),
             nursery=self._nursery,
         )
@@ -244,6 +244,8 @@ class _Rerun:
         for line in self._bundle.read(path, at_most=MAX_CALLS_BYTES).splitlines():
             try:
                 call = json.loads(line)
+                if call.get("called_off"):
+                    continue  # nobody heard a reply; if it was asked again, that is another line
                 yield recorded_key(call, self._text), Said.model_validate(call)
             except (ValueError, LookupError, TypeError, AttributeError, RecursionError) as error:
                 raise BundleRefused(f"{path} holds a line that is no call: {error}") from error

@@ -136,9 +136,13 @@ class AsyncClient:
         return wire.as_value(dict, await self._call("GET", f"/v1/agents/{agent}/summary", params=params))
 
     async def compare(self, first: str, others: Iterable[str]) -> dict[str, Any]:
-        """Agents, ``agent@run`` or results against the first of them."""
+        """Agents, ``agent@run`` or results against the first of them, and which leaves flipped and why."""
         params = {"a": first, "b": list(others)}
         return wire.as_value(dict, await self._call("GET", "/v1/compare", params=params))
+
+    def flips(self, first: str, second: str) -> AsyncIterator[dict[str, Any]]:
+        """Every leaf that did not come out the same on both sides, and why."""
+        return self._items("/v1/compare/flips", {"a": first, "b": second})
 
     async def sensitivity(self, result_id: str) -> dict[str, Any]:
         """Which leaves of a result, flipped, would change its score most."""

@@ -131,9 +131,13 @@ class Client:
         return wire.as_value(dict, self._call("GET", f"/v1/agents/{agent}/summary", params=params))
 
     def compare(self, first: str, others: Iterable[str]) -> dict[str, Any]:
-        """Agents, ``agent@run`` or results against the first of them."""
+        """Agents, ``agent@run`` or results against the first of them, and which leaves flipped and why."""
         params = {"a": first, "b": list(others)}
         return wire.as_value(dict, self._call("GET", "/v1/compare", params=params))
+
+    def flips(self, first: str, second: str) -> Iterator[dict[str, Any]]:
+        """Every leaf that did not come out the same on both sides, and why."""
+        return self._items("/v1/compare/flips", {"a": first, "b": second})
 
     def sensitivity(self, result_id: str) -> dict[str, Any]:
         """Which leaves of a result, flipped, would change its score most."""

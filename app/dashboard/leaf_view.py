@@ -31,6 +31,7 @@ class QuotedPage:
     title: str
     outcome: str
     kind: str
+    source: str
     passages: Sequence[Passage]
     spans: Sequence[tuple[int, int]]
     seen: Sequence[str]
@@ -82,6 +83,7 @@ async def _quoted_page(api: Api, page_id: str, quotes: Sequence[Mapping[str, Any
         title=str(page.get("title") or ""),
         outcome=str(page.get("outcome") or "unknown"),
         kind=str(page.get("kind") or ""),
+        source=str(page.get("source") or ""),
         passages=passages(text, spans),
         spans=spans,
         seen=[str(q["text"]) for q in quotes if q.get("origin") == "image"],

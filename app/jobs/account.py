@@ -19,7 +19,7 @@ from app.storage.model_usage import Account
 from app.storage.purses import INSTALLATION, limits_of
 from app.storage.records import Job
 from app.storage.storable import storable
-from judges.errors import LLMBudgetExceeded, LLMUnavailable, UnusableKind, UnusableReply
+from judges.errors import LLMBudgetExceeded, LLMUnavailable, ShorterPage, UnusableKind, UnusableReply
 from judges.llm.checkpointed import KeptReply
 from judges.llm.client import LLMReply
 from rubrics.verdict import Usage
@@ -77,6 +77,8 @@ class JobAccount:
             cached=reply.cached,
             counted=True,
             unusable=reply.unusable,
+            shorter_page=reply.shorter_page,
+            retried=reply.retried,
         )
         await self._ledger.keep(Checkpoint(job_id=self._job_id, key=key, reply=_written(kept)))
         self._known[key] = kept
@@ -107,15 +109,24 @@ async def kept_replies(connection: AsyncConnection, job: Job) -> dict[str, KeptR
 def _written(reply: KeptReply) -> str:
     values = asdict(reply)
     del values["counted"]
-    if not reply.unusable:
-        del values["unusable"]
+    for rare in ("unusable", "shorter_page", "retried"):
+        if not values[rare]:
+            del values[rare]
     return storable(json.dumps(values, ensure_ascii=False))
 
 
 def _read(checkpoint: Checkpoint) -> KeptReply:
     values = json.loads(checkpoint.reply)
-    read = {"usage": Usage(**values["usage"]), "unusable": tuple(map(_unusable, values.get("unusable", ())))}
+    read: dict[str, Any] = {"usage": Usage(**values["usage"]), "unusable": _all_unusable(values)}
+    read["retried"] = tuple(values.get("retried", ()))
+    if "shorter_page" in values:
+        shorter = values["shorter_page"]
+        read["shorter_page"] = ShorterPage(**shorter | {"unusable": _all_unusable(shorter)})
     return KeptReply(**values | read, counted=checkpoint.counted)
+
+
+def _all_unusable(values: Mapping[str, Any]) -> tuple[UnusableReply, ...]:
+    return tuple(map(_unusable, values.get("unusable", ())))
 
 
 def _unusable(values: Mapping[str, Any]) -> UnusableReply:

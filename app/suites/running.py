@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from typing import Any, Protocol, TypeVar
 
 from app.errors import AppError
+from app.groups import first_of
 from app.suites.records import Record, is_settled, without_trace
 from judges.errors import JudgeError, LLMError, LLMRejected, ModelNotConfigured
 from judges.llm.client import LLMClient, LLMReply, LLMRequest
@@ -129,7 +130,7 @@ async def run_steps(
                     continue
                 group.create_task(one(step))
     except* (JudgeError, AppError) as errors:
-        failed = _first(errors)
+        failed = first_of(errors)
     if failed is not None:
         raise failed
     return sorted(run.records, key=lambda record: record["position"])
@@ -144,10 +145,3 @@ async def _judged(plan: Plan[S], step: S, asking: Asking) -> Record:
         return plan.not_judged(step, error)
     except LLMError as error:
         return plan.not_judged(step, error)
-
-
-def _first(group: BaseExceptionGroup[BaseException]) -> BaseException:
-    found: BaseException = group
-    while isinstance(found, BaseExceptionGroup):
-        found = found.exceptions[0]
-    return found

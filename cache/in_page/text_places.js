@@ -1,5 +1,6 @@
 // Where the text of a document stands: of each of its nodes how it begins, how long it is, and its lines with their
-// boxes in pixels of the page. A box without a width is one that cannot be seen, scrolled out of an inner box.
+// boxes in pixels of the page. A box without a width is one that cannot be seen, scrolled out of an inner box. Of frames
+// the number, the box of what they hold, and what of it can be seen.
 (() => {
   const found = [], range = document.createRange();
   let probes = 0;  // looks at where a single character stands
@@ -88,5 +89,27 @@
     });
     if (boxes.length) found.push([shown.slice(0, 40), shown.length, boxes]);
   };
-  return { found, note };
+  // What stands in a frame that is turned or slanted has no upright box: better none than a wrong one.
+  const upright = (el) => {
+    for (let at = el; at; at = at.assignedSlot || at.parentElement || at.getRootNode().host) {
+      const style = getComputedStyle(at), matrix = new DOMMatrixReadOnly(style.transform === "none" ? "" : style.transform);
+      const slanted = Math.abs(matrix.b) > 1e-3 || Math.abs(matrix.c) > 1e-3 || matrix.a <= 0 || matrix.d <= 0;
+      if (!matrix.is2D || slanted || (style.rotate && style.rotate !== "none")) return false;
+    }
+    return true;
+  };
+  const noteFrame = (el, number, sight) => {
+    const rect = el.getBoundingClientRect(), style = getComputedStyle(el);
+    const across = rect.width / el.offsetWidth, down = rect.height / el.offsetHeight;
+    const inset = (side) => parseFloat(style[`padding${side}`]) || 0;
+    const left = rect.left + (el.clientLeft + inset("Left")) * across, top = rect.top + (el.clientTop + inset("Top")) * down;
+    const width = (el.clientWidth - inset("Left") - inset("Right")) * across;
+    const height = (el.clientHeight - inset("Top") - inset("Bottom")) * down;
+    const seen = sight || { left, top, right: left + width, bottom: top + height };
+    const shown = [Math.max(left, seen.left), Math.max(top, seen.top), Math.min(left + width, seen.right), Math.min(top + height, seen.bottom)];
+    if (!(shown[2] > shown[0] && shown[3] > shown[1] && upright(el))) return;
+    const moved = [scrollX, scrollY];
+    found.push([number, [left + scrollX, top + scrollY, width, height], shown.map((at, nth) => at + moved[nth % 2])]);
+  };
+  return { found, note, noteFrame };
 })()

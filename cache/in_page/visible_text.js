@@ -349,7 +349,9 @@
     if (!seen) return true;
     out.end();
     if (consent.asksIn(el)) facts.consentFrames.push(frames.length);
-    out.text(`${limits.mark}${frames.push(placeOf(el)) - 1}${limits.mark}`, false);
+    const number = frames.push(placeOf(el)) - 1;
+    out.text(`${limits.mark}${number}${limits.mark}`, false);
+    if (limits.places && !under) textPlaces.noteFrame(el, number, context.sight);
     out.end();
     return true;
   };
@@ -386,6 +388,6 @@
   return {
     title: document.title || "", text: out.value(), hidden, alternatives, links, headlines: headlines.length ? headlines : subheads.slice(0, 1), frames, hosts: hosts.length,
     // As text: what carries values out of the page needs a second, and 300 MB, for a hundred thousand numbers.
-    places: JSON.stringify(textPlaces.found), truncated, ...facts,
+    places: JSON.stringify(textPlaces.found), view: [sx, sy, window.innerWidth, window.innerHeight], truncated, ...facts,
   };
 }

@@ -5,8 +5,10 @@ Votes of one claim are different requests by their index, so they are never join
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from cache.single_flight import SingleFlight
-from judges.errors import LLMOutputUnusable, NotKept
+from judges.errors import LLMOutputUnusable, NotKept, ShorterPage
 from judges.llm.client import LLMReply, LLMRequest
 from judges.llm.encoding import request_key
 from judges.llm.remote import RemoteLLM, sent_params
@@ -61,7 +63,7 @@ class CachedLLM:
         if asked:
             return reply
         # Whoever joined paid nothing: the cost stands with the one who asked.
-        joined = read_for(request, reply.text, reply.model)
+        joined = read_for(request, reply.text, reply.model, reply.shorter_page)
         return joined if joined is not None else await self._inner.complete(request)
 
     async def kept(self, request: LLMRequest) -> LLMReply | None:
@@ -74,14 +76,14 @@ class CachedLLM:
 
     async def _stored(self, key: str, request: LLMRequest) -> LLMReply | None:
         found = None if self._store is None else await self._store.get(key)
-        return None if found is None else read_for(request, found.text, found.model)
+        return None if found is None else read_for(request, found.text, found.model, found.shorter_page)
 
 
-def read_for(request: LLMRequest, text: str, model: str) -> LLMReply | None:
+def read_for(request: LLMRequest, text: str, model: str, shorter_page: ShorterPage | None = None) -> LLMReply | None:
     """A reply that was paid for before, as an object of the request's own class; None where it does not fit.
 
     Even for equal requests the classes may be two: each answer has its judge script loaded anew. And a class may
-    have changed since the reply was stored.
+    have changed since the reply was stored. Of ``shorter_page`` is told what tells the requests apart.
     """
     try:
         parsed = read_reply(
@@ -89,4 +91,6 @@ def read_for(request: LLMRequest, text: str, model: str) -> LLMReply | None:
         )
     except LLMOutputUnusable:
         return None
-    return LLMReply(text=text, parsed=parsed, model=model, usage=Usage(cached_calls=1), cached=True)
+    shorter = None if shorter_page is None else replace(shorter_page, unusable=())
+    usage = Usage(cached_calls=1)
+    return LLMReply(text=text, parsed=parsed, model=model, usage=usage, cached=True, shorter_page=shorter)

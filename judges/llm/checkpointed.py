@@ -10,7 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Protocol
 
-from judges.errors import UnusableReply
+from judges.errors import ShorterPage, UnusableReply
 from judges.llm.budget import Purse
 from judges.llm.cached import CachedLLM, read_for
 from judges.llm.client import LLMClient, LLMReply, LLMRequest
@@ -28,6 +28,22 @@ class KeptReply:
     cached: bool
     counted: bool = False
     unusable: tuple[UnusableReply, ...] = ()
+    shorter_page: ShorterPage | None = None
+    retried: tuple[str, ...] = ()
+
+    def read_for(self, request: LLMRequest) -> LLMReply | None:
+        """What the job was told, as it was told; None where it does not fit the request any more."""
+        again = read_for(request, self.text, self.model, self.shorter_page)
+        if again is None or self.counted:
+            return again
+        return replace(
+            again,
+            usage=self.usage,
+            cached=self.cached,
+            unusable=self.unusable,
+            shorter_page=self.shorter_page,
+            retried=self.retried,
+        )
 
 
 class Checkpoints(Protocol):
@@ -51,10 +67,8 @@ class CheckpointedLLM:
     async def complete(self, request: LLMRequest) -> LLMReply:
         key = self._inner.key_of(request)
         known = self._checkpoints.recall(key)
-        if known is not None and (again := read_for(request, known.text, known.model)) is not None:
-            if known.counted:
-                return again
-            return replace(again, usage=known.usage, cached=known.cached, unusable=known.unusable)
+        if known is not None and (again := known.read_for(request)) is not None:
+            return again
         reply = await self._inner.complete_keyed(key, replace(request, purse=self._purse))
         await self._checkpoints.keep(key, reply)
         return reply

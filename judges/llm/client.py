@@ -12,7 +12,7 @@ from typing import Any, Literal, Protocol, TypeAlias
 
 from pydantic import BaseModel
 
-from judges.errors import UnusableReply
+from judges.errors import ShorterPage, UnusableReply
 from judges.llm.budget import Purse
 from rubrics.verdict import Usage
 
@@ -50,6 +50,8 @@ class LLMReply:
     """A usable reply: ``parsed`` is an instance of the request's schema, or None where it had none.
 
     ``unusable`` are the replies before it that could not be used; whoever is given a kept reply is not told of them.
+    Nor of ``retried``, the faults after which the same was sent again.
+    ``shorter_page``: it is one to the request with less of its page, the whole was refused. Kept replies say so, too.
     """
 
     text: str
@@ -58,6 +60,8 @@ class LLMReply:
     usage: Usage
     cached: bool = False
     unusable: tuple[UnusableReply, ...] = ()
+    shorter_page: ShorterPage | None = None
+    retried: tuple[str, ...] = ()
 
 
 class LLMClient(Protocol):

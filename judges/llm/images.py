@@ -11,9 +11,10 @@ _PLAIN = re.compile(r"data:image/[a-z0-9.+-]+;base64,[A-Za-z0-9+/=]*")
 
 
 class DataURI(str):
-    """A ``data:`` URI that knows its SHA-256 (hex), so that no request works it out again.
+    """A ``data:`` URI that knows a SHA-256 (hex) of itself, so that no request works it out again.
 
-    ``picture_sha256`` is that of the picture in it, "" where whoever encoded it did not know.
+    ``picture_sha256`` is that of the picture in it, "" where whoever encoded it did not know. Where it is known,
+    ``sha256`` is made from it: a megabyte of base64 says nothing more.
 
     It is an ordinary string to everything else. Base64 needs no escaping in JSON, and its bytes are its characters:
     copying them is so quick that keeping them, too, would only double the memory.
@@ -40,7 +41,7 @@ class DataURI(str):
     @classmethod
     def _of_ascii(cls, encoded: bytes, *, picture_sha256: str = "") -> Self:
         uri = cls(encoded.decode("ascii"))
-        uri.sha256 = hashlib.sha256(encoded).hexdigest()
+        uri.sha256 = hashlib.sha256(b"picture " + picture_sha256.encode() if picture_sha256 else encoded).hexdigest()
         uri.picture_sha256 = picture_sha256
         return uri
 

@@ -14,8 +14,10 @@ from collections.abc import Mapping
 from typing import Any
 from urllib.parse import quote
 
+import aiohttp
 import openai
 
+from judges.errors import LLMUnavailable
 from judges.llm.client import LLMRequest
 from judges.llm.encoding import JsonBody
 from judges.llm.faults import StatusFault, connection_fault, status_fault, timeout_fault
@@ -28,6 +30,8 @@ NO_KEY = "no-key"
 """Sent to servers of one's own that ask for no key: the SDK insists on one."""
 BACKSTOP_S = 600.0
 """The SDK's own time limit; the retrier sets the real one."""
+MAX_BROKEN_CHARS = 4_000
+"""How much is kept of a body that is no chat completion."""
 
 _FINISH = {
     "stop": Finish.STOP,
@@ -40,7 +44,13 @@ _FINISH = {
 def open_openai(*, api_key: str | None, base_url: str | None = None, timeout_s: float = BACKSTOP_S) -> ChatBackend:
     """OpenAI itself, or with ``base_url`` a server that speaks its API."""
     endpoint = (base_url or OPENAI_BASE_URL).rstrip("/")
-    client = openai.AsyncOpenAI(api_key=api_key or NO_KEY, base_url=endpoint, max_retries=0, timeout=timeout_s)
+    client = openai.AsyncOpenAI(
+        api_key=api_key or NO_KEY,
+        base_url=endpoint,
+        max_retries=0,
+        timeout=timeout_s,
+        http_client=openai.DefaultAioHttpClient(),
+    )
     return ChatBackend(client, provider="openai", endpoint=endpoint)
 
 
@@ -50,7 +60,12 @@ def open_azure(
     """Azure OpenAI: the model's name is that of a deployment, and stands in the path."""
     endpoint = base_url.rstrip("/")
     client = openai.AsyncAzureOpenAI(
-        api_key=api_key, base_url=f"{endpoint}/openai", api_version=api_version, max_retries=0, timeout=timeout_s
+        api_key=api_key,
+        base_url=f"{endpoint}/openai",
+        api_version=api_version,
+        max_retries=0,
+        timeout=timeout_s,
+        http_client=openai.DefaultAioHttpClient(),
     )
     return ChatBackend(client, provider="azure", endpoint=endpoint, path="/deployments/{model}/chat/completions")
 
@@ -82,10 +97,8 @@ class ChatBackend:
                 content=sent,
                 options={"headers": {"Content-Type": "application/json", "Content-Length": str(len(sent))}},
             )
-        except openai.APITimeoutError as error:
-            raise timeout_fault(self.provider) from error
         except openai.APIConnectionError as error:
-            raise connection_fault(self.provider, error.__cause__ or error) from error
+            raise self._fault(error) from error
         except openai.APIStatusError as error:
             raise status_fault(
                 StatusFault(
@@ -101,6 +114,18 @@ class ChatBackend:
 
     async def aclose(self) -> None:
         await self._client.close()
+
+    def _fault(self, error: openai.APIConnectionError) -> LLMUnavailable:
+        """No reply in time, or no connection: by the first cause, since the SDK takes what aiohttp says of a refused
+        connection for a timeout.
+        """
+        cause: BaseException = error
+        while cause.__cause__ is not None:
+            cause = cause.__cause__
+        refused = isinstance(cause, OSError | aiohttp.ClientError) and not isinstance(cause, TimeoutError)
+        if isinstance(error, openai.APITimeoutError) and not refused:
+            return timeout_fault(self.provider)
+        return connection_fault(self.provider, cause)
 
     def _message(self, error: openai.APIStatusError) -> str:
         """The provider's own words, without the key that some servers repeat in them."""
@@ -120,7 +145,7 @@ def read_completion(body: str) -> RawReply:
         usage = completion.get("usage") or {}
         details = usage.get("prompt_tokens_details") or {}
         return RawReply(
-            text=text if isinstance(text, str) else "",
+            text=next((said for said in (text, refusal) if said and isinstance(said, str)), ""),
             finish=Finish.REFUSAL if refusal else finish,
             model=str(completion.get("model") or ""),
             input_tokens=usage.get("prompt_tokens"),
@@ -128,4 +153,5 @@ def read_completion(body: str) -> RawReply:
             cached_tokens=details.get("cached_tokens") or 0,
         )
     except (ValueError, TypeError, AttributeError, LookupError):
-        return RawReply(text="", finish=Finish.BROKEN, model="", detail="its body is no chat completion")
+        detail = "its body is no chat completion"
+        return RawReply(text=body[:MAX_BROKEN_CHARS], finish=Finish.BROKEN, model="", detail=detail)

@@ -16,20 +16,19 @@ import re
 import struct
 import tempfile
 import zlib
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
-from contextvars import ContextVar
-from dataclasses import asdict
+from collections.abc import Callable, Mapping, Sequence
 from functools import lru_cache
 from threading import Lock
 from typing import Any, Final
 
 from pydantic import BaseModel
 
-from judges.errors import LLMError, UnusableReply
+from judges.errors import LLMError
 from judges.llm.client import LLMClient, LLMReply, LLMRequest, Message
 from judges.llm.images import DataURI
 from judges.llm.remote import sent_params
+from judges.llm.said import CALLED_OFF, page_chars_of, said_in_fault, said_in_reply, was_repaired
+from judges.llm.shrinking import with_page_of
 from judges.prompts.library import load_prompt
 
 MAGIC: Final = b"ASSAYCALLS1\n"
@@ -74,6 +73,7 @@ class CallRecorder:
         self._calls: list[tuple[dict[str, Any], Mapping[str, Any]]] = []
         # A script's own clients may work in another thread, with an event loop of its own.
         self._turn = Lock()
+        self._is_finished = False
 
     @property
     def calls(self) -> int:
@@ -82,44 +82,23 @@ class CallRecorder:
 
     async def replied(self, request: LLMRequest, reply: LLMReply) -> None:
         """Keep a call that went well."""
-        text = reply.text
-        if not text and reply.parsed is not None:
-            text = reply.parsed.model_dump_json(by_alias=True)
-        said = {"reply": text, "by": reply.model, "usage": asdict(reply.usage), "cached": reply.cached}
-        await self._add(request, said | self._before(reply.unusable))
+        await self._add(request, said_in_reply(reply, self._mask))
 
     async def failed(self, request: LLMRequest, error: LLMError) -> None:
         """Keep a call that gave no usable reply."""
-        fault = {"error": type(error).__name__, "reason": error.reason, "message": self._mask(str(error))}
-        await self._add(request, {"fault": fault, "usage": asdict(error.usage)} | self._before(error.unusable))
+        await self._add(request, said_in_fault(error, self._mask))
+
+    def called_off(self, request: LLMRequest) -> None:
+        """Keep a call whose asker went away. Does not wait: neither does who is cancelled."""
+        self._put_in_turn(request, CALLED_OFF)
 
     async def finished(self) -> bytes:
         """The whole record; calls in an order that does not depend on which came back first."""
         return await asyncio.to_thread(self._finish)
 
     def close(self) -> None:
+        self._is_finished = True
         self._spool.close()
-
-    def _before(self, unusable: Sequence[UnusableReply]) -> dict[str, Any]:
-        """The replies of a call that could not be used, with what was added to the request after each."""
-        if not unusable:
-            return {}
-        if any(each.then for each in unusable):
-            repair = load_prompt("repair")
-            self._prompts[repair.ref] = repair.text
-        return {
-            "unusable": [
-                {
-                    "kind": each.kind.value,
-                    "reply": each.text,
-                    "detail": self._mask(each.detail),
-                    "by": each.model,
-                    "usage": asdict(each.usage),
-                    "then": [dict(message) for message in each.then],
-                }
-                for each in unusable
-            ]
-        }
 
     async def _add(self, request: LLMRequest, said: Mapping[str, Any]) -> None:
         if _chars(request.messages) < _THREAD_FROM_CHARS and self._turn.acquire(blocking=False):
@@ -135,10 +114,15 @@ class CallRecorder:
             self._put(request, said)
 
     def _put(self, request: LLMRequest, said: Mapping[str, Any]) -> None:
+        if self._is_finished:
+            return  # what ends later belongs to no record
         if request.prompt is not None and request.prompt not in self._prompts:
             prompt = load_prompt(request.prompt.partition("@")[0])
             if prompt.ref == request.prompt:
                 self._prompts[prompt.ref] = prompt.text
+        if was_repaired(said):
+            repair = load_prompt("repair")
+            self._prompts[repair.ref] = repair.text
         schema = None if request.schema is None else schema_of(request.schema)
         if schema is not None:
             self._schemas.setdefault(*schema)
@@ -152,6 +136,10 @@ class CallRecorder:
             "evidence": list(request.evidence),
             "messages": self._messages(request.messages),
         }
+        page_chars = page_chars_of(said)
+        if page_chars is not None:
+            sent = self._messages(with_page_of(request, page_chars).messages)
+            said = {**said, "shortened": {**said["shortened"], "messages": sent}}
         self._calls.append((asked, said))
 
     def _messages(self, messages: Sequence[Message]) -> list[Any]:
@@ -217,6 +205,8 @@ class CallRecorder:
         return sha256
 
     def _finish(self) -> bytes:
+        with self._turn:
+            self._is_finished = True
         # By what was asked; of equal questions the first reply stays the first.
         calls = sorted(self._calls, key=lambda call: json.dumps(call[0], sort_keys=True, default=str))
         head = {
@@ -246,42 +236,15 @@ class RecordingLLM:
         except LLMError as error:
             await self._recorder.failed(request, error)
             raise
+        except asyncio.CancelledError:
+            if not request.kept_only:
+                self._recorder.called_off(request)
+            raise
         await self._recorder.replied(request, reply)
         return reply
 
     async def aclose(self) -> None:
         """The client behind belongs to somebody else."""
-
-
-_listening: ContextVar[CallRecorder | None] = ContextVar("listening", default=None)
-
-
-@contextmanager
-def listening(recorder: CallRecorder) -> Iterator[None]:
-    """Within this, and in the tasks started there, calls of overheard clients are kept, too."""
-    token = _listening.set(recorder)
-    try:
-        yield
-    finally:
-        _listening.reset(token)
-
-
-def overheard(client: LLMClient) -> LLMClient:
-    """A client that a judge script opened by itself: its calls belong to whichever answer it is used for."""
-    return _Overheard(client)
-
-
-class _Overheard:
-    def __init__(self, inner: LLMClient) -> None:
-        self._inner = inner
-
-    async def complete(self, request: LLMRequest) -> LLMReply:
-        recorder = _listening.get()
-        client = self._inner if recorder is None else RecordingLLM(self._inner, recorder)
-        return await client.complete(request)
-
-    async def aclose(self) -> None:
-        await self._inner.aclose()
 
 
 def _cut(text: str) -> list[str]:

@@ -1,18 +1,27 @@
 """A model behind a network, made fit for judges: retried, repaired once, counted and priced.
 
 Everything a provider's adapter does not do. One ``complete`` is at most two usable exchanges: the request, and
-one repair try when the reply cannot be used. A request that was refused for its length is one that was never made.
+one repair try when the reply cannot be used; and the same again with less of the page, if the request was refused for
+its length.
 """
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import AbstractAsyncContextManager
 from dataclasses import replace
-from typing import Any
+from typing import Any, TypeAlias
 
-from judges.errors import LLMError, LLMOutputUnusable, LLMRejected, UnusableKind, UnusableReply
+from judges.errors import (
+    LLMError,
+    LLMOutputUnusable,
+    LLMRejected,
+    LLMUnavailable,
+    ShorterPage,
+    UnusableKind,
+    UnusableReply,
+)
 from judges.llm.budget import Purse, likely_usd
 from judges.llm.circuit import Circuit
 from judges.llm.client import LLMReply, LLMRequest
@@ -21,12 +30,14 @@ from judges.llm.pricing import price_of
 from judges.llm.replies import read_reply
 from judges.llm.retry import Retrier, RetryPolicy
 from judges.llm.roles import role_of
-from judges.llm.shrinking import shortened
+from judges.llm.shrinking import page_chars_allowed, with_page_of
 from judges.llm.wire import Backend, RawReply
 from judges.prompts.library import load_prompt
 from rubrics.verdict import Usage
 
 log = logging.getLogger(__name__)
+
+OnRetry: TypeAlias = Callable[[LLMUnavailable], None]
 
 
 class RemoteLLM:
@@ -61,27 +72,51 @@ class RemoteLLM:
         """Ask, and ask once more if the reply cannot be used, or with less of the page if that was too long.
 
         Raises:
-            LLMUnavailable, LLMRejected, LLMOutputUnusable: each with the usage, and the unusable replies, up to then.
+            LLMUnavailable, LLMRejected, LLMOutputUnusable: each with the usage, and what was said, up to then.
         """
+        retried: list[LLMUnavailable] = []
         try:
-            return await self._asked(request)
-        except LLMRejected as error:
-            refusal, less = error, shortened(request, str(error)) if error.too_long else None
-            if less is None:
-                raise
-        log.info("page shortened for the model", extra={"model": request.model, "prompt": request.prompt})
-        reply = await self._asked(less)
-        if getattr(reply.parsed, "result", None) is not True:
-            raise LLMRejected(
-                f"{refusal}; the part of the page that it takes does not support the claim, and the rest was not seen",
-                status=refusal.status,
-                usage=reply.usage,
-            ) from refusal
-        return reply
+            reply = await self._answered(request, retried.append)
+        except LLMError as error:
+            error.retried = tuple(map(str, retried))
+            raise
+        return replace(reply, retried=tuple(map(str, retried)))
 
-    async def _asked(self, request: LLMRequest) -> LLMReply:
+    async def _answered(self, request: LLMRequest, on_retry: OnRetry) -> LLMReply:
+        try:
+            return await self._asked(request, on_retry)
+        except LLMRejected as error:
+            page_chars = page_chars_allowed(request, str(error)) if error.too_long else None
+            if page_chars is None:
+                raise
+            return await self._asked_with_less(request, page_chars, error, on_retry)
+
+    async def _asked_with_less(
+        self, request: LLMRequest, page_chars: int, refusal: LLMRejected, on_retry: OnRetry
+    ) -> LLMReply:
+        """Ask with the beginning of the page, which counts only if it supports the claim."""
+        log.info("page shortened for the model", extra={"model": request.model, "prompt": request.prompt})
+        shorter = ShorterPage(refusal=str(refusal), page_chars=page_chars, unusable=refusal.unusable)
+        try:
+            reply = await self._asked(with_page_of(request, page_chars), on_retry)
+        except LLMError as error:
+            error.usage, error.shorter_page = refusal.usage + error.usage, shorter
+            raise
+        usage = refusal.usage + reply.usage
+        if getattr(reply.parsed, "result", None) is True:
+            return replace(reply, usage=usage, shorter_page=shorter)
+        unseen = LLMRejected(
+            f"{refusal}; the part of the page that it takes does not support the claim, and the rest was not seen",
+            status=refusal.status,
+            usage=usage,
+        )
+        unseen.unusable = reply.unusable
+        unseen.shorter_page = replace(shorter, text=reply.text, model=reply.model)
+        raise unseen from refusal
+
+    async def _asked(self, request: LLMRequest, on_retry: OnRetry) -> LLMReply:
         params = sent_params(request)
-        first = await self._exchange(request, params, Usage())
+        first = await self._exchange(request, params, Usage(), on_retry)
         if isinstance(first, LLMReply):
             return first
         log.info("llm reply unusable", extra={"kind": first.kind, "model": request.model, "prompt": request.prompt})
@@ -89,7 +124,7 @@ class RemoteLLM:
         added = again.messages[len(request.messages) :]
         before = tuple(replace(each, then=added) for each in first.unusable)
         try:
-            second = await self._exchange(again, params, first.usage)
+            second = await self._exchange(again, params, first.usage, on_retry)
             if isinstance(second, LLMOutputUnusable):
                 raise second
         except LLMError as error:
@@ -101,7 +136,7 @@ class RemoteLLM:
         await self._backend.aclose()
 
     async def _exchange(
-        self, request: LLMRequest, params: Mapping[str, Any], before: Usage
+        self, request: LLMRequest, params: Mapping[str, Any], before: Usage, on_retry: OnRetry
     ) -> LLMReply | LLMOutputUnusable:
         """One usable reply, or in which way it is not; ``before`` is what was used up to now."""
 
@@ -124,7 +159,7 @@ class RemoteLLM:
 
         await self.circuit.ready(request.model)
         try:
-            raw = await self._retrier.run(attempt)
+            raw = await self._retrier.run(attempt, on_retry=on_retry)
         except LLMError as error:
             error.usage = before + error.usage
             raise

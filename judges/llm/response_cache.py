@@ -13,12 +13,13 @@ import json
 import logging
 import os
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple, Protocol
 
+from judges.errors import ShorterPage
 from judges.llm.client import LLMReply
 
 log = logging.getLogger(__name__)
@@ -31,10 +32,11 @@ KEPT_SHARE = 0.9
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StoredReply:
-    """What is needed to give a reply again: its text and the model that wrote it."""
+    """What is needed to give a reply again: its text, the model that wrote it, and if it was shown less of the page."""
 
     text: str
     model: str
+    shorter_page: ShorterPage | None = None
 
 
 class Replies(Protocol):
@@ -203,13 +205,15 @@ def _model_of(path: Path) -> str | None:
 
 def entry_of(reply: LLMReply | StoredReply, *, at: str = "") -> str:
     """A reply as it is stored: JSON in ASCII with a digest of its own. ``at``: the place to which it belongs."""
+    shorter = reply.shorter_page
+    cut = None if shorter is None else {"refusal": shorter.refusal, "page_chars": shorter.page_chars}
     entry: dict[str, Any] = {
         "version": ENTRY_VERSION,
-        "sha256": _digest(reply.model, reply.text, at),
+        "sha256": _digest(reply.model, reply.text, at, cut),
         "model": reply.model,
         "text": reply.text,
     }
-    return json.dumps(entry)
+    return json.dumps(entry if cut is None else {**entry, "shorter_page": cut})
 
 
 def read_entry(entry: str | bytes, *, at: str = "") -> StoredReply | None:
@@ -219,11 +223,19 @@ def read_entry(entry: str | bytes, *, at: str = "") -> StoredReply | None:
         ValueError, TypeError, LookupError: it is no entry at all.
     """
     found = json.loads(entry)
-    if found["version"] != ENTRY_VERSION or found["sha256"] != _digest(found["model"], found["text"], at):
+    if found["version"] != ENTRY_VERSION:
         return None
-    return StoredReply(text=found["text"], model=found["model"])
+    cut = found.get("shorter_page")
+    if found["sha256"] != _digest(found["model"], found["text"], at, cut):
+        return None
+    shorter = None if cut is None else ShorterPage(refusal=cut["refusal"], page_chars=cut["page_chars"])
+    return StoredReply(text=found["text"], model=found["model"], shorter_page=shorter)
 
 
-def _digest(model: str, text: str, at: str) -> str:
+def _digest(model: str, text: str, at: str, cut: Mapping[str, Any] | None) -> str:
     bound = f"{at}\0{model}\0{text}" if at else f"{model}\0{text}"
+    if cut is not None:
+        # A reply to a shortened page must not come back as one to the whole, so a program that knows no such replies
+        # finds the digest wrong.
+        bound = f"{json.dumps(cut, sort_keys=True)}\0{bound}"
     return hashlib.sha256(bound.encode("utf-8", "surrogatepass")).hexdigest()

@@ -28,15 +28,13 @@ class RetryPolicy:
     """``total_s`` bounds one request: all its attempts and the waits between them.
 
     Waits grow from ``first_wait_s`` by doubling up to ``max_wait_s``, each drawn at random below that. A
-    ``Retry-After`` is waited for in full up to ``retry_after_cap_s``; where the wait would not end within
-    ``total_s`` the request ends at once.
+    ``Retry-After`` is waited for in full; where the wait would not end within ``total_s`` the request ends at once.
     """
 
     max_tries: int = 5
     total_s: float = 60.0
     first_wait_s: float = 1.0
     max_wait_s: float = 20.0
-    retry_after_cap_s: float = 45.0
 
 
 class Retrier:
@@ -57,8 +55,10 @@ class Retrier:
         self._sleep = sleep
         self._jitter = jitter
 
-    async def run(self, attempt: Callable[[], Awaitable[T]]) -> T:
-        """The first result of ``attempt``.
+    async def run(
+        self, attempt: Callable[[], Awaitable[T]], *, on_retry: Callable[[LLMUnavailable], None] = lambda fault: None
+    ) -> T:
+        """The first result of ``attempt``; ``on_retry`` is told each fault after which there is another one.
 
         Raises:
             LLMUnavailable: the last transient fault, with the number of ``tries``, once the policy is exhausted.
@@ -82,6 +82,7 @@ class Retrier:
                     spent += self._clock() - started
                     if tries >= self._policy.max_tries or spent + wait >= self._policy.total_s:
                         raise
+                    on_retry(error)
             await self._sleep(wait)
             spent += wait
 
@@ -89,8 +90,7 @@ class Retrier:
         """Seconds to wait: what the provider asks for, and a little more so that not everybody is back at once."""
         if retry_after_s is None:
             return self._jitter(planned_s)
-        asked = min(retry_after_s, self._policy.retry_after_cap_s)
-        return asked + self._jitter(min(1.0, planned_s, 0.1 * asked + 0.1))
+        return retry_after_s + self._jitter(min(1.0, planned_s, 0.1 * retry_after_s + 0.1))
 
 
 def parse_retry_after(value: str | None, *, now: float) -> float | None:

@@ -1,6 +1,9 @@
 """A claim whose page is too long for the model, put once more with the beginning of the page only. Pure.
 
 What is left of a page can support a claim. That it does not says nothing: the evidence may stand in the rest.
+
+What was sent is known by the request and by how much of its page was left: kept replies and records hold no more. So
+how a page is cut, and the mark, may change only together with ``encoding.KEY_VERSION``.
 """
 
 from __future__ import annotations
@@ -21,34 +24,47 @@ _SAFETY = 0.85
 _UNTOLD = 0.5
 
 
-def shortened(request: LLMRequest, refusal: str) -> LLMRequest | None:
-    """The request with a shorter page; None where it shows no page, or where that cannot be what is too long.
+def page_chars_allowed(request: LLMRequest, refusal: str) -> int | None:
+    """How much of its page a request may show; None where it shows none, or where that cannot be what is too long.
 
     ``refusal`` are the provider's words, which often say how much is allowed and how much it was.
     """
-    if request.purpose != "verify" or not request.messages:
+    if request.purpose != "verify":
         return None
-    *before, last = request.messages
-    parts = [last["content"]] if isinstance(last["content"], str) else list(last["content"])
-    for place, part in enumerate(parts):
-        text = _with_less(part if isinstance(part, str) else part.get("text", ""), refusal)
-        if text is not None:
-            parts[place] = text if isinstance(part, str) else {**part, "text": text}
-            content: Any = parts[0] if isinstance(last["content"], str) else parts
-            return replace(request, messages=(*before, {**last, "content": content}))
-    return None
+    found = _page_of(request)
+    if found is None:
+        return None
+    _, page = found
+    kept = int(len(page["text"]) - len(page.string) * (1.0 - _allowed_share(refusal)))
+    return kept if kept >= MIN_PAGE_CHARS // 4 else None
 
 
-def _with_less(text: str, refusal: str) -> str | None:
-    found = _PAGE.search(text)
-    if found is None or len(found["text"]) < MIN_PAGE_CHARS:
-        return None
-    too_much = len(text) * (1.0 - _allowed_share(refusal))
-    kept = int(len(found["text"]) - too_much)
-    if kept < MIN_PAGE_CHARS // 4:
-        return None
+def with_page_of(request: LLMRequest, page_chars: int) -> LLMRequest:
+    """The request with the first ``page_chars`` of its page; as it is where it shows none that can be cut."""
+    found = _page_of(request)
+    if found is None:
+        return request
+    place, page = found
+    whole, end = page.string, min(page.start("text") + page_chars, page.end("text"))
     # The tags stay: their nonce is that of the whole text, which nobody can foresee either.
-    return f"{text[: found.start('text') + kept]}{CUT_MARK}{text[found.end('text') :]}"
+    text = f"{whole[:end]}{CUT_MARK}{whole[page.end('text') :]}"
+    *before, last = request.messages
+    content: Any = text
+    if place is not None:
+        content = list(last["content"])
+        content[place] = text if isinstance(content[place], str) else {**content[place], "text": text}
+    return replace(request, messages=(*before, {**last, "content": content}))
+
+
+def _page_of(request: LLMRequest) -> tuple[int | None, re.Match[str]] | None:
+    """The page in the last message that is long enough, and the place of its part; None: the message is one text."""
+    content = request.messages[-1]["content"] if request.messages else ()
+    parts = [(None, content)] if isinstance(content, str) else enumerate(content)
+    for place, part in parts:
+        found = _PAGE.search(part if isinstance(part, str) else part.get("text", ""))
+        if found is not None and len(found["text"]) >= MIN_PAGE_CHARS:
+            return place, found
+    return None
 
 
 def _allowed_share(refusal: str) -> float:

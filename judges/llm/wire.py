@@ -28,6 +28,8 @@ class Finish(StrEnum):
 class RawReply:
     """``text`` is what the model wrote, ``detail`` what the provider says about a reply that has none.
 
+    The words of a refusal are ``text``, too, and so is the beginning of a broken body: nobody reads a verdict out of
+    either, and they belong into the record.
     ``cached_tokens`` of the ``input_tokens`` were read from the provider's prefix cache. Token counts are
     None where the provider does not report them.
     """

@@ -9,6 +9,7 @@ import tempfile
 import threading
 import time
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 
 import httpx
@@ -43,7 +44,8 @@ class Memory:
 
     def _watch(self) -> None:
         while not self._stop.wait(0.01):
-            self._most = max(self._most, self._process.memory_info().rss)
+            with suppress(psutil.NoSuchProcess):
+                self._most = max(self._most, self._process.memory_info().rss)
 
     def __enter__(self) -> Memory:
         self._thread.start()

@@ -25,6 +25,7 @@ import httpx
 import psutil
 import pytest
 
+from tests.fakes.processes import below, command, lives
 from tests.fakes.promises import in_seconds
 from tests.fakes.sandbox import sandbox_variables
 
@@ -121,8 +122,7 @@ def ours(folder: Path) -> list[psutil.Process]:
     """Every living process that works in this folder: server, database, browsers."""
     found = []
     for process in psutil.process_iter(["cmdline", "status"]):
-        command = " ".join(process.info["cmdline"] or [])
-        if str(folder) in command and process.info["status"] != psutil.STATUS_ZOMBIE:
+        if str(folder) in " ".join(process.info["cmdline"] or []) and process.info["status"] != psutil.STATUS_ZOMBIE:
             found.append(process)
     return found
 
@@ -236,13 +236,13 @@ def test_f3_killed_while_a_page_is_captured_nothing_is_left_and_it_is_fetched_on
     with assay(home, site) as (process, client):
         url = submit(client, f"The Ahne, see {site}/slow")
         assert Site.asked.wait(60)
-        offspring = psutil.Process(process.pid).children(recursive=True)
-        browsers = [each for each in offspring if "--type=" in " ".join(each.cmdline())]
+        offspring = {each: command(each) for each in below(process.pid)}
+        browsers = [each for each in offspring if "--type=" in command(each)]
         assert browsers
         process.kill()
         process.wait()
     killed = time.monotonic()
-    while left := [each for each in offspring if living(each) and each.name() != "postgres"]:
+    while left := [each for each in offspring if lives(each) and "postgres" not in offspring[each]]:
         assert time.monotonic() - killed < 10, left
         time.sleep(0.1)
     assert half_written(home) == []
@@ -254,13 +254,6 @@ def test_f3_killed_while_a_page_is_captured_nothing_is_left_and_it_is_fetched_on
         assert process.wait(30) == 0
     assert Site.slow == 2
     assert ours(home) == []
-
-
-def living(process: psutil.Process) -> bool:
-    try:
-        return process.is_running() and process.status() != psutil.STATUS_ZOMBIE
-    except psutil.NoSuchProcess:
-        return False
 
 
 def half_written(home: Path) -> list[Path]:

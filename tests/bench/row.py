@@ -6,6 +6,8 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import TypeAlias
 
+MIB = 1024 * 1024
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Row:

@@ -16,6 +16,7 @@ from cache.capture import CaptureOutcome
 from cache.egress import EgressGuard
 from cache.errors import BrowserUnavailable, SandboxUnavailable
 from tests.browser.conftest import Rig
+from tests.fakes.processes import command, lives
 from tests.fakes.sandbox import browser_without_sandbox, sandbox_problem, unsandboxed_here
 from tests.standin.tls import untrusted_server_context
 from tests.standin.web import Reply, StandInWeb, Visit
@@ -147,7 +148,7 @@ async def test_the_renderer_is_sandboxed_and_nobody_in_particular(rig: Rig) -> N
     states: list[str] = []
 
     def look(visit: Visit) -> Reply:
-        renderers = [process for process in _browser_processes() if "--type=renderer" in _command(process)]
+        renderers = [process for process in _browser_processes() if "--type=renderer" in command(process)]
         states.extend(Path(f"/proc/{process.pid}/status").read_text() for process in renderers)
         return Reply(body=b"seen")
 
@@ -159,7 +160,7 @@ async def test_the_renderer_is_sandboxed_and_nobody_in_particular(rig: Rig) -> N
         assert int(fields["Uid"].split()[0]) != 0
         assert fields["Seccomp"].strip() == "2"
         assert fields["NoNewPrivs"].strip() == "1"
-    assert not [process for process in _browser_processes() if "--no-sandbox" in _command(process)]
+    assert not [process for process in _browser_processes() if "--no-sandbox" in command(process)]
 
 
 async def test_the_browser_knows_nothing_of_our_environment(rig: Rig, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -258,10 +259,10 @@ async def test_a_browser_does_not_outlive_an_owner_that_is_killed(browser_progra
     while b"ready" not in (said := await owner.stdout.readline()):
         assert said, "the owner ended before its browser was ready"
     offspring = psutil.Process(owner.pid).children(recursive=True)
-    assert [process for process in offspring if "--type=" in _command(process)]
+    assert [process for process in offspring if "--type=" in command(process)]
     owner.kill()
     await owner.wait()
-    await _until(lambda: not [process for process in offspring if _alive(process)], seconds=10)
+    await _until(lambda: not [process for process in offspring if lives(process)], seconds=10)
 
 
 def _another(rig: Rig, guard: EgressGuard, *, pages_per_browser: int = 50) -> BrowserCapturer:
@@ -278,21 +279,7 @@ def _another(rig: Rig, guard: EgressGuard, *, pages_per_browser: int = 50) -> Br
 def _browser_processes() -> list[psutil.Process]:
     """Every browser process that this one has started."""
     children = psutil.Process().children(recursive=True)
-    return [process for process in children if "--user-data-dir" in _command(process) or "--type=" in _command(process)]
-
-
-def _command(process: psutil.Process) -> str:
-    try:
-        return " ".join(process.cmdline())
-    except psutil.Error:
-        return ""
-
-
-def _alive(process: psutil.Process) -> bool:
-    try:
-        return process.is_running() and process.status() != psutil.STATUS_ZOMBIE
-    except psutil.NoSuchProcess:
-        return False
+    return [process for process in children if "--user-data-dir" in command(process) or "--type=" in command(process)]
 
 
 async def _until(holds: Callable[[], bool], *, seconds: float = 5.0) -> None:

@@ -5,7 +5,6 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import os
 import re
 import tempfile
@@ -13,7 +12,6 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 
-import psutil
 import pytest
 
 from cache.backends.http import HttpCapturer
@@ -21,6 +19,7 @@ from cache.backends.patchright import BrowserCapturer
 from cache.capture import CaptureOutcome, Capturer
 from cache.egress import EgressGuard, EgressLimits
 from tests.browser.conftest import Rig
+from tests.fakes.processes import below, command
 from tests.fakes.sandbox import unsandboxed_here
 from tests.standin.names import NameClient, StandInNames
 from tests.standin.web import Reply, StandInWeb
@@ -198,11 +197,7 @@ async def test_what_is_not_the_web_is_refused_before_anything_is_opened(rig: Rig
 
 def _commands() -> list[str]:
     """The command lines of all processes below this one."""
-    found = []
-    for process in psutil.Process().children(recursive=True):
-        with contextlib.suppress(psutil.Error):
-            found.append(" ".join(process.cmdline()))
-    return found
+    return [command(process) for process in below()]
 
 
 def _capturer(rig: Rig, guard: EgressGuard, kind: str) -> Capturer:

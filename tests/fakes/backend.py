@@ -6,7 +6,8 @@ import asyncio
 from collections.abc import Mapping
 from typing import Any
 
-from judges.llm.client import LLMRequest
+from judges.blocks import Separator
+from judges.llm.client import LLMRequest, Message
 from judges.llm.wire import Finish, RawReply
 
 GOOD_TEXT = '{"reasoning": "so", "result": true, "quotes": []}'
@@ -15,6 +16,12 @@ GOOD_TEXT = '{"reasoning": "so", "result": true, "quotes": []}'
 def raw(text: str = GOOD_TEXT, finish: Finish = Finish.STOP, **counts: Any) -> RawReply:
     """A reply of ``gpt-4o`` that read 1000 tokens and wrote 100."""
     return RawReply(text=text, finish=finish, model="gpt-4o", **({"input_tokens": 1000, "output_tokens": 100} | counts))
+
+
+def long_page() -> tuple[Message, ...]:
+    """Messages that show a page of which something can be left out."""
+    page = Separator(b"the secret of a test").block("page", "the lamp shop " * 1_000)
+    return ({"role": "user", "content": [{"type": "text", "text": f"{page}\n\nIs it so?"}]},)
 
 
 class ScriptedBackend:

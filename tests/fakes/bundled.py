@@ -21,6 +21,7 @@ from cache.capture import CaptureOutcome, Capturer, Observation, PageKind
 from cache.pages import PageCache
 from cache.store import MemoryIndex
 from judges.blocks import Separator
+from judges.isolation.nursery import Nursery
 from judges.llm.client import LLMClient
 from judges.loader import JudgeCatalogue, load_judge
 from judges.page_view import PagePreparer
@@ -99,6 +100,8 @@ class JudgedWorld:
         self.redactor = Redactor(secrets)
         self.pages = PageCache(capturer or PagesWithBodies(), self.blobs, self.index)
         self.judged: list[Judged] = []
+        self.nursery: Nursery | None = None
+        """Where judge files' processes come from; None: they run in this one."""
 
     @property
     def kept(self) -> Kept:
@@ -156,6 +159,7 @@ class JudgedWorld:
             separator=SEPARATOR,
             prepared=PagePreparer(SEPARATOR),
             redactor=self.redactor,
+            nursery=self.nursery,
         )
 
 

@@ -108,17 +108,22 @@ class Toolbar:
 
 
 @asynccontextmanager
-async def toolbar(program: Path, extension: Path, profile: Path) -> AsyncIterator[Toolbar]:
-    """The whole browser with a fresh profile, headless, and the extension of that folder loaded into it."""
+async def toolbar(program: Path, extension: Path, profile: Path, *, dense: float = 1.0) -> AsyncIterator[Toolbar]:
+    """The whole browser with a fresh profile, headless, and the extension of that folder loaded into it.
+
+    ``dense``: how many pixels of the screen stand for one of the page.
+    """
     async with async_playwright() as driver:
         context = await driver.chromium.launch_persistent_context(
             str(profile),
             executable_path=program,
             headless=True,
             viewport={"width": 1000, "height": 700},
+            device_scale_factor=dense,
             args=[
                 "--no-sandbox",  # it opens nothing but our own pages, and root gets no sandbox
                 "--headless=new",
+                f"--force-device-scale-factor={dense:g}",
                 "--enable-unsafe-extension-debugging",
                 f"--disable-extensions-except={extension}",
                 f"--load-extension={extension}",

@@ -6,6 +6,7 @@ import asyncio
 import os
 import signal
 from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -130,7 +131,7 @@ async def stage(database: Database, rig: Rig, nursery: Nursery, tmp_path: Path) 
 
 
 def hit(pid: int, number: signal.Signals = signal.SIGKILL) -> None:
-    if psutil.pid_exists(pid):
+    with suppress(ProcessLookupError):  # it may be gone, or be gone by now
         os.kill(pid, number)
 
 

@@ -5,6 +5,9 @@ const LIMITS = {
   mark: MARK, elements: 400000, chars: 4000000, ms: 8000, links: 5000, frames: 20, hosts: 500, hitTests: 4000, places: 0,
   probes: 0,
 };
+const PLACES = { ...LIMITS, ms: 4000, places: 20000, probes: 2500 };
+const MAX_PLACES_CHARS = 4000000;
+const FARTHEST_PX = 1000000;
 const MAX_HTML = 6 * 1024 * 1024;
 const MAX_WIDTH_PX = 1100;
 const MAX_HEIGHT_PX = 10000;
@@ -14,12 +17,12 @@ const QUALITY = 0.85;
 export async function seen(tab, url, tell) {
   tell("Reading the page");
   const read = await inTab(tab, readIt, [LIMITS], ["read_page.js"]);
-  const image = await picture(tab, tell);
+  const { image, places } = await picture(tab, tell);
   const text = read.text.replaceAll(new RegExp(`${MARK}\\d+${MARK}`, "g"), "").trim();
   return {
     fields: {
       url, text, tab_url: read.url.slice(0, 4096), title: read.title.slice(0, 1000), password_fields: read.passwordFields,
-      login_form_chars: read.loginFormChars, consent_chars: read.consentChars, inputs: read.inputs, large_images: read.largeImages,
+      places, login_form_chars: read.loginFormChars, consent_chars: read.consentChars, inputs: read.inputs, large_images: read.largeImages,
     },
     html: read.html.length > MAX_HTML ? null : read.html,
     image,
@@ -47,7 +50,35 @@ async function inTab(tab, func, args, files) {
   return result;
 }
 
-// One picture from many: the window is scrolled down, and what it shows each time is put together.
+// Runs in the page: where its text stands, in pixels of the page, as JSON.
+function readPlaces(limits) {
+  return globalThis.assayRead(limits).places;
+}
+
+// Of the places before the picture was taken those that were the same after it: pages move while they are scrolled. What
+// stands in inner frames is left out, as their text is.
+function unmoved(before, after) {
+  const still = new Set(JSON.parse(after).map((one) => JSON.stringify(one)));
+  const same = JSON.parse(before).filter((one) => typeof one[0] === "string" && still.has(JSON.stringify(one)));
+  return same.filter(isSound).map(([begins, ...more]) => [begins.replace(/[\ud800-\udbff]$/, "").toWellFormed(), ...more]);
+}
+
+// Whether the service would take it: one odd line must not cost the page.
+function isSound([, length, lines]) {
+  const near = ([, ...box]) => box.every((one) => Math.abs(one) <= FARTHEST_PX);
+  return length > 0 && lines.every((line, nth) => line[0] >= (lines[nth - 1]?.[0] ?? 0) && line[0] <= length && near(line));
+}
+
+function placesOf(before, after, width, height) {
+  for (let pieces = unmoved(before, after); pieces.length; pieces = pieces.slice(0, pieces.length >> 1)) {
+    const told = JSON.stringify({ width, height, pieces });
+    if (told.length <= MAX_PLACES_CHARS) return told;
+  }
+  return "";
+}
+
+// One picture from many: the window is scrolled down, and what it shows each time is put together. With it, where in it
+// the page's text stands.
 async function picture(tab, tell) {
   const page = await inTab(tab, begin, []);
   try {
@@ -55,23 +86,34 @@ async function picture(tab, tell) {
     const height = Math.min(page.height, Math.floor(MAX_HEIGHT_PX / scale));
     const canvas = new OffscreenCanvas(Math.round(page.width * scale), Math.max(1, Math.round(height * scale)));
     const paint = canvas.getContext("2d");
+    await inTab(tab, goTo, [0, false]);
+    await settled();
+    const before = await inTab(tab, readPlaces, [PLACES]);
     const tops = [];
     for (let top = 0; top < height; top += page.window) tops.push(top);
     for (const [nth, top] of tops.entries()) {
       tell(`Picture ${nth + 1} of ${tops.length}`);
       const at = await inTab(tab, goTo, [top, nth > 0]);
-      await new Promise((ready) => setTimeout(ready, PAUSE_MS));
+      await settled();
       await stillShown(tab, at.url);
       const shot = await chrome.tabs.captureVisibleTab(tab.windowId, { format: "jpeg", quality: 90 });
       const bitmap = await createImageBitmap(await (await fetch(shot)).blob());
       paint.drawImage(bitmap, 0, Math.round(at.top * scale), canvas.width, Math.round((bitmap.height / bitmap.width) * canvas.width));
       bitmap.close();
     }
-    return await canvas.convertToBlob({ type: "image/jpeg", quality: QUALITY });
+    await inTab(tab, showAll, []);
+    await settled();
+    const after = await inTab(tab, readPlaces, [PLACES]);
+    const image = await canvas.convertToBlob({ type: "image/jpeg", quality: QUALITY });
+    return { image, places: placesOf(before, after, page.width, canvas.height / scale) };
   } finally {
-    await inTab(tab, end, [page.top]).catch(() => {}); // the tab may be gone; then nothing is to be put back
+    // The tab may be gone; then nothing is to be put back.
+    await inTab(tab, showAll, []).catch(() => {});
+    await inTab(tab, end, [page.top]).catch(() => {});
   }
 }
+
+const settled = () => new Promise((ready) => setTimeout(ready, PAUSE_MS));
 
 async function stillShown(tab, url) {
   const now = await chrome.tabs.get(tab.id);
@@ -102,12 +144,17 @@ function goTo(top, hideFixed) {
   return { top: scrollY, url: location.href };
 }
 
-function end(top) {
-  document.getElementById("assay-still")?.remove();
+// As it was before the first picture, and at its top.
+function showAll() {
   for (const [one, value, priority] of globalThis.assayHidden ?? []) {
     if (value) one.style.setProperty("visibility", value, priority);
     else one.style.removeProperty("visibility");
   }
   globalThis.assayHidden = undefined;
+  scrollTo(0, 0);
+}
+
+function end(top) {
+  document.getElementById("assay-still")?.remove();
   scrollTo(0, top);
 }

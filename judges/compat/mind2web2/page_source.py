@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import hashlib
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
@@ -68,12 +68,13 @@ class PageUse:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Stored:
-    """What a cache holds of a page; ``body`` is a screenshot or a PDF."""
+    """What a cache holds of a page; ``body`` is a screenshot or a PDF. ``damage``: it is no longer what was stored."""
 
     kind: PageKind
     text: str
     body: bytes | None
     facts: PageFacts | None
+    damage: BlobCorrupt | None = None
 
 
 class StoredPages(ABC):
@@ -128,12 +129,11 @@ class StoredPages(ABC):
         stored = None if self._cache is None else await asyncio.to_thread(self._read_cache, url)
         if stored is None:
             return await self._from_web(url)
-        damage = await asyncio.to_thread(_damage, stored)
-        if damage is not None:
+        if stored.damage is not None:
             try:
                 return await self._from_web(url)
             except CacheError as error:
-                raise damage from error
+                raise stored.damage from error
         return await self._from_cache(url, stored)
 
     def _read_cache(self, url: str) -> _Stored | None:
@@ -143,9 +143,10 @@ class StoredPages(ABC):
 
         try:
             with foreign_object(no_evidence, passing=KeyError):
-                return self._look_up(url)
+                stored = self._look_up(url)
         except KeyError:
             return None
+        return None if stored is None else replace(stored, damage=_damage(stored))
 
     def _look_up(self, url: str) -> _Stored | None:
         kind = self._cache.has(url)
@@ -172,13 +173,12 @@ class StoredPages(ABC):
         )
         capture = _capture_of(url, seen)
         if stored.kind is PageKind.WEB:
-            shots = await asyncio.to_thread(self._shown, [] if stored.body is None else [stored.body])
-            return await self._evidence(capture, stored.text, shots)
+            return await self._evidence(capture, stored.text, () if stored.body is None else (stored.body,))
         try:
             pdf = await outside().read_document(stored.body or b"", "application/pdf", deadline_s=PDF_DEADLINE_S)
         except DocumentRejected as error:
             raise NoEvidence(url, error.outcome, str(error), gone=False, capture=capture) from error
-        return await self._evidence(capture, pdf.text, pdf.screenshots)
+        return await asyncio.to_thread(self._dressed, capture, pdf.text, pdf.screenshots)
 
     async def _from_web(self, url: str) -> Evidence:
         address = address_of(url)
@@ -190,7 +190,7 @@ class StoredPages(ABC):
     async def _look(self, url: str, address: str) -> Evidence:
         """What is to be seen of a page that the cache does not have; ``address`` is ``url`` with a scheme."""
 
-    def _shown(self, shots: tuple[bytes, ...] | list[bytes]) -> tuple[bytes, ...]:
+    def _shown(self, shots: Sequence[bytes]) -> tuple[bytes, ...]:
         config = self._config
         prepared = (
             shown_jpeg(
@@ -204,13 +204,18 @@ class StoredPages(ABC):
         return tuple(shot for shot in prepared if shot is not None)
 
     async def _evidence(
+        self, capture: Capture, text: str, shots: Sequence[bytes], links: tuple[tuple[str, str], ...] = ()
+    ) -> Evidence:
+        return await asyncio.to_thread(lambda: self._dressed(capture, text, self._shown(shots), links))
+
+    def _dressed(
         self, capture: Capture, text: str, shots: tuple[bytes, ...], links: tuple[tuple[str, str], ...] = ()
     ) -> Evidence:
         shown = text
         if self._config.max_text_chars < MAX_TEXT_CHARS:  # longer ones are cut for every prompt anyway
-            shown = await asyncio.to_thread(cut_text, text, max_chars=self._config.max_text_chars)
-        digests = await asyncio.to_thread(_digests, shown, shots)
-        whole = digests[0] if shown is text else (await asyncio.to_thread(_digests, text, ()))[0]
+            shown = cut_text(text, max_chars=self._config.max_text_chars)
+        digests = _digests(shown, shots)
+        whole = digests[0] if shown is text else _digests(text, ())[0]
         body = Blob(sha256=whole, size=len(text), media_type="text/plain; charset=utf-8")
         capture = replace(capture, blobs={"text": body})
         return Evidence(capture=capture, text=shown, links=links, screenshots=shots, digests=digests)
@@ -240,8 +245,7 @@ class CachedPages(StoredPages):
             raise NoEvidence(url, seen.outcome, seen.detail, gone=seen.gone, capture=capture)
         if self._cache is not None:
             await asyncio.to_thread(store_observation, self._cache, url, seen)
-        shots = await asyncio.to_thread(self._shown, seen.screenshots)
-        return await self._evidence(capture, seen.text, shots, seen.links)
+        return await self._evidence(capture, seen.text, seen.screenshots, seen.links)
 
 
 def store_observation(cache: Any, url: str, seen: Observation) -> None:

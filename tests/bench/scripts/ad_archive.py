@@ -47,6 +47,8 @@ async def evaluate_answer(
         await evaluator.extract(f"Read out advertisement number {number}.", Advertisement, f"advertisement_{number}")
         for number in range(1, ADS + 1)
     ]
+    order = await evaluator.extract("In which order are they told?", Advertisement, "order")
+    evaluator.add_custom_info({"first": order.title}, info_name="order")
     for number, ad in enumerate(found, start=1):
         node = evaluator.add_parallel(f"ad_{number}", f"Advertisement {number}", parent=root)
         evaluator.add_custom_node(ad.year, f"ad_{number}_dated", "It has a year", parent=node, critical=False)
@@ -56,6 +58,6 @@ async def evaluate_answer(
         await evaluator.verify(f"{ad.title} was printed in {ad.year}.", leaf, sources=ad.url)
         held = evaluator.add_leaf(f"ad_{number}_held", "It is in the archive", evaluator.find_node(f"ad_{number}"))
         await evaluator.verify(f"The archive holds the advertisement {ad.title}.", held, sources=ad.url)
-        printed = evaluator.add_leaf(f"ad_{number}_printed", "It is printed", evaluator.find_node(f"ad_{number}"))
-        await evaluator.verify(f"{ad.title} is a printed advertisement.", printed, sources=ad.url)
+        named = evaluator.find_node(f"ad_{number}")
+        evaluator.add_custom_node(ad.title, f"ad_{number}_titled", "It has a title", parent=named, critical=False)
     return evaluator.get_summary()

@@ -19,6 +19,10 @@ class Card(BaseModel):
     shop_urls: list[str] = Field(default_factory=list)
 
 
+class Cards(BaseModel):
+    cards: list[Card] = Field(default_factory=list)
+
+
 async def evaluate_answer(
     client: Any,
     answer: str,
@@ -41,7 +45,7 @@ async def evaluate_answer(
     evaluator = Evaluator()
     evaluator.initialize(task_id="card_prices", agent_name=agent_name, answer_name=answer_name, **shared)
     reader, _ = create_evaluator(**shared)
-    cards = [await reader.simple_extract(f"Read out card number {number}.", Card) for number in range(1, 5)]
+    cards = (await reader.simple_extract("List the cards.", Cards)).cards[:4]
 
     async def look_at(number: int, card: Card) -> None:
         node = evaluator.add_sequential(f"card_{number}", f"Card {number}")

@@ -12,14 +12,14 @@ from mind2web2.verification_tree import AggregationStrategy
 TASK = "Find four public parks of the city that are free to enter, with the page that says so for each."
 
 
-class Names(BaseModel):
-    names: list[str] = Field(default_factory=list)
-
-
 class Park(BaseModel):
     name: str | None = None
     district: str | None = None
     urls: list[str] = Field(default_factory=list)
+
+
+class Parks(BaseModel):
+    parks: list[Park] = Field(default_factory=list)
 
 
 async def evaluate_answer(
@@ -46,10 +46,9 @@ async def evaluate_answer(
         logger=logger,
         default_model=model,
     )
-    named = await evaluator.extract("List the names of the parks.", Names, "parks")
+    named = await evaluator.extract("List the parks.", Parks, "parks")
     evaluator.add_ground_truth({"parks_wanted": 4})
-    for number, name in enumerate(named.names[:4], start=1):
-        park = await evaluator.extract(f"Read out park number {number}, {name}.", Park, f"park_{number}")
+    for number, park in enumerate(named.parks[:4], start=1):
         step = evaluator.add_sequential(f"park_{number}", f"Park {number} is right")
         evaluator.add_custom_node(park.name and park.urls, f"park_{number}_given", "It is named, with a page", step)
         evaluator.add_custom_node(park.district, f"park_{number}_district", "Its district is named", step)
@@ -58,4 +57,7 @@ async def evaluate_answer(
         await evaluator.verify(f"{park.name} lies in the district {park.district}.", place, sources=park.urls[:1])
         free = evaluator.add_leaf(f"park_{number}_free", "Entry is free", facts)
         await evaluator.verify(f"Entry to {park.name} is free.", free, sources=park.urls[:1])
+        if number % 2:
+            public = evaluator.add_leaf(f"park_{number}_public", "It is a public park", facts)
+            await evaluator.verify(f"{park.name} is a public park.", public, sources=park.urls[:1])
     return evaluator.get_summary()

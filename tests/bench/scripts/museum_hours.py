@@ -24,6 +24,10 @@ class Museum(BaseModel):
     urls: list[str] = Field(default_factory=list)
 
 
+class Museums(BaseModel):
+    museums: list[Museum] = Field(default_factory=list)
+
+
 async def evaluate_answer(
     client: Any,
     answer: str,
@@ -47,8 +51,8 @@ async def evaluate_answer(
         logger=logger,
         default_model=model,
     )
-    for number in range(1, 5):
-        museum = await evaluator.extract(f"Read out museum number {number}.", Museum, f"museum_{number}")
+    found = (await evaluator.extract("List the museums.", Museums, "museums")).museums[:4]
+    for number, museum in enumerate(found, start=1):
         step = evaluator.add_sequential(f"museum_{number}", f"Museum {number}")
         hours = evaluator.add_parallel(f"museum_{number}_hours", "It opens as said", step, critical=True)
         evaluator.add_custom_node(museum.urls, f"museum_{number}_pages", "It has pages", hours)
@@ -58,6 +62,9 @@ async def evaluate_answer(
             logger.info("museum %d does not open then", number)
         ticket = evaluator.add_leaf(f"museum_{number}_ticket", "The ticket costs that", step, critical=True)
         await evaluator.verify(f"A ticket of {museum.name} costs {museum.ticket}.", ticket, sources=museum.urls[:1])
+        if number % 2:
+            region = evaluator.add_leaf(f"museum_{number}_region", "It lies in the region", step)
+            await evaluator.verify(f"{museum.name} lies in the region.", region, sources=museum.urls[:1])
     late = await evaluator.extract("Which museum is open late? Read out number 1.", Museum, "late")
     leaf = evaluator.add_leaf("late", "That one is open late")
     await evaluator.verify(f"{late.name} is open late.", leaf, sources=late.urls[:1], num_trials=3)

@@ -9,7 +9,6 @@ from pydantic import BaseModel, Field
 from mind2web2 import AggregationStrategy, Evaluator
 
 TASK = "List the winners of thirteen runnings of the race with their times."
-PARTS = 4
 
 
 class Race(BaseModel):
@@ -52,10 +51,7 @@ async def evaluate_answer(
     for number, race in enumerate(races, start=1):
         one = evaluator.add_parallel(f"race_{number}", f"Race {number}", group)
         evaluator.add_custom_node(race.url, f"race_{number}_page", "It has a page", one)
-        if number % (len(races) // PARTS) == 0:
-            again = await evaluator.extract(f"Read out race number {number} once more.", Race, f"again_{number}")
-            same = again.time == race.time
-            evaluator.add_custom_node(same, f"race_{number}_same", "It is told one way", one, critical=False)
+        evaluator.add_custom_node(race.time, f"race_{number}_timed", "It has a time", one, critical=False)
         if number % 3 == 1:
             winner = evaluator.add_leaf(f"race_{number}_winner", "The winner is right", one)
             time = evaluator.add_leaf(f"race_{number}_time", "The time is right", one)

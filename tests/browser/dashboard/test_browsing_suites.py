@@ -13,6 +13,7 @@ from patchright.async_api import Browser
 
 from tests.browser.dashboard.conftest import LAPTOP, PHONE, Open, Reader, Served, reading
 from tests.browser.dashboard.test_hostile_text import PAYLOADS, clean
+from tests.browser.dashboard.test_narrow import pushed_sideways
 from tests.browser.dashboard.test_tables import tables_taken_along
 from tests.fakes.mind2web import answering, nine_steps, ranks_of_nine_steps, write_scores, write_split
 from tests.fakes.multimodal import picture, source_row, write_rows
@@ -170,6 +171,12 @@ async def test_nothing_of_a_hostile_benchmark_runs_or_calls_out(runs: Runs, read
     assert all(shown[1:])
     assert reader.outside == []
     assert reader.trouble == []
+
+
+async def test_no_page_of_a_suite_is_pushed_sideways_on_a_phone(runs: Runs, chromium: Browser):
+    pages = ("/suites", runs.plain, f"{runs.plain}/steps/0", runs.pictured, f"{runs.pictured}/steps/2")
+    async with reading(chromium, runs.served.url, size=PHONE) as reader:
+        assert await pushed_sideways(reader, {path: path for path in pages}) == {}
 
 
 @pytest.mark.parametrize("dark", [False, True], ids=["light", "dark"])

@@ -111,11 +111,11 @@ async def test_a_flip_leads_to_its_leaf_and_the_table_to_a_file(served: Served, 
     await two_runs(served, "filer")
     await reader.go("/compare?a=filer%40monday&b=filer%40tuesday")
     async with reader.page.expect_download() as download:
-        await reader.page.click("a[download]")
+        await reader.page.click(".as-data a[download]")
     rows = list(csv.DictReader((await (await download.value).path()).read_text("utf-8-sig").splitlines()))
     assert {(row["task_id"], row["leaf"]) for row in rows} >= {(task, "page") for task in TASKS}
     async with reader.page.expect_download() as download:
-        await reader.page.click("caption a[download]")
+        await reader.page.click('h2:has-text("Task by task") a[download]')
     rows = list(csv.DictReader((await (await download.value).path()).read_text("utf-8-sig").splitlines()))
     assert [row["task_id"] for row in rows] == sorted(TASKS)
     assert all(int(row["leaves_flipped"]) for row in rows)

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
@@ -11,8 +13,8 @@ import pytest
 from answers.bundle import read_folder
 from app.precapture import Page, capture_pages, cited_in
 from app.progress import Stage
-from app.public_cache import PublicCache
-from app.runtime import open_runtime
+from app.public_cache import BroughtIn, PublicCache
+from app.runtime import Runtime, open_runtime
 from judges.errors import LLMRejected, ModelNotConfigured
 from mind2web2.utils.cache_filesys import CacheFileSys
 from tests.integration.app.judged_folder import ANSWER, JUDGE, RAISES, SCRIPT, SCRIPT_OF_TWO, Folder
@@ -117,6 +119,32 @@ async def test_results_come_in_the_order_of_the_plan_whatever_ends_first(folder:
     ended = await folder.evaluate(max_answers=2)
 
     assert [one.outcome.answer_name for one in ended] == [f"answer_{k}.md" for k in (1, 2, 3, 10)]
+
+
+async def test_pages_of_the_next_task_are_read_while_the_one_before_it_is_judged(
+    folder: Folder, tmp_path: Path
+) -> None:
+    mark = tmp_path / "pages are there"
+
+    class Marking(PublicCache):
+        async def bring_in(self, runtime: Runtime, agent: str, task_id: str, urls: Iterable[str]) -> BroughtIn:
+            done = await super().bring_in(runtime, agent, task_id, urls)
+            if task_id == "script":
+                mark.touch()
+            return done
+
+    waits = f"while not pathlib.Path({str(mark)!r}).exists():\n        await asyncio.sleep(0.02)\n    ctx.verify"
+    folder.judge("bridge", "import asyncio, pathlib\n" + JUDGE.replace("ctx.verify", waits, 1))
+    folder.judge("script", SCRIPT)
+    folder.answer("script", 1)
+    folder.page("https://towns.example/vellmar", "The old bridge of Vellmar was built in 1764.", task="script")
+    folder.public = Marking(folder.root / "cache")
+
+    async with asyncio.timeout(60):
+        ended = await folder.evaluate(max_tasks=1)
+
+    assert folder.watched.ended == ["bridge", "script"]
+    assert all(one.outcome.complete for one in ended)
 
 
 async def test_a_missing_key_ends_everything_before_a_page_is_captured(folder: Folder) -> None:

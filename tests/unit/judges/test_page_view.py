@@ -59,13 +59,13 @@ async def test_pictures_are_left_out_when_not_wanted():
     assert len((await pages.prepare(evidence)).images) == 1
 
 
-async def test_what_a_picture_hashes_to_is_known_of_pages_from_the_store_alone():
-    evidence = page(screenshots=(b"jpeg",))
-    blobs = {f"{SCREENSHOT_ROLE}0": Blob(sha256="ab" * 32, size=4, media_type="image/jpeg")}
+async def test_what_a_picture_hashes_to_is_known_by_the_digests_and_not_by_what_its_capture_says():
+    evidence = page(screenshots=(b"jpeg", b"more"))
+    blobs = {f"{SCREENSHOT_ROLE}{place}": Blob(sha256="ef" * 32, size=4, media_type="image/jpeg") for place in "01"}
     evidence = replace(evidence, capture=replace(evidence.capture, blobs=blobs))
-    for checked in (True, False):
-        [picture] = (await PagePreparer(Separator(SECRET), hashes_are_checked=checked).prepare(evidence)).images
-        assert picture.picture_sha256 == ("ab" * 32 if checked else "")
+    for digests, known in (((), ["", ""]), (("11" * 32, "ab" * 32, "cd" * 32), ["ab" * 32, "cd" * 32])):
+        prepared = await PagePreparer(Separator(SECRET)).prepare(replace(evidence, digests=digests))
+        assert [picture.picture_sha256 for picture in prepared.images] == known
 
 
 async def test_memory_is_bounded_and_the_page_used_last_stays():

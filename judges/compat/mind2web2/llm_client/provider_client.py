@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Coroutine
 from concurrent.futures import ThreadPoolExecutor
+from contextvars import copy_context
 from dataclasses import replace
 from itertools import count
 from typing import Any, ClassVar, TypeAlias
@@ -19,8 +20,8 @@ from pydantic import BaseModel
 from judges.errors import LLMOutputUnusable, UnusableKind
 from judges.llm.client import LLMClient, LLMReply, LLMRequest
 from judges.llm.openai import AZURE_API_VERSION
+from judges.llm.overhearing import overheard
 from judges.llm.providers import Access, make_client
-from judges.llm.recording import overheard
 from judges.verdict_reply import BinaryEvalResult
 from mind2web2.environment import value_of
 from mind2web2.loop_end import at_end_of_loop
@@ -177,6 +178,9 @@ def _tokens(usage: Usage) -> dict[str, int]:
 
 
 def _in_own_thread(work: Coroutine[Any, Any, Response]) -> Response:
-    """Run a coroutine to its end in a thread of its own: the caller may be inside a running event loop."""
+    """Run a coroutine to its end in a thread of its own: the caller may be inside a running event loop.
+
+    What holds where the call is made holds there, too: above all, whose record it belongs to.
+    """
     with ThreadPoolExecutor(1, thread_name_prefix="mind2web2-llm") as thread:
-        return thread.submit(asyncio.run, work).result()
+        return thread.submit(copy_context().run, asyncio.run, work).result()

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import httpx
 import pytest
 
+from app.client import AsyncClient, Client
 from app.main import create_app
 from rubrics.rubric import Rubric
 from tests.fakes.evaluating import ScriptedEvaluation
@@ -97,11 +100,48 @@ async def comparisons(api: httpx.AsyncClient) -> None:
         ({"a": "res_nothing", "b": "walker"}, 404),
     ):
         problem(await api.get("/v1/compare", params=wrong), status)
+    await flips(api, one)
     order = (await api.get("/v1/compare/sensitivity", params={"a": "walker@before", "b": "walker@after"})).json()
     assert (order["ahead"], order["tasks"]) == ("b", 3)
     assert order["difference"] == {"low": pytest.approx(1 / 3), "high": pytest.approx(0.5), "ahead": "b"}
     assert order["leave_one_leaf_out"]["tried"] == 6
     assert order["weights"]["redrawn"]["tried"] == 1000
+
+
+async def flips(api: httpx.AsyncClient, one: dict[str, Any]) -> None:
+    """With every task the leaves that flipped and why; the list of them says the same, a page at a time."""
+    flipped = {
+        task["task_id"]: [(flip["leaf"], flip["before"], flip["after"]) for flip in task["flips"]]
+        for task in one["tasks"]
+    }
+    assert flipped == {
+        "bridges": [],
+        "rivers": [("second", "failed", "passed")],
+        "towers": [("second", "failed", "not_judged"), ("first", "failed", "passed")],
+    }
+    assert {task["task_id"]: task["flipped"] for task in one["tasks"]} == {"bridges": 0, "rivers": 1, "towers": 2}
+    assert (one["flipped"], one["flips_left_out"]) == (3, 0)
+    listed = [flip for task in one["tasks"] for flip in task["flips"]]
+    assert all(flip["causes"] == [{"cause": "answer", "detail": "it says something else"}] for flip in listed)
+    sides = {"a": "walker@before", "b": "walker@after"}
+    paged, cursor = list[dict[str, Any]](), None
+    while not paged or cursor:
+        found = (
+            await api.get("/v1/compare/flips", params={**sides, "limit": 2, **({"cursor": cursor} if cursor else {})})
+        ).json()
+        paged += found["items"]
+        cursor = found["next_cursor"]
+    assert paged == listed
+    async with AsyncClient(str(api.base_url), api_key="mine") as client:
+        assert [flip async for flip in client.flips(sides["a"], sides["b"])] == listed
+    with Client(str(api.base_url), api_key="mine") as blocking:
+        assert await asyncio.to_thread(lambda: list(blocking.flips(sides["a"], sides["b"]))) == listed
+    back = (await api.get("/v1/compare/flips", params={"a": sides["b"], "b": sides["a"]})).json()["items"]
+    assert {(flip["before"], flip["after"]) for flip in back} == {(flip["after"], flip["before"]) for flip in listed}
+    beyond = (await api.get("/v1/compare/flips", params={**sides, "cursor": "999999999"})).json()
+    assert beyond == {"items": [], "next_cursor": None}
+    problem(await api.get("/v1/compare/flips", params={**sides, "cursor": "flip_1"}), 422, "INVALID")
+    problem(await api.get("/v1/compare/flips", params={"a": "walker", "b": "nobody"}), 404, "NOT_FOUND")
 
 
 async def results_and_judges(api: httpx.AsyncClient) -> None:
@@ -122,6 +162,7 @@ async def what_is_somebody_elses(api: httpx.AsyncClient) -> None:
     [newest] = (await api.get("/v1/results", params={"limit": 1})).json()["items"]
     paths = (
         "/v1/agents/walker/summary", "/v1/compare?a=walker&b=walker", "/v1/compare/sensitivity?a=walker&b=walker",
+        "/v1/compare/flips?a=walker&b=walker",
         f"/v1/compare?a={newest['id']}&b={newest['id']}", f"/v1/results/{newest['id']}/sensitivity",
         "/v1/tasks/bridges/consistency",
     )  # fmt: skip

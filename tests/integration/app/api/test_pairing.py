@@ -4,12 +4,15 @@ words, and heard only from an extension of a browser."""
 from __future__ import annotations
 
 import asyncio
+import io
+import json
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
 import httpx
 import pytest
+from PIL import Image, ImageDraw
 
 from app.api import pairing
 from app.storage.database import connect
@@ -76,6 +79,30 @@ async def test_a_page_comes_in_from_a_persons_browser_and_says_so(open_api: Open
         assert {"text", "html", "screenshot-0"} <= page["blobs"].keys()
         assert answer.headers["location"] == f"/v1/pages/{page['id']}"
         assert (await api.get("/v1/extension/flagged", headers=browser)).json() == {"items": []}
+
+
+async def test_where_the_text_stands_comes_with_the_picture(open_api: Open):
+    told = {"width": 200, "height": 300, "pieces": [["The tower", 9, [[0, 10, 20, 120, 18]]]]}
+    picture = Image.new("RGB", (200, 300), "white")
+    ImageDraw.Draw(picture).text((12, 22), SAID[:20], fill="black")
+    buffer = io.BytesIO()
+    picture.save(buffer, "PNG")
+    async with open_api(workers=0) as api:
+        await listed(api)
+        browser = await paired(api)
+        image = ("a.png", buffer.getvalue(), "image/png")
+        for wrong in ("{", json.dumps(told | {"width": -1}), json.dumps(told | {"more": 1})):
+            refused = problem(await capture(api, browser, image=image, places=(None, wrong)), 422, "INVALID")
+            assert [one["path"] for one in refused["errors"]] == ["places"]
+        answer = await capture(api, browser, image=image, places=(None, json.dumps(told)))
+        assert answer.status_code == 201, answer.text
+        page = answer.json()["id"]
+        [line] = (await api.get(f"/v1/pages/{page}/places")).json()["lines"]
+        assert line[2:] == [0, 500, 667, 6000, 600] and line[1] - line[0] == 9
+        elsewhere = await api.post("/v1/pages/changes", json={"action": "flag", "url": WALLED, "why": "again"})
+        assert elsewhere.status_code == 201
+        other = await capture(api, browser, image=image, places=(None, json.dumps(told | {"height": 9000})))
+        problem(await api.get(f"/v1/pages/{other.json()['id']}/places"), 404, "NOT_FOUND")
 
 
 async def test_good_evidence_is_not_replaced_from_a_browser(open_api: Open):

@@ -24,6 +24,7 @@ from cache.backends.documents import (
 )
 from cache.capture import CaptureOutcome, PageKind
 from cache.errors import DocumentRejected
+from tests.fakes.processes import below, command, lives
 from tests.standin.documents import (
     image_bytes,
     image_size,
@@ -38,13 +39,12 @@ from tests.standin.documents import (
 
 def servers() -> list[psutil.Process]:
     """The warm processes of this one."""
-    return [each for each in psutil.Process().children() if "document_child" in " ".join(each.cmdline())]
+    return [each for each in psutil.Process().children() if "document_child" in command(each)]
 
 
 def busy_children() -> list[psutil.Process]:
     """Documents that are being decoded."""
-    found = [child for server in servers() for child in server.children(recursive=True)]
-    return [child for child in found if child.status() != psutil.STATUS_ZOMBIE]
+    return [child for server in servers() for child in below(server.pid) if lives(child)]
 
 
 async def nothing_busy() -> None:

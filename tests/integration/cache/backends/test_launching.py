@@ -14,6 +14,7 @@ import pytest
 
 from cache.backends.launching import Launch, prepare_launch
 from cache.errors import BrowserUnavailable
+from tests.fakes.processes import lives
 
 STAND_IN = """#!/bin/sh
 while :; do sleep 1; done
@@ -67,7 +68,7 @@ async def test_cutting_the_lifeline_ends_the_whole_group_and_tidies_up(folder: P
         assert offspring
         launch.cut()
         assert await asyncio.wait_for(process.wait(), 5) == -9
-        await _until(lambda: not any(child.is_running() and child.status() != "zombie" for child in offspring))
+        await _until(lambda: not any(map(lives, offspring)))
         await _until(lambda: not (folder / "profile").exists() and not launch.folder.exists())
 
 

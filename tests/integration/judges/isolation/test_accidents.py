@@ -16,6 +16,7 @@ import pytest_asyncio
 from judges.errors import JudgeBug, ScriptStopped
 from judges.isolation.nursery import Nursery
 from tests.fakes.confined import confined, nursery_with, script
+from tests.fakes.processes import below, lives
 from tests.fakes.promises import in_seconds
 
 pytestmark = [
@@ -196,8 +197,7 @@ async def nothing_left(nursery: Nursery) -> list[psutil.Process]:
     """The processes below the fork server, once those that are about to end have."""
     assert nursery.server_pid is not None
     for _ in range(100):
-        below = psutil.Process(nursery.server_pid).children(recursive=True)
-        left = [each for each in below if each.status() != psutil.STATUS_ZOMBIE]
+        left = [each for each in below(nursery.server_pid) if lives(each)]
         if not left:
             return []
         await asyncio.sleep(0.05)
@@ -235,4 +235,4 @@ async def test_a_service_that_is_killed_leaves_no_process_behind(tmp_path: Path)
     service.kill()
     await service.wait()
     _, alive = await asyncio.to_thread(psutil.wait_procs, ours, timeout=5)
-    assert [each for each in alive if each.is_running() and each.status() != psutil.STATUS_ZOMBIE] == []
+    assert [each for each in alive if lives(each)] == []

@@ -7,14 +7,14 @@ from pathlib import Path
 import pytest
 from pydantic import create_model
 
-from judges.errors import LLMOutputUnusable
+from judges.errors import LLMOutputUnusable, LLMRejected
 from judges.llm.cached import CachedLLM
 from judges.llm.client import LLMRequest
 from judges.llm.remote import RemoteLLM
 from judges.llm.response_cache import ReplyStore
 from judges.verdict_reply import BinaryEvalResult
 from rubrics.verdict import Usage
-from tests.fakes.backend import ScriptedBackend, raw
+from tests.fakes.backend import ScriptedBackend, long_page, raw
 
 REQUEST = LLMRequest(
     model="gpt-4o", messages=({"role": "user", "content": "?"},), schema=BinaryEvalResult, purpose="verify"
@@ -119,3 +119,30 @@ async def test_closing_ends_what_is_under_way():
     assert backend.closed
     with pytest.raises(asyncio.CancelledError):
         await task
+
+
+@pytest.mark.parametrize("again", ["stored", "joined"])
+async def test_whoever_is_given_a_reply_to_a_shorter_page_is_told_so(tmp_path: Path, again: str):
+    gate = asyncio.Event()
+    backend = ScriptedBackend(LLMRejected("400 too long", status=400, too_long=True), raw("no"), raw(), gate=gate)
+    caching = client(backend, tmp_path if again == "stored" else None)
+    asked = replace(REQUEST, messages=long_page())
+    tasks = [asyncio.create_task(caching.complete(asked)) for _ in range(1 if again == "stored" else 2)]
+    await asyncio.sleep(0.01)
+    gate.set()
+    replies = await asyncio.gather(*tasks)
+    if again == "stored":
+        replies.append(await client(backend, tmp_path).complete(asked))
+    first, second = sorted(replies, key=lambda reply: reply.cached)
+    assert len(backend.sent) == 3
+    assert (first.cached, second.cached) == (False, True)
+    assert first.shorter_page == second.shorter_page is not None
+    assert (len(first.unusable), second.unusable, second.usage) == (1, (), Usage(cached_calls=1))
+
+
+async def test_a_reply_that_does_not_count_since_a_page_was_cut_is_not_stored(tmp_path: Path):
+    no = raw('{"reasoning": "so", "result": false, "quotes": []}')
+    backend = ScriptedBackend(LLMRejected("400 too long", status=400, too_long=True), no)
+    with pytest.raises(LLMRejected):
+        await client(backend, tmp_path).complete(replace(REQUEST, messages=long_page()))
+    assert (await ReplyStore(tmp_path).size()).entries == 0

@@ -5,15 +5,18 @@ from dataclasses import replace
 
 import pytest
 
+from judges.errors import LLMRejected, LLMUnavailable
 from judges.llm.budget import Budget
 from judges.llm.cached import CachedLLM
 from judges.llm.checkpointed import KeptReply, checkpointed
 from judges.llm.client import LLMReply, LLMRequest
 from judges.llm.lexical import LexicalClient
 from judges.llm.remote import RemoteLLM
+from judges.llm.retry import Retrier, RetryPolicy
 from judges.verdict_reply import BinaryEvalResult
 from rubrics.verdict import Usage
-from tests.fakes.backend import ScriptedBackend, raw
+from tests.fakes.backend import ScriptedBackend, long_page, raw
+from tests.fakes.clock import FakeClock
 from tests.fakes.llm import RuleLLM
 
 REQUEST = LLMRequest(
@@ -35,7 +38,13 @@ class Notebook:
         if self._gate is not None:
             await self._gate.wait()
         self.kept[key] = KeptReply(
-            text=reply.text, model=reply.model, usage=reply.usage, cached=reply.cached, unusable=reply.unusable
+            text=reply.text,
+            model=reply.model,
+            usage=reply.usage,
+            cached=reply.cached,
+            unusable=reply.unusable,
+            shorter_page=reply.shorter_page,
+            retried=reply.retried,
         )
 
 
@@ -99,3 +108,22 @@ def test_a_judge_that_asks_nobody_needs_no_memory():
 def test_a_client_without_keys_is_not_silently_left_without_a_memory():
     with pytest.raises(TypeError, match="RuleLLM"):
         checkpointed(RuleLLM(), Notebook())
+
+
+@pytest.mark.parametrize("counted", [True, False])
+async def test_a_reply_to_a_shorter_page_comes_back_as_one(counted: bool):
+    refusal = LLMRejected("400 too long", status=400, too_long=True)
+    backend, notes = ScriptedBackend(raw("no"), refusal, LLMUnavailable("503"), raw()), Notebook()
+    asked, slots, clock = replace(REQUEST, messages=long_page()), asyncio.Semaphore(1), FakeClock()
+    retrier = Retrier(RetryPolicy(), slots, clock=clock, sleep=clock.sleep)
+    inner = CachedLLM(RemoteLLM(backend, semaphore=slots, retrier=retrier), None)
+    first = await checkpointed(inner, notes).complete(asked)
+    notes.kept = {key: replace(reply, counted=counted) for key, reply in notes.kept.items()}
+    again = await checkpointed(inner, notes).complete(asked)
+    assert len(backend.sent) == 4
+    assert first.shorter_page is not None
+    assert ([each.text for each in first.shorter_page.unusable], first.retried) == (["no"], ("503",))
+    if counted:
+        assert (again.shorter_page, again.retried) == (replace(first.shorter_page, unusable=()), ())
+    else:
+        assert again == first

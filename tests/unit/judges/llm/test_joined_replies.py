@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 from hypothesis import given
 from hypothesis import strategies as st
 
+from judges.errors import ShorterPage
 from judges.llm.client import LLMReply
 from judges.llm.joined_replies import JoinedReplies
 from judges.llm.response_cache import ReplyStore, StoredReply, entry_of, read_entry
@@ -59,3 +61,15 @@ def test_an_entry_is_one_at_its_own_place_alone(text: str, model: str, at: str, 
     assert entry.isascii()
     assert read_entry(entry, at=at) == reply
     assert (read_entry(entry, at=other) is None) == (other != at)
+
+
+async def test_a_reply_to_a_shorter_page_is_one_on_every_machine(tmp_path: Path):
+    shorter = ShorterPage(refusal="too long", page_chars=5_000)
+    entry = entry_of(replace(REPLY, shorter_page=shorter), at=KEY)
+    found = read_entry(entry, at=KEY)
+    assert found == replace(STORED, shorter_page=shorter)
+    far = Far()
+    far.kept[KEY] = found
+    joined = JoinedReplies(ReplyStore(tmp_path), far)
+    assert [await joined.get(KEY), await joined.get(KEY)] == [found, found]
+    assert far.asked == [KEY]

@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from judges.llm.openai import read_completion
+from judges.llm.openai import MAX_BROKEN_CHARS, read_completion
 from judges.llm.wire import Finish
 
 
@@ -39,7 +39,14 @@ def test_how_the_model_ended_is_told_in_one_vocabulary(changes: dict[str, object
     ["", "<html>", "{}", "[]", "null", '{"choices": []}', '{"choices": [{}]}', '{"choices": [{"message": null}]}', "3"],
 )
 def test_what_is_no_completion_is_broken_and_raises_nothing(broken: str):
-    assert read_completion(broken).finish is Finish.BROKEN
+    reply = read_completion(broken)
+    assert (reply.finish, reply.text) == (Finish.BROKEN, broken)
+    assert len(read_completion("x" * 1_000_000).text) == MAX_BROKEN_CHARS
+
+
+@pytest.mark.parametrize("content", [None, ""])
+def test_the_words_of_a_refusal_are_what_the_model_wrote(content: str | None):
+    assert read_completion(body(message={"content": content, "refusal": "No."})).text == "No."
 
 
 def test_unreported_tokens_are_unknown_not_zero():

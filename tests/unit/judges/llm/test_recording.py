@@ -12,11 +12,13 @@ from typing import Any
 import pytest
 
 from judges.blocks import Separator
-from judges.errors import LLMOutputUnusable, LLMUnavailable, UnusableKind, UnusableReply
+from judges.errors import LLMOutputUnusable, LLMUnavailable, ShorterPage, UnusableKind, UnusableReply
 from judges.llm.client import LLMReply, LLMRequest
 from judges.llm.images import DataURI, image_part
+from judges.llm.overhearing import listening, overheard
 from judges.llm.recorded_calls import RecordedCalls, RecordUnreadable, asked_key, joined, read_calls, recorded_key
-from judges.llm.recording import CallRecorder, RecordingLLM, listening, overheard
+from judges.llm.recording import CallRecorder, RecordingLLM
+from judges.llm.shrinking import CUT_MARK, with_page_of
 from judges.prompts.library import load_prompt
 from judges.verdict_reply import BinaryEvalResult
 from rubrics.verdict import Usage
@@ -207,3 +209,76 @@ async def test_a_reply_without_text_is_kept_by_its_values():
 
     calls = await recorded(request("x"), llm=Silent())
     assert json.loads(calls.calls[0]["reply"])["reasoning"] == "so"
+
+
+WHOLE = replace(UNUSABLE, text="Whole.")
+LESS = replace(UNUSABLE, text="Less.")
+SHORTER = ShorterPage(refusal="400 too long sk-1234", page_chars=700, unusable=(WHOLE,))
+
+
+@pytest.mark.parametrize("end", ["counts", "counts for nothing", "fault"])
+async def test_both_requests_are_kept_where_a_page_was_too_long(end: str):
+    class Shortening(RuleLLM):
+        async def complete(self, request: LLMRequest) -> LLMReply:
+            reply = await super().complete(request)
+            if end == "counts":
+                return replace(reply, unusable=(LESS,), shorter_page=SHORTER)
+            error = LLMUnavailable("not seen", usage=Usage(calls=3))
+            error.unusable = (LESS,)
+            told = replace(SHORTER, text='{"result": false}', model="o4-mini")
+            error.shorter_page = SHORTER if end == "fault" else told
+            raise error
+
+    asked = request("the lamp is green", picture=True)
+    calls = await recorded(asked, llm=Shortening(), mask=lambda text: text.replace("sk-1234", "[redacted]"))
+    [call] = calls.calls
+    second = call["shortened"]
+    assert ("reply" in call, "fault" in call) == (end == "counts", end != "counts")
+    assert (second["refusal"], second["page_chars"]) == ("400 too long [redacted]", 700)
+    assert [each["reply"] for each in (*call["unusable"], *second["unusable"])] == ["Whole.", "Less."]
+    expected = {"counts": call.get("reply"), "counts for nothing": '{"result": false}', "fault": None}
+    assert second.get("reply") == expected[end]
+    assert second.get("by") == (None if end == "fault" else "o4-mini")
+
+    def told(messages: Any) -> str:
+        text = messages[1]["content"][1]["text"]
+        return text if isinstance(text, str) else joined(text, text_of(calls))
+
+    assert told(call["messages"]) == asked.messages[1]["content"][1]["text"]
+    assert told(second["messages"]) == with_page_of(asked, 700).messages[1]["content"][1]["text"]
+    assert CUT_MARK in told(second["messages"])
+    assert second["messages"][1]["content"][0] == call["messages"][1]["content"][0]  # the same picture, by its hash
+    assert load_prompt("repair").ref in calls.prompts
+    assert recorded_key(call, text_of(calls)) == asked_key(asked)
+
+
+async def test_attempts_that_failed_are_kept_without_what_must_not_be_told():
+    class Retrying(RuleLLM):
+        async def complete(self, request: LLMRequest) -> LLMReply:
+            return replace(await super().complete(request), retried=("429 for sk-1234", "no connection"))
+
+    calls = await recorded(request("x"), llm=Retrying(), mask=lambda text: text.replace("sk-1234", "[redacted]"))
+    assert calls.calls[0]["retried"] == ["429 for [redacted]", "no connection"]
+    assert "retried" not in (await recorded(request("x"))).calls[0]
+
+
+async def test_a_call_whose_asker_goes_away_is_kept_as_one_that_nobody_heard_the_end_of():
+    recorder, never = CallRecorder("res_1"), asyncio.Event()
+    client = RecordingLLM(RuleLLM(pause=lambda asked: never.wait()), recorder)
+    asked = [request("the lamp is green"), replace(request("the lamp is red"), kept_only=True)]
+    tasks = [asyncio.create_task(client.complete(each)) for each in asked]
+    await asyncio.sleep(0)
+    for task in tasks:
+        task.cancel()
+    await asyncio.wait(tasks)
+    late = asyncio.create_task(client.complete(request("late")))
+    await asyncio.sleep(0)
+    calls = read_calls(await recorder.finished())
+    late.cancel()
+    await asyncio.wait([late])
+    recorder.close()
+    [call] = calls.calls  # what is only looked up is not sent, and what ends later belongs to no record
+    assert call["called_off"] is True
+    assert "reply" not in call and "fault" not in call
+    assert recorded_key(call, text_of(calls)) == asked_key(asked[0])
+    assert all(task.cancelled() for task in (*tasks, late))

@@ -11,10 +11,11 @@ from judges.errors import LLMCircuitOpen, LLMOutputUnusable, LLMRejected, LLMUna
 from judges.llm.client import LLMRequest
 from judges.llm.remote import RemoteLLM
 from judges.llm.retry import Retrier, RetryPolicy
+from judges.llm.shrinking import with_page_of
 from judges.llm.wire import Finish
 from judges.verdict_reply import BinaryEvalResult
 from rubrics.verdict import Usage
-from tests.fakes.backend import ScriptedBackend, raw
+from tests.fakes.backend import ScriptedBackend, long_page, raw
 from tests.fakes.clock import FakeClock
 
 MESSAGES = ({"role": "user", "content": "Is it so?"},)
@@ -162,3 +163,62 @@ async def test_closing_closes_the_provider():
     backend = ScriptedBackend()
     await remote(backend).aclose()
     assert backend.closed
+
+
+def too_long() -> LLMRejected:
+    return LLMRejected("400 too long", status=400, too_long=True)
+
+
+NO = raw('{"reasoning": "so", "result": false, "quotes": []}')
+
+
+async def test_a_reply_to_a_shorter_page_says_what_came_before_it():
+    backend = ScriptedBackend(raw("no json"), too_long(), raw(""), raw())
+    asked = replace(request(), messages=long_page())
+    reply = await remote(backend).complete(asked)
+    shorter = reply.shorter_page
+    assert shorter is not None
+    assert (shorter.refusal, [each.text for each in shorter.unusable], shorter.text) == (
+        "400 too long",
+        ["no json"],
+        None,
+    )
+    assert [each.kind for each in reply.unusable] == [UnusableKind.EMPTY]
+    less = with_page_of(asked, shorter.page_chars).messages
+    [whole, whole_again, sent, sent_again] = [sent.messages for sent, _ in backend.sent]
+    assert (whole, sent) == (asked.messages, less) and whole != less
+    assert whole_again == (*whole, *shorter.unusable[0].then)
+    assert sent_again == (*sent, *reply.unusable[0].then)
+    assert reply.usage.calls == 3  # a refusal costs nothing
+
+
+async def test_a_shorter_page_that_does_not_support_the_claim_leaves_its_reply_with_the_refusal():
+    backend = ScriptedBackend(raw("no json"), too_long(), raw(""), NO)
+    with pytest.raises(LLMRejected, match="400 too long; the part of the page") as caught:
+        await remote(backend).complete(replace(request(), messages=long_page()))
+    shorter = caught.value.shorter_page
+    assert shorter is not None
+    assert (shorter.text, shorter.model, len(shorter.unusable)) == (NO.text, "gpt-4o", 1)
+    assert (len(caught.value.unusable), caught.value.usage.calls) == (1, 3)
+
+
+@pytest.mark.parametrize(
+    ("second", "kind", "unusable"),
+    [([too_long()], LLMRejected, 0), ([raw(""), raw("{")], LLMOutputUnusable, 2)],
+    ids=["refused", "unusable"],
+)
+async def test_a_fault_of_the_shorter_request_says_that_there_were_two(second: list[Any], kind: Any, unusable: int):
+    with pytest.raises(kind) as caught:
+        await remote(ScriptedBackend(too_long(), *second)).complete(replace(request(), messages=long_page()))
+    assert caught.value.shorter_page.text is None
+    assert (caught.value.shorter_page.refusal, len(caught.value.unusable)) == ("400 too long", unusable)
+
+
+async def test_faults_after_which_the_same_was_sent_again_are_told():
+    once, twice = LLMUnavailable("503 first"), LLMUnavailable("429 second")
+    reply = await remote(ScriptedBackend(once, raw("no json"), twice, raw())).complete(request())
+    assert reply.retried == ("503 first", "429 second")
+    with pytest.raises(LLMUnavailable, match="429") as caught:
+        await remote(ScriptedBackend(once, twice)).complete(request())
+    assert caught.value.retried == ("503 first", *["429 second"] * 3)  # and the last one is the fault itself
+    assert (await remote(ScriptedBackend()).complete(request())).retried == ()

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import hashlib
 import json
 import os
 from dataclasses import replace
@@ -7,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from judges.errors import ShorterPage, UnusableKind, UnusableReply
 from judges.llm.client import LLMReply
 from judges.llm.response_cache import ReplyStore, StoredReply, StoreSize
 from rubrics.verdict import Usage
@@ -134,3 +136,37 @@ async def test_text_of_any_kind_comes_back_as_it_was(tmp_path: Path):
     await store.put(KEY, reply(text))
     found = await store.get(KEY)
     assert found is not None and found.text == text
+
+
+CUT = ShorterPage(refusal="openai: 400 too long \u20ac", page_chars=4_321)
+
+
+async def test_that_a_reply_is_one_to_a_shorter_page_comes_back_with_it(tmp_path: Path):
+    store = ReplyStore(tmp_path)
+    unusable = UnusableReply(kind=UnusableKind.EMPTY, text="", detail="", model="m", usage=Usage())
+    await store.put(KEY, replace(reply(), shorter_page=replace(CUT, unusable=(unusable,))))
+    found = await ReplyStore(tmp_path).get(KEY)
+    assert found == StoredReply(text='{"x": 1}', model="m", shorter_page=CUT)
+    await store.put(KEY, found)  # as it goes from one place to another
+    assert await store.get(KEY) == found
+
+
+@pytest.mark.parametrize("change", [{"shorter_page": None}, {"shorter_page": {"refusal": "no", "page_chars": 1}}])
+async def test_a_reply_to_a_shorter_page_cannot_pass_for_another_one(tmp_path: Path, change: dict[str, object]):
+    store = ReplyStore(tmp_path)
+    await store.put(KEY, replace(reply(), shorter_page=CUT))
+    file = stored_file(tmp_path)
+    file.write_text(json.dumps(json.loads(file.read_text()) | change))
+    assert await store.get(KEY) is None
+
+
+async def test_entries_from_before_are_read_as_they_were(tmp_path: Path):
+    store = ReplyStore(tmp_path)
+    await store.put(KEY, reply())
+    entry = json.loads(stored_file(tmp_path).read_text())
+    assert entry == {
+        "version": 1,
+        "sha256": hashlib.sha256(b'm\0{"x": 1}').hexdigest(),
+        "model": "m",
+        "text": '{"x": 1}',
+    }

@@ -73,11 +73,19 @@ async def test_no_wait_is_begun_that_would_not_end_in_time():
     assert (caught.value.tries, clock.sleeps) == (1, [])
 
 
-@pytest.mark.parametrize(("asked", "waited"), [(0.0, 0.1), (2.0, 2.3), (20.0, 21.0), (3600.0, 46.0), (None, 1.0)])
+@pytest.mark.parametrize(("asked", "waited"), [(0.0, 0.1), (2.0, 2.3), (20.0, 21.0), (58.0, 59.0), (None, 1.0)])
 async def test_retry_after_replaces_the_planned_wait(asked: float | None, waited: float):
     clock = FakeClock()
     await retrier(clock).run(failing(unavailable(asked), None))
     assert clock.sleeps == [pytest.approx(waited)]
+
+
+@pytest.mark.parametrize("asked", [60.0, 3600.0, float("inf")])
+async def test_nobody_is_asked_before_the_time_it_told(asked: float):
+    clock = FakeClock()
+    with pytest.raises(LLMUnavailable):
+        await retrier(clock).run(failing(unavailable(asked), None))
+    assert clock.sleeps == []
 
 
 async def test_what_is_refused_for_good_is_not_tried_again():

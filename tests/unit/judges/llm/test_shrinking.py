@@ -6,7 +6,8 @@ import pytest
 
 from judges.blocks import Separator
 from judges.llm.client import LLMRequest
-from judges.llm.shrinking import CUT_MARK, shortened
+from judges.llm.encoding import KEY_VERSION
+from judges.llm.shrinking import CUT_MARK, page_chars_allowed, with_page_of
 
 SEPARATOR = Separator(b"the secret of a test")
 PAGE = "the lamp shop " * 1000
@@ -19,6 +20,12 @@ def request(page: str = PAGE, *, parts: bool = True, purpose: Any = "verify") ->
     content = [picture, {"type": "text", "text": text}] if parts else text
     rules = {"role": "system", "content": "rules"}
     return LLMRequest(model="m", messages=(rules, {"role": "user", "content": content}), purpose=purpose)
+
+
+def shortened(asked: LLMRequest, refusal: str) -> LLMRequest | None:
+    """The request as it is put once more."""
+    allowed = page_chars_allowed(asked, refusal)
+    return None if allowed is None else with_page_of(asked, allowed)
 
 
 def text_of(asked: LLMRequest | None) -> str:
@@ -61,3 +68,20 @@ def test_the_providers_counts_say_how_much_is_too_much():
 )
 def test_what_a_shorter_page_would_not_mend_is_not_asked_again(asked: LLMRequest, words: str):
     assert shortened(asked, words) is None
+
+
+def test_how_a_page_is_cut_is_a_promise_to_what_was_kept_before():
+    asked = request("lamp " * 1_000, parts=False)
+    whole = text_of(asked)
+    block, nonce = whole.partition(">")[0], whole[6:38]
+    assert text_of(with_page_of(asked, 12)) == (
+        f"{block}>\nlamp lamp la\n[The page goes on; it was cut here, to fit.]\n</page {nonce}>"
+        f"{whole.partition('</page')[2].partition('>')[2]}"
+    )
+    # Kept replies and records name what was sent by its length alone: with another form they would be read wrongly.
+    assert KEY_VERSION == 2
+
+
+@pytest.mark.parametrize("asked", [request("short"), LLMRequest(model="m", messages=(), purpose="verify")])
+def test_what_shows_no_page_to_cut_stays_as_it_is(asked: LLMRequest):
+    assert with_page_of(asked, 10) is asked

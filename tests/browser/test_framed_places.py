@@ -1,0 +1,149 @@
+"""Where text of inner frames stands in the pictures: what is red in a frame is found at the place kept of its words."""
+
+from __future__ import annotations
+
+import asyncio
+import html
+import json
+from collections.abc import AsyncIterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+import pytest_asyncio
+
+from app.dashboard.places import places_of
+from cache.backends.patchright import BrowserCapturer
+from cache.capture import Observation
+from cache.egress import EgressGuard
+from tests.browser.test_places import framed, red_in
+from tests.fakes.sandbox import unsandboxed_here
+from tests.standin.web import Reply, StandInWeb
+
+pytestmark = [pytest.mark.browser, pytest.mark.asyncio(loop_scope="module")]
+
+STYLE = "<!doctype html><style>body { margin: 8px } b { font-weight: normal; color: red }</style>"
+PROSE = "<p>Words of the page itself stand around the frame, and they are many enough to be found again.</p>"
+WORDS = "FRAMED words that are red"
+INSIDE = f"{STYLE}<p>Inside it begins like this, with some words.</p><p>Then <b>{WORDS}</b> and the rest.</p>"
+AWAY = "position:absolute;left:350px;top:300px"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Sites:
+    """One site, known by two names: what is framed from the other name is drawn by another process."""
+
+    here: StandInWeb
+    capturer: BrowserCapturer
+
+    @property
+    def elsewhere(self) -> str:
+        return f"http://localhost:{self.here.port}"
+
+    async def show(self, path: str, page: str, **inner: str) -> Observation:
+        for name, document in inner.items():
+            self.here.pages[f"{path}-{name}"] = Reply.html(document)
+        self.here.pages[path] = Reply.html(page)
+        return await self.capturer.capture(self.here.url(path))
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def sites(browser_program: Path) -> AsyncIterator[Sites]:
+    async with StandInWeb() as site, EgressGuard(frozenset({site.place, f"localhost:{site.port}"})) as guard:
+        capturer = BrowserCapturer(
+            browser_program, guard, semaphore=asyncio.Semaphore(4), deadline_s=30, allow_unsandboxed=unsandboxed_here()
+        )
+        try:
+            yield Sites(here=site, capturer=capturer)
+        finally:
+            await capturer.aclose()
+
+
+def srcdoc(document: str) -> str:
+    return f'srcdoc="{html.escape(document)}"'
+
+
+def is_framed(seen: Observation, words: str = WORDS) -> int:
+    """The picture on which the words are framed; asserts that the box lies over what is red, and over little else."""
+    picture, (left, top, right, bottom) = framed(seen, words)
+    share, width = red_in(seen.screenshots[picture], (left - 4, top - 2, right + 4, bottom + 2))
+    assert share > 0.97, (left, top, right, bottom)
+    assert width > 0.6, (left, top, right, bottom)
+    return picture
+
+
+def has_no_place(seen: Observation, words: str = WORDS) -> bool:
+    start = seen.text.index(words)
+    return not places_of(json.loads(seen.places or b'{"lines":[],"unit":1}'), [(start, start + len(words))]).boxes
+
+
+FRAMES = {
+    "plain": "<iframe width=500 height=200 {src}></iframe>",
+    "edged": "<iframe width=500 height=200 style='border:13px solid #0a0;padding:21px 17px' {src}></iframe>",
+    "away": f"<iframe width=500 height=200 style='{AWAY}' {{src}}></iframe>",
+    "scaled": "<iframe width=500 height=200 style='transform:scale(1.4);transform-origin:0 0' {src}></iframe>",
+    "low": "<div style='height:1500px'></div><iframe width=500 height=200 {src}></iframe>",
+    "second": "<div style='height:7500px'></div><iframe width=500 height=200 {src}></iframe>",
+    "cell": "<table><tr><th>Name<th>Page<tr><td>Ada<td><iframe width=500 height=200 {src}></iframe></table>",
+    "shadow": "<div id=host></div><script>host.attachShadow({{mode: 'open'}}).innerHTML = `<p>In it</p>"
+    "<iframe width=500 height=200 {src}></iframe>`</script>",
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("origin", ["srcdoc", "same", "other"])
+@pytest.mark.parametrize("how", FRAMES)
+async def test_what_is_quoted_from_a_frame_is_framed_in_the_picture(sites: Sites, how: str, origin: str):
+    path = f"/framed-{how}-{origin}"
+    src = {
+        "srcdoc": srcdoc(INSIDE),
+        "same": f'src="{path}-inner"',
+        "other": f'src="{sites.elsewhere}{path}-inner"',
+    }[origin]
+    seen = await sites.show(path, f"{STYLE}{PROSE}{FRAMES[how].format(src=src)}{PROSE}", inner=INSIDE)
+    assert is_framed(seen) == (1 if how == "second" else 0)
+
+
+@pytest.mark.parametrize("origin", ["same", "other"])
+async def test_a_frame_in_a_frame_is_counted_from_the_page(sites: Sites, origin: str):
+    path = f"/nested-{origin}"
+    base = sites.elsewhere if origin == "other" else ""
+    inner = f"{sites.here.url(path)}-inner"
+    outer = f"{STYLE}<iframe style='margin:40px;border:9px solid' width=500 height=200 src='{inner}'></iframe>"
+    page = f"{STYLE}{PROSE}<iframe style='{AWAY}' width=800 height=420 src='{base}{path}-outer'></iframe>"
+    assert is_framed(await sites.show(path, page, outer=outer, inner=INSIDE)) == 0
+
+
+async def test_a_frame_that_was_scrolled_shows_what_it_is_scrolled_to(sites: Sites):
+    rows = "<p>a line that was scrolled away</p>" * 30
+    scroll = "<script>document.querySelector('b').scrollIntoView({block: 'center'})</script>"
+    inside = f"{STYLE}{rows}<p>Then <b>{WORDS}</b> and the rest.</p>{rows}{scroll}"
+    page = f"{STYLE}{PROSE}<iframe style='{AWAY}' width=500 height=200 {srcdoc(inside)}></iframe>"
+    seen = await sites.show("/scrolled", page)
+    is_framed(seen)
+    assert has_no_place(seen, "a line that was scrolled away")
+
+
+async def test_what_of_a_frame_cannot_be_seen_has_no_place(sites: Sites):
+    long = f"{STYLE}<p>begins</p><div style='height:900px'></div><p><b>{WORDS}</b></p>"
+    below = await sites.show("/below", f"{STYLE}{PROSE}<iframe width=500 height=200 {srcdoc(long)}></iframe>")
+    assert has_no_place(below)
+    boxed = "<div style='width:600px;height:300px;overflow:auto'><div style='height:250px'></div>{}</div>"
+    frame = f"<iframe width=500 height=400 {srcdoc(INSIDE)}></iframe>"
+    cut = await sites.show("/cut", f"{STYLE}{PROSE}{boxed.format(frame)}")
+    assert has_no_place(cut)
+
+
+@pytest.mark.parametrize("turned", ["transform:rotate(20deg)", "transform:skewX(20deg)", "rotate:10deg"])
+async def test_a_frame_that_is_turned_has_no_places(sites: Sites, turned: str):
+    frame = f"<iframe width=500 height=200 {srcdoc(INSIDE)}></iframe>"
+    page = f"{STYLE}{PROSE}<div style='{turned};margin:200px'>{frame}</div>"
+    seen = await sites.show(f"/turned-{len(turned)}", page)
+    assert has_no_place(seen)
+    assert not has_no_place(seen, "Words of the page itself")
+
+
+async def test_what_follows_a_frame_keeps_its_own_place(sites: Sites):
+    """Short words far behind a frame's long text: they are found from where the frame's text ends."""
+    inside = f"{STYLE}{'<p>a long text of the frame, line by line</p>' * 60}"
+    page = f"{STYLE}{PROSE}<iframe width=500 height=3000 {srcdoc(inside)}></iframe><p><b>AFTER it</b></p>"
+    assert is_framed(await sites.show("/after", page), "AFTER it") == 0
