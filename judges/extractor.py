@@ -18,6 +18,7 @@ from cache.evidence import Evidence
 from judges.blocks import Separator
 from judges.errors import ExtractionFailed, LLMError
 from judges.llm.client import LLMClient, LLMReply, LLMRequest
+from judges.off_loop import worked_out
 from judges.page_view import PagePreparer
 from judges.provenance import Addresses, drop_invented
 from judges.rendering import Question, Style, render_extraction
@@ -180,7 +181,10 @@ class Extractor(ValueReader):
     ) -> Reading:
         page = None if evidence is None else await self._pages.prepare(evidence, use_screenshot=use_screenshot)
         question = Question(task=task, answer=answer, claim=prompt, instruction=instruction, page=page)
-        rendered = await asyncio.to_thread(render_extraction, question, self._separator, self.style)
+        rendered = await worked_out(
+            lambda: render_extraction(question, self._separator, self.style),
+            *(answer, task, prompt, "" if page is None else page.links),
+        )
         request = LLMRequest(
             model=self.model,
             messages=rendered.messages,

@@ -19,6 +19,7 @@ from judges.blocks import Separator
 from judges.errors import LLMError, NotKept
 from judges.grounding import find_quotes
 from judges.llm.client import LLMClient, LLMReply, LLMRequest
+from judges.off_loop import worked_out
 from judges.page_view import PagePreparer
 from judges.pictures import Transcription, is_all_picture, lacks_quote, picture_quotes
 from judges.rendering import Question, Rendered, Style, render_claim, render_transcription
@@ -35,8 +36,6 @@ EvidenceFor: TypeAlias = Callable[[str], Awaitable[Evidence]]
 
 DEFAULT_TRIALS: Final = 3
 MAX_REASONING_CHARS: Final = 4_000
-LARGE_TEXT_CHARS: Final = 50_000
-"""Answers from this length on are put into blocks in a thread."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -178,7 +177,9 @@ class Verifier(ClaimJudge):
     async def _settled(self, question: Question, trials: int, *, kept_only: bool) -> Verdict:
         """The verdict on a question. Raises NotKept where nobody may be asked and a reply lacks."""
         page = question.page
-        rendered = await self._render(question)
+        rendered = await worked_out(
+            lambda: render_claim(question, self._separator, self._style), question.answer, question.task
+        )
         cast = await self._votes(rendered, trials, kept_only=kept_only)
         read = self._is_to_be_read(cast, trials)
 
@@ -186,16 +187,12 @@ class Verifier(ClaimJudge):
             asked = Asked.of(question.claim, task=question.task, answer=question.answer, page=page, read=read)
             return asked, self._verdict(cast, trials, rendered, asked)
 
-        looked_at, verdict = await self._pages.work_out(look)
+        texts = (question.claim, question.task, question.answer)
+        looked_at, verdict = await (self._pages.work_out(look) if read else worked_out(look, *texts))
         if self._style is Style.NATIVE and page is not None and lacks_quote(verdict) and is_all_picture(page):
             verdict = await self._transcribed(verdict, question, looked_at, kept_only=kept_only)
         log.info("verdict reached", extra={"outcome": verdict.outcome, "reason": verdict.reason, "votes": len(cast)})
         return verdict
-
-    async def _render(self, question: Question) -> Rendered:
-        if len(question.answer) + len(question.task) < LARGE_TEXT_CHARS:
-            return render_claim(question, self._separator, self._style)
-        return await asyncio.to_thread(render_claim, question, self._separator, self._style)
 
     async def _votes(self, rendered: Rendered, trials: int, *, kept_only: bool) -> list[_Cast]:
         """As many votes as it takes, those that are needed in any case together."""

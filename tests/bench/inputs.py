@@ -1,8 +1,8 @@
 """The work that is measured: answers, and the page caches they are judged by, in the public folder layout.
 
-It is as much as the public toolkit was measured with: 10 scripts, 23 answers, 256 pages, some 520 requests (there 466 to
-537), and sequences of the same length. What its time grew by from 300 to 1,000 ms of latency, divided by those 700 ms, is
-how many replies it waited for one after the other: 80 under its default limits, 49 of them where both votes that are
+It is as much as the public toolkit was measured with: 10 scripts, 23 answers, 256 pages, some 520 requests (there 466
+to 537), and sequences of the same length. What its time grew by from 300 to 1,000 ms of latency, divided by 700 ms,
+is how many replies it waited for one after the other: 80 under its default limits, 49 of them where both votes that are
 always needed are asked together, and 30 (21) without limits. Ours are 81 (53) and 30 (22), counted the same way.
 
 Made once and kept in the temporary folder under a digest of what makes them, since 256 pages take a while.

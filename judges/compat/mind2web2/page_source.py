@@ -68,13 +68,17 @@ class PageUse:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Stored:
-    """What a cache holds of a page; ``body`` is a screenshot or a PDF. ``damage``: it is no longer what was stored."""
+    """What a cache holds of a page; ``body`` is a screenshot or a PDF.
+
+    ``damage``: it is no longer what was stored. ``body_sha256`` (hex) is known where that was looked at.
+    """
 
     kind: PageKind
     text: str
     body: bytes | None
     facts: PageFacts | None
     damage: BlobCorrupt | None = None
+    body_sha256: str = ""
 
 
 class StoredPages(ABC):
@@ -146,7 +150,7 @@ class StoredPages(ABC):
                 stored = self._look_up(url)
         except KeyError:
             return None
-        return None if stored is None else replace(stored, damage=_damage(stored))
+        return None if stored is None else _checked(stored)
 
     def _look_up(self, url: str) -> _Stored | None:
         kind = self._cache.has(url)
@@ -173,7 +177,8 @@ class StoredPages(ABC):
         )
         capture = _capture_of(url, seen)
         if stored.kind is PageKind.WEB:
-            return await self._evidence(capture, stored.text, () if stored.body is None else (stored.body,))
+            shots = () if stored.body is None else (stored.body,)
+            return await self._evidence(capture, stored.text, shots, known=stored)
         try:
             pdf = await outside().read_document(stored.body or b"", "application/pdf", deadline_s=PDF_DEADLINE_S)
         except DocumentRejected as error:
@@ -204,18 +209,28 @@ class StoredPages(ABC):
         return tuple(shot for shot in prepared if shot is not None)
 
     async def _evidence(
-        self, capture: Capture, text: str, shots: Sequence[bytes], links: tuple[tuple[str, str], ...] = ()
+        self,
+        capture: Capture,
+        text: str,
+        shots: Sequence[bytes],
+        links: tuple[tuple[str, str], ...] = (),
+        known: _Stored | None = None,
     ) -> Evidence:
-        return await asyncio.to_thread(lambda: self._dressed(capture, text, self._shown(shots), links))
+        return await asyncio.to_thread(lambda: self._dressed(capture, text, self._shown(shots), links, known))
 
     def _dressed(
-        self, capture: Capture, text: str, shots: tuple[bytes, ...], links: tuple[tuple[str, str], ...] = ()
+        self,
+        capture: Capture,
+        text: str,
+        shots: tuple[bytes, ...],
+        links: tuple[tuple[str, str], ...] = (),
+        known: _Stored | None = None,
     ) -> Evidence:
         shown = text
         if self._config.max_text_chars < MAX_TEXT_CHARS:  # longer ones are cut for every prompt anyway
             shown = cut_text(text, max_chars=self._config.max_text_chars)
-        digests = _digests(shown, shots)
-        whole = digests[0] if shown is text else _digests(text, ())[0]
+        digests = _digests(shown, shots, known)
+        whole = digests[0] if shown is text else _sha256(text.encode("utf-8", errors="replace"))
         body = Blob(sha256=whole, size=len(text), media_type="text/plain; charset=utf-8")
         capture = replace(capture, blobs={"text": body})
         return Evidence(capture=capture, text=shown, links=links, screenshots=shots, digests=digests)
@@ -285,16 +300,28 @@ def _capture_of(url: str, seen: Observation) -> Capture:
     )
 
 
-def _digests(text: str, shots: tuple[bytes, ...]) -> tuple[str, ...]:
-    return tuple(hashlib.sha256(each).hexdigest() for each in (text.encode("utf-8", errors="replace"), *shots))
+def _digests(text: str, shots: tuple[bytes, ...], known: _Stored | None) -> tuple[str, ...]:
+    """The SHA-256 (hex) of the text and of each picture. A megabyte that was looked at before is not hashed again."""
+
+    def of(shot: bytes) -> str:
+        is_known = known is not None and shot is known.body
+        return (known.body_sha256 if known is not None and is_known else "") or _sha256(shot)
+
+    return (_sha256(text.encode("utf-8", errors="replace")), *map(of, shots))
 
 
-def _damage(stored: _Stored) -> BlobCorrupt | None:
-    """Whether the bytes are no longer those that were stored; pages without facts cannot be told."""
+def _checked(stored: _Stored) -> _Stored:
+    """With whether the bytes are no longer those that were stored; pages without facts cannot be told."""
     known: Mapping[str, str] = {} if stored.facts is None else stored.facts.sha256
-    text = stored.text.encode("utf-8", errors="replace")
-    files = {"txt": text, "jpg": stored.body} if stored.kind is PageKind.WEB else {"pdf": stored.body}
-    for suffix, data in files.items():
-        if suffix in known and known[suffix] != hashlib.sha256(data or b"").hexdigest():
-            return BlobCorrupt(known[suffix], f"the stored {suffix} has changed")
-    return None
+    is_page = stored.kind is PageKind.WEB
+    body_sha256 = _sha256(stored.body or b"") if ("jpg" if is_page else "pdf") in known else ""
+    files = {"jpg" if is_page else "pdf": body_sha256}
+    if is_page and "txt" in known:
+        files["txt"] = _sha256(stored.text.encode("utf-8", errors="replace"))
+    changed = next((suffix for suffix, sha256 in files.items() if known.get(suffix, sha256) != sha256), None)
+    damage = None if changed is None else BlobCorrupt(known[changed], f"the stored {changed} has changed")
+    return replace(stored, damage=damage, body_sha256=body_sha256)
+
+
+def _sha256(data: bytes) -> str:
+    return hashlib.sha256(data).hexdigest()

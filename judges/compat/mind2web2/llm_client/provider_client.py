@@ -73,7 +73,7 @@ class AsyncProviderClient:
 
     def __init__(self) -> None:
         self._access = _access()
-        _open(self.provider, self._access)
+        self._unused = [_open(self.provider, self._access)]  # now: a missing key is told to whoever makes the client
         self._numbers = count()
         self._by_loop: WeakKeyDictionary[asyncio.AbstractEventLoop, LLMClient] = WeakKeyDictionary()
 
@@ -102,7 +102,7 @@ class AsyncProviderClient:
         loop = asyncio.get_running_loop()
         llm = self._by_loop.get(loop)
         if llm is None:
-            llm = self._by_loop[loop] = _open(self.provider, self._access)
+            llm = self._by_loop[loop] = self._unused.pop() if self._unused else _open(self.provider, self._access)
             at_end_of_loop(llm.aclose)
         return llm
 
