@@ -34,7 +34,7 @@ from judges.blocks import Separator
 from judges.errors import JudgeBug, JudgeError, ModelNotConfigured
 from judges.forecasts.figures import Forecast, Load, Tally, foreseen, scaled_to
 from judges.forecasts.guessing import BOUNDS, LIKELY, GuessingLLM, Kept, KeyOf, Memo, Mood
-from judges.forecasts.habits import habits_of
+from judges.forecasts.habits import Habits, habits_of
 from judges.llm.cached import CachedLLM, read_for
 from judges.llm.checkpointed import KeptReply
 from judges.llm.client import LLMClient, LLMReply, LLMRequest
@@ -115,7 +115,7 @@ async def forecast(apart: Runtime, question: Question) -> Forecast:
     unknown = [url for url in unique_urls(question.answer.text) if await _is_unknown(apart, url)]
     problem = problems[0] if problems else None
     found = replace(found, past_runs=habits.runs, unknown_pages=len(unknown), problem=problem)
-    return _by_past_runs(found, habits.calls)
+    return _by_past_runs(found, habits)
 
 
 async def _is_unknown(apart: Runtime, url: str) -> bool:
@@ -123,15 +123,20 @@ async def _is_unknown(apart: Runtime, url: str) -> bool:
     return known is None or known.backend == _UNSEEN
 
 
-def _by_past_runs(found: Forecast, calls: Sequence[int]) -> Forecast:
-    """Past runs know better where the guesses lead nowhere near any of them."""
+def _by_past_runs(found: Forecast, habits: Habits) -> Forecast:
+    """Past runs know better: those on this answer in any case, others where the guesses lead nowhere near any of them.
+
+    What a script makes of values that were guessed a little otherwise are other claims, of which nothing is known: a
+    chain of them then seems to end where it went on.
+    """
     asked = found.expected.calls + found.expected.cached_calls
-    if not calls or min(calls) / 2 <= asked <= 2 * max(calls):
+    calls = habits.calls_of_this or habits.calls
+    if not calls or (not habits.calls_of_this and min(calls) / 2 <= asked <= 2 * max(calls)):
         return found
     usual = sum(calls) / len(calls)
     if not found.expected.calls:
         return found if found.expected.cached_calls else replace(found, high=found.high + Load(calls=usual))
-    return scaled_to(found, usual)
+    return scaled_to(found, found.expected.calls * usual / asked)
 
 
 def _kept(client: LLMClient, question: Question) -> tuple[Kept, KeyOf]:

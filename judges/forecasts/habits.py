@@ -32,8 +32,8 @@ class Said:
 class Habits:
     """``verdict_tokens`` and ``extract_tokens`` are written for one request, None: not known.
 
-    ``calls`` are those of each past run, replies that were kept included. ``said`` is known of an answer that was
-    judged before.
+    ``calls`` are those of each past run, replies that were kept included, and ``calls_of_this`` those of the runs on
+    this very answer. ``said`` is known of an answer that was judged before.
     """
 
     runs: int = 0
@@ -42,6 +42,7 @@ class Habits:
     verdict_tokens: float | None = None
     extract_tokens: float | None = None
     calls: tuple[int, ...] = ()
+    calls_of_this: tuple[int, ...] = ()
     said: Mapping[ClaimKey, Said] = field(default_factory=dict)
 
 
@@ -65,9 +66,14 @@ def habits_of(results: Iterable[Result], *, script_sha256: str | None, model: st
         split_rate=(split + _WORTH * SPLIT_RATE) / (len(voted) + _WORTH),
         verdict_tokens=_per_call(verdicts),
         extract_tokens=_per_call(list(map(_besides_leaves, filter(_paid_in_full, same_model)))),
-        calls=tuple(one["usage"]["calls"] + one["usage"]["cached_calls"] for one in past if one.get("usage")),
+        calls=_calls(past),
+        calls_of_this=_calls(one for one in past if one.get("answer_sha256") == answer_sha256),
         said=_said(past, answer_sha256, model),
     )
+
+
+def _calls(results: Iterable[Result]) -> tuple[int, ...]:
+    return tuple(one["usage"]["calls"] + one["usage"]["cached_calls"] for one in results if one.get("usage"))
 
 
 def _said(past: Iterable[Result], answer_sha256: str, model: str) -> dict[ClaimKey, Said]:
