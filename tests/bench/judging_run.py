@@ -22,13 +22,11 @@ from app.progress import Progress
 from app.public_cache import PublicCache
 from app.runtime import open_runtime
 from app.settings import load_settings
-from cache.backends.documents import read_document
 from judges import verifier, voting
 from mind2web2 import LLMClient
 from mind2web2.eval_runner import evaluate_task
 from tests.bench.inputs import AGENT, SCRIPTS, TASKS
 from tests.bench.judging import MODEL, Outcome, Run
-from tests.bench.pages import pdf
 from tests.bench.watching import Cost, quantile, watched
 
 Result: TypeAlias = Mapping[str, Any]
@@ -142,8 +140,6 @@ def _shape(node: Mapping[str, Any]) -> list[Any]:
 async def _carry_out(run: Run, answers: Path, work: Path) -> Outcome:
     llm = _CountingSemaphore(run.max_llm)
     way = _service(run, answers, work) if run.route == "service" else _toolkit(run, answers, work, llm)
-    # What decodes PDFs imports its library once, in a process of its own. In the toolkit's that was done before, too.
-    await read_document(pdf(0, tiny=True), "application/pdf", deadline_s=60)
     async with way as judge, watched(ticks=run.ticks) as cost:
         results = await judge()
     return _outcome(cost, results, run, llm.most_held)
