@@ -70,14 +70,16 @@ class JobExecution:
         self._clock = clock
         self._ids = ids
         self._redactor = redactor
-        self._under_way: set[asyncio.Task[str]] = set()
+        self._under_way: dict[str, asyncio.Task[str]] = {}
+        """By job, the attempt that stands for it here."""
+        self._superseded: set[asyncio.Task[str]] = set()
         self._turn = asyncio.Semaphore(_AT_DATABASE)
         self._metrics = metrics
         self._deadlines_s = {JobKind.ANSWER: deadline_s, JobKind.SUITE: suite_deadline_s or deadline_s}
 
     def interrupt(self) -> None:
         """End every attempt under way now; each hands its job back."""
-        for attempt in self._under_way:
+        for attempt in self._under_way.values():
             attempt.cancel()
 
     async def run(self, job_id: str, queue_id: int) -> None:
@@ -95,25 +97,33 @@ class JobExecution:
         with structlog.contextvars.bound_contextvars(job_id=job.id, attempt=job.attempts, answer=job.answer_name):
             _log.info("job started", agent=job.agent, task_id=job.task_id)
             started = time.monotonic()
-            attempt = asyncio.create_task(self._attempt(job, answer), name=f"attempt at {job.id}")
-            self._under_way.add(attempt)
-            attempt.add_done_callback(self._under_way.discard)
+            older = self._under_way.get(job.id)
+            attempt = asyncio.create_task(self._attempt(job, answer, older), name=f"attempt at {job.id}")
+            self._under_way[job.id] = attempt
             try:
                 outcome = await attempt
             except asyncio.CancelledError:
                 attempt.cancel()
                 await asyncio.wait({attempt})
-                raise
+                if attempt not in self._superseded or _is_called_off():
+                    raise
+                outcome = "superseded"
+            finally:
+                self._superseded.discard(attempt)
+                if self._under_way.get(job.id) is attempt:
+                    del self._under_way[job.id]
             self._metrics.attempts.labels(outcome).inc()
             _log.info("job attempt ended", outcome=outcome, seconds=round(time.monotonic() - started, 3))
 
-    async def _attempt(self, job: Job, answer: Answer) -> str:
-        """Judge and store; returns in one word how it ended."""
+    async def _attempt(self, job: Job, answer: Answer, older: asyncio.Task[str] | None) -> str:
+        """Judge and store; returns in one word how it ended. ``older``: one that still runs here for the same job."""
         writer = ProgressWriter(self._database, job.fence, turn=self._turn)
         started = time.monotonic()
         deadline = asyncio.timeout(self._deadlines_s[job.kind])
         result_id = self._ids.new("res")
         try:
+            if older is not None:
+                await self._supersede(older)
             async with deadline:
                 work = self._evaluate(job, answer, result_id=result_id, progress=writer.report)
                 result = await writer.run_beside(work)
@@ -143,6 +153,16 @@ class JobExecution:
             return "failed"
         self._metrics.count_result(result, time.monotonic() - started)
         return "succeeded"
+
+    async def _supersede(self, older: asyncio.Task[str]) -> None:
+        """End an attempt whose job was taken from a worker that only slept, and given back to it.
+
+        Nothing it comes to counts any more. Left to itself until it notices, it would go on asking models, and its
+        requests be joined with those of the attempt that counts: replies without their cost.
+        """
+        self._superseded.add(older)
+        older.cancel()
+        await asyncio.wait({older})
 
     async def _let_go(self, job: Job) -> None:
         try:
@@ -209,6 +229,12 @@ class JobExecution:
                 return JobError(code="SUITE_DATA", detail=detail)
             case _:
                 return JobError(code="INTERNAL", detail=f"{type(error).__name__}: {detail}")
+
+
+def _is_called_off() -> bool:
+    """Whether it is the current task itself that was cancelled, and not only one that it waits for."""
+    this = asyncio.current_task()
+    return this is not None and this.cancelling() > 0
 
 
 def _row(result_id: str, result: dict[str, Any]) -> NewResult:

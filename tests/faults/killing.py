@@ -39,6 +39,7 @@ PAGE = (
 CLAIMS, VOTES = 5, 2
 DELAY_S = 0.05
 STALLED_S = 1.0
+SWEPT_S = 20.0
 MAX_LLM = 4
 JUDGE = f"""
 from judges.registry import judge
@@ -108,6 +109,7 @@ class Hunt:
                     assert any(psutil.pid_exists(pid) for pid in living), "the workers die by themselves"
                     await asyncio.sleep(0.2)
                 await asyncio.sleep(2 * STALLED_S)  # whatever a late one still wanted to write
+                await self._swept()
                 return await self._bag(job_ids, kills - sleeps, sleeps, time.monotonic() - began)
 
     async def _born(self, nursery: Nursery) -> int:
@@ -145,10 +147,22 @@ class Hunt:
         async with self._database.begin() as connection:
             return int((await connection.execute(text(query))).scalar_one())
 
+    async def _swept(self) -> None:
+        """Whoever was killed between a job's end and its entry's leaves that to the sweep, which may be some rounds
+        away where everything is slow. What is never swept is in the bag.
+        """
+        give_up_at = time.monotonic() + SWEPT_S
+        while time.monotonic() < give_up_at and any((await self._left()).values()):  # noqa: ASYNC110 - in the database
+            await asyncio.sleep(0.2)
+
+    async def _left(self) -> dict[str, int]:
+        async with self._database.begin() as connection:
+            return dict((await connection.execute(_LEFT_OVER)).mappings().one())
+
     async def _bag(self, job_ids: Sequence[str], kills: int, sleeps: int, seconds: float) -> Bag:
         async with self._database.begin() as connection:
             rows = (await connection.execute(_OUTCOMES)).mappings().all()
-            left = (await connection.execute(_LEFT_OVER)).mappings().one()
+        left = await self._left()
         known = {row["id"] for row in rows}
         return Bag(
             kills=kills,

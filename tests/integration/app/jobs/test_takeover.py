@@ -2,20 +2,22 @@ from __future__ import annotations
 
 import asyncio
 from contextlib import suppress
+from typing import Any
 
 import pytest
 from sqlalchemy import text
 
+from answers.submission import Answer
 from app.clock import SystemClock
 from app.jobs.errors import JobSuperseded
 from app.jobs.following import ProgressWriter
 from app.jobs.queue import JobQueue
 from app.jobs.takeover import ATTEMPTS_EXHAUSTED, Takeover
-from app.progress import Progress, Stage
+from app.progress import Progress, Report, Stage
 from app.storage import jobs as rows
 from app.storage.database import Database, connect
 from app.storage.records import Job, JobStatus
-from tests.fakes.evaluating import ScriptedEvaluation
+from tests.fakes.evaluating import ScriptedEvaluation, result_json
 from tests.fakes.services import Rig
 
 pytestmark = pytest.mark.postgres
@@ -33,6 +35,13 @@ async def claimed_by_the_dead(rig: Rig, job_id: str) -> Job:
         claimed = await rows.claim(connection, job_id, job.queue_id, now=job.created_at)
     assert claimed is not None
     return claimed
+
+
+async def entry_of(rig: Rig, job_id: str) -> int:
+    """The queue entry that stands for a job now."""
+    queue_id = (await rig.job(job_id)).queue_id
+    assert queue_id is not None
+    return queue_id
 
 
 async def entries(database: Database) -> list[tuple[int, str]]:
@@ -80,6 +89,31 @@ async def test_a_worker_that_only_slept_cannot_store_its_result(rig: Rig):
     async with rig.database.begin() as connection:
         stored = (await connection.execute(text("SELECT final_score FROM results"))).scalars().all()
     assert stored == [1.0]
+
+
+async def test_a_worker_that_gets_its_own_job_back_ends_the_older_attempt_first(rig: Rig):
+    """It slept past the lease and took what the sweep had queued again, before the older attempt noticed anything."""
+    [job_id] = await rig.submit("one")
+    asleep = ScriptedEvaluation(gate=asyncio.Event())
+    older_ended: list[bool] = []
+
+    async def evaluate(job: Job, answer: Answer, *, result_id: str, progress: Report) -> dict[str, Any]:
+        if job.attempts == 1:
+            return await asleep(job, answer, result_id=result_id, progress=progress)
+        older_ended.append(asleep.stopped.is_set())
+        return result_json(job, answer, result_id)
+
+    execution = rig.execution(evaluate)
+    first = asyncio.create_task(execution.run(job_id, await entry_of(rig, job_id)))
+    await asleep.running.wait()
+    async with rig.database.begin() as connection:
+        await connection.execute(text("UPDATE procrastinate_jobs SET status = 'doing', worker_id = NULL"))
+    assert await rig.takeover.sweep() == 1
+    await execution.run(job_id, await entry_of(rig, job_id))
+    await first  # ends quietly: its queue entry is gone, and the worker goes on
+    assert older_ended == [True]
+    job = await rig.job(job_id)
+    assert (job.status, job.attempts, asleep.cancelled) == (JobStatus.SUCCEEDED, 2, [job_id])
 
 
 async def test_a_superseded_worker_is_interrupted_by_its_next_sign_of_progress(rig: Rig):
