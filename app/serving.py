@@ -15,11 +15,11 @@ from collections.abc import AsyncIterator, Callable, Iterator
 import uvicorn
 
 from app.errors import WrongSettings
-from app.garbage import leave_out_what_is_loaded
 from app.main import create_app, server_config
 from app.metrics import Metrics
 from app.service import open_service
 from app.settings import Settings
+from judges.garbage import leave_out_what_is_loaded
 
 _STOPPING = (signal.SIGTERM, signal.SIGINT)
 

@@ -119,8 +119,8 @@ def _foretell(
 async def _run(settings: Settings, planned: Sequence[PlannedAnswer], public: PublicCache | None) -> list[Evaluated]:
     from app.cli.progress import Board
     from app.evaluation import evaluate_all
-    from app.garbage import leave_out_what_is_loaded
     from app.runtime import open_runtime
+    from judges.garbage import leave_out_what_is_loaded
 
     console = remarks()
     pages = len({url for one in planned if one.to_judge for url in one.urls})

@@ -98,8 +98,10 @@ class JobEvents:
                     # What changed while nobody listened is not announced again.
                     for job_id in list(self._followers):
                         self._mark(job_id)
-                    async for notification in connection.notifies():
-                        self._mark(notification.payload)
+                    while True:
+                        async for notification in connection.notifies(timeout=_RECHECK_S):
+                            self._mark(notification.payload)
+                        await until_next_round(0.0)
             except psycopg.OperationalError as error:
                 _log.warning("job events interrupted", detail=str(error))
             await until_next_round(_RECONNECT_S)

@@ -18,6 +18,7 @@ from procrastinate.jobs import Status
 from procrastinate.types import JSONDict
 from sqlalchemy.ext.asyncio import AsyncConnection
 
+from app.jobs.stoppable import stoppable
 from app.storage.database import Database
 from app.storage.errors import DatabaseUnavailable
 
@@ -101,25 +102,32 @@ class JobQueue:
         Cancelled, it takes no new entry, waits ``drain_s`` for what is running and then interrupts it.
         """
 
+        under_way: set[int] = set()
+
         async def judge_answer(context: procrastinate.JobContext, *, job_id: str) -> None:
             if context.job.id is None:
                 raise exceptions.TaskNotFound
-            await handle(job_id, context.job.id)
+            under_way.add(context.job.id)
+            try:
+                await handle(job_id, context.job.id)
+            finally:
+                under_way.discard(context.job.id)
 
         self._app.tasks.pop(TASK, None)
         self._app.task(name=TASK, queue=QUEUE, pass_context=True)(judge_answer)
+        working = self._app.run_worker_async(
+            queues=[QUEUE],
+            concurrency=pace.concurrency,
+            install_signal_handlers=False,
+            delete_jobs="always",
+            update_heartbeat_interval=pace.heartbeat_s,
+            stalled_worker_timeout=pace.stalled_s,
+            shutdown_graceful_timeout=pace.drain_s,
+            fetch_job_polling_interval=pace.poll_s,
+            abort_job_polling_interval=pace.poll_s,
+        )
         with _translated():
-            await self._app.run_worker_async(
-                queues=[QUEUE],
-                concurrency=pace.concurrency,
-                install_signal_handlers=False,
-                delete_jobs="always",
-                update_heartbeat_interval=pace.heartbeat_s,
-                stalled_worker_timeout=pace.stalled_s,
-                shutdown_graceful_timeout=pace.drain_s,
-                fetch_job_polling_interval=pace.poll_s,
-                abort_job_polling_interval=pace.poll_s,
-            )
+            await stoppable(working, drains=lambda: bool(under_way))
 
 
 async def _driver(connection: AsyncConnection) -> Any:

@@ -111,7 +111,8 @@ def _page(page: Any, *, with_image: bool) -> tuple[dict[str, Any], bytes]:
     fitting = min(MAX_WIDTH_PX * 72 / width, MAX_HEIGHT_PX * 72 / height)
     dpi = min(float(MAX_DPI if with_image else LOOK_DPI), fitting)
     pixels = page.get_pixmap(matrix=pymupdf.Matrix(dpi / 72, dpi / 72), alpha=False)
-    picture = Image.frombytes("RGB", (pixels.width, pixels.height), pixels.samples_mv)
+    picture = Image.new("RGB", (pixels.width, pixels.height), None)  # not blackened first: every pixel is drawn
+    picture.frombytes(pixels.samples_mv)
     grey = picture.convert("L")
     seen: list[str] = []
     hidden: list[str] = []

@@ -11,7 +11,6 @@ behind, so that even a grandchild in a session of its own is found and killed.
 
 from __future__ import annotations
 
-import gc
 import importlib
 import json
 import os
@@ -22,6 +21,7 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from typing import Any, Final, NoReturn
 
+from judges.garbage import collect_seldom, leave_out_what_is_loaded
 from judges.isolation.confining import adopt_orphans, die_with, start_no_process
 from judges.isolation.limits import ScriptLimits
 from judges.isolation.script_process import become_script
@@ -35,13 +35,16 @@ DESCRIPTORS: Final = 3
 def main(arguments: Sequence[str]) -> None:
     """``arguments``: the descriptor of the control socket, and the modules to import before the first order.
 
+    What a module has by the name of ``get_ready`` is called: made here once, it need not be made in every child.
     A module that cannot be imported ends the program with its traceback: children without it would be slow, or wrong.
     """
     control = socket.socket(fileno=int(arguments[0]))
     for module in arguments[1:]:
-        importlib.import_module(module)
-    gc.collect()
-    gc.freeze()  # what is shared with the children stays shared: their collector does not touch it
+        get_ready = getattr(importlib.import_module(module), "get_ready", None)
+        if get_ready is not None:
+            get_ready()
+    collect_seldom()
+    leave_out_what_is_loaded()  # what is shared with the children stays shared: their collector does not touch it
     control.send(READY)
     _Server(control).serve()
 

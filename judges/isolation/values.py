@@ -41,7 +41,7 @@ from judges.errors import (
     ScriptStopped,
     UnusableKind,
 )
-from rubrics.verdict import Reason, Usage
+from rubrics.verdict import Claim, Reason, Usage, Verdict
 
 _LLM: Final = {"usage": Usage}
 _UNAVAILABLE: Final = _LLM | {"status": int | None, "retry_after_s": float | None, "tries": int}
@@ -74,6 +74,12 @@ _ERRORS: Final[Mapping[type[Exception], Mapping[str, Any]]] = {
     CacheError: {},
 }
 _BY_NAME: Final = {kind.__name__: kind for kind in _ERRORS}
+
+
+def get_ready() -> None:
+    """Make what reads and writes the usual values, which takes a while. Made before a fork, it is there after it."""
+    for kind in (Usage, Claim, Verdict, Verdict | None, Capture, tuple[Capture, ...]):
+        _adapter(kind)
 
 
 @cache

@@ -30,6 +30,7 @@ from mind2web2.tools_desk import ToolsDesk
 ENTRY = "mind2web2.confined:run_script"
 PRELOADED = (
     "judges.isolation.serving",
+    "judges.isolation.values",
     "mind2web2.confined",
     "mind2web2.eval_runner",
     "mind2web2.prompts.cache_prompts",

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from judges import result_files
+from judges.garbage import collecting_seldom
 from judges.result_files import AnswerFolder, write_json
 from judges.summary import ScoredAnswer, Summary, agent_summary, merge, task_summary, word_count
 from mind2web2.answer_run import FAILURE_FILE, ScriptRun, read_object
@@ -101,9 +102,10 @@ async def _judge_all(
         if result is not None:
             judged.append((answer.name, result))
 
-    async with shared_manager(), asyncio.TaskGroup() as group:
-        for answer in answers:
-            group.create_task(judge(answer))
+    with collecting_seldom():
+        async with shared_manager(), asyncio.TaskGroup() as group:
+            for answer in answers:
+                group.create_task(judge(answer))
     return judged
 
 
