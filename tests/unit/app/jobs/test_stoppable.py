@@ -21,6 +21,17 @@ async def told_to_stop(running: asyncio.Task[None]) -> None:
         await asyncio.wait({running})
 
 
+async def draining(told: list[str], *, for_s: float) -> None:
+    """Works until it is told to stop, and finishes what it has."""
+    try:
+        await asyncio.sleep(60)
+    except asyncio.CancelledError:
+        told.append("once")
+        await asyncio.sleep(for_s)
+        told.append("finished")
+        raise
+
+
 async def test_one_that_did_not_hear_it_is_told_again():
     async def deaf_once() -> None:
         with suppress(asyncio.CancelledError):
@@ -34,17 +45,7 @@ async def test_one_that_did_not_hear_it_is_told_again():
 
 async def test_one_that_finishes_its_work_is_told_once_and_waited_for():
     told: list[str] = []
-
-    async def draining() -> None:
-        try:
-            await asyncio.sleep(60)
-        except asyncio.CancelledError:
-            told.append("once")
-            await asyncio.sleep(0.1)
-            told.append("finished")
-            raise
-
-    running = asyncio.create_task(stoppable(draining(), drains=lambda: True))
+    running = asyncio.create_task(stoppable(draining(told, for_s=0.1), drains=lambda: True))
     await told_to_stop(running)
     assert running.cancelled()
     assert told == ["once", "finished"]
@@ -52,15 +53,7 @@ async def test_one_that_finishes_its_work_is_told_once_and_waited_for():
 
 async def test_told_a_second_time_nothing_is_waited_for():
     told: list[str] = []
-
-    async def draining() -> None:
-        try:
-            await asyncio.sleep(60)
-        except asyncio.CancelledError:
-            told.append("once")
-            await asyncio.sleep(60)
-
-    running = asyncio.create_task(stoppable(draining(), drains=lambda: True))
+    running = asyncio.create_task(stoppable(draining(told, for_s=60), drains=lambda: True))
     await asyncio.sleep(0.01)
     running.cancel()
     await asyncio.sleep(0.02)
