@@ -124,12 +124,12 @@ async def _is_unknown(apart: Runtime, url: str) -> bool:
 
 
 def _by_past_runs(found: Forecast, habits: Habits) -> Forecast:
-    """Past runs know better where the guesses lead nowhere near any of them, those on this answer also where it was
-    not less that they took.
+    """Past runs know better where the guesses lead nowhere near any of them; those on this very answer also where
+    less is guessed than they took.
 
     What a script makes of values that were guessed a little otherwise are other claims, of which nothing is known: a
     chain of them then seems to end where it went on. That a run on this answer took less than is guessed says little:
-    requests that were called off are not among its calls, and how many these are is a matter of milliseconds.
+    requests that were called off are not among its calls.
     """
     asked = found.expected.calls + found.expected.cached_calls
     calls = habits.calls_of_this or habits.calls

@@ -26,9 +26,10 @@ async def stoppable(working: Coroutine[Any, Any, None], *, drains: Callable[[], 
             try:
                 await asyncio.wait({running}, timeout=None if has_work else UNHEARD_S)
             except asyncio.CancelledError:
-                has_work = False  # we were told a second time: nothing is waited for any more
-            if not has_work:
-                running.cancel()
+                running.cancel()  # we were told a second time: nothing is waited for any more
+            else:
+                if not has_work:
+                    running.cancel()
         if not running.cancelled() and (error := running.exception()) is not None:
             raise error from None
         raise

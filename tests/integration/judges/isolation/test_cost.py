@@ -54,6 +54,17 @@ async def test_everything_a_script_needs_is_imported_before_it_is_forked(tmp_pat
     assert result["eval_breakdown"][0]["info"] == [{"custom": {"late": []}}]
 
 
+async def test_what_reads_the_usual_values_is_made_before_a_script_is_forked(tmp_path: Path):
+    body = """
+        await evaluator.verify("Paris is the capital of France.", None)
+        evaluator.add_custom_info({"late": _adapter.cache_info().misses - made})
+    """
+    above = "from judges.isolation.values import _adapter\nmade = _adapter.cache_info().misses\n"
+    async with nursery_with() as nursery:
+        result = await confined(script(tmp_path, body, above=above), nursery)
+    assert result["eval_breakdown"][0]["info"] == [{"custom": {"late": 0}}]
+
+
 async def test_a_module_that_cannot_be_imported_beforehand_is_told_and_not_worked_around():
     nursery = Nursery(["there_is_no_such_module"])
     with pytest.raises(IsolationFailed, match="ended at once"):
