@@ -2,9 +2,13 @@
 
 PYTHON ?= python3
 BIN    := .venv/bin
+PYTEST := $(BIN)/python -m pytest -q --dist worksteal
+
+# Tests start hundreds of Python processes. Without bytecode files each of them compiles every library again.
+unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help setup setup-test setup-check demo serve test unit acceptance browser screenshots bench check format docs lock audit sbom clean
+.PHONY: help setup setup-test setup-check demo serve quick check test screenshots bench format docs lock audit sbom clean
 
 help: ## List the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## (.*)/  make \1\t\2/' | expand -t 20
@@ -24,29 +28,24 @@ demo: setup ## Judge the shipped example end to end: server, browser, scorecard 
 serve: setup ## Start the service on 127.0.0.1:8000
 	@$(BIN)/assay serve
 
-test: setup-test ## Every test, with a real browser, PostgreSQL and S3 protocol
-	@$(BIN)/python -m pytest -q
+quick: setup-check ## Run the unit tests, without browser, server or database: seconds
+	@$(PYTEST) -n logical --hypothesis-profile quick tests/unit
 
-unit: setup-check ## The tests without browser, server or database: seconds
-	@$(BIN)/python -m pytest -q tests/unit tests/architecture
+check: setup-check ## Check format, lint, types and import contracts, then run the quick tests
+	@$(BIN)/ruff format --check .
+	@$(BIN)/ruff check .
+	@$(BIN)/mypy
+	@$(BIN)/lint-imports
+	@$(MAKE) --no-print-directory quick
 
-acceptance: setup-test ## The tests that start the real server and talk to it from outside
-	@$(BIN)/python -m pytest -q tests/acceptance
-
-browser: setup-test ## The tests that drive a real Chromium
-	@$(BIN)/python -m pytest -q -m browser
+test: setup-test check ## Run `check`, then every test, with a real browser, PostgreSQL and the S3 protocol
+	@$(PYTEST) -n auto
 
 screenshots: setup-test ## Take the pictures in docs/screenshots anew: every page, wide and narrow, light and dark
 	@$(BIN)/python -m tests.screenshots
 
 bench: setup-test ## Measure against the figures to beat, with a stand-in model and pages of our own
 	@$(BIN)/python -m tests.bench
-
-check: setup-check ## Format, lint, types and layers
-	@$(BIN)/ruff format --check .
-	@$(BIN)/ruff check .
-	@$(BIN)/mypy
-	@$(BIN)/lint-imports
 
 format: setup-check ## Put the code into the one format
 	@$(BIN)/ruff format .

@@ -1,14 +1,12 @@
-"""For all tests: how examples are made up, who has a second try, and whether browsers have their sandbox."""
+"""Hypothesis profiles, and a warning when browsers run without their sandbox."""
 
 from __future__ import annotations
 
 import os
-from pathlib import Path
 
 import pytest
 from hypothesis import HealthCheck, settings
 
-from tests.fakes.promises import give_second_tries
 from tests.fakes.sandbox import sandbox_problem
 
 # No deadlines: how long an example takes says how busy the machine is. The same examples in each CI run: what fails
@@ -20,19 +18,25 @@ settings.register_profile(
     print_blob=True,
     derandomize="CI" in os.environ,
 )
+settings.register_profile("quick", settings.get_profile("usual"), max_examples=20)
 settings.register_profile("thorough", settings.get_profile("usual"), max_examples=2000)
 settings.load_profile("usual")
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    give_second_tries(items, Path(__file__).parent)
+def pytest_xdist_auto_num_workers(config: pytest.Config) -> int:
+    """One worker per CPU for ``-n logical``; two for ``-n auto``, because tests of real processes mostly wait."""
+    cpus = len(os.sched_getaffinity(0))
+    return cpus if config.option.numprocesses == "logical" else min(2 * cpus, 12)
 
 
 def pytest_collection_finish(session: pytest.Session) -> None:
-    """Only when a browser is going to be driven. Written by hand: ``-q`` leaves out pytest's own header."""
-    if session.config.option.collectonly or not any(item.get_closest_marker("browser") for item in session.items):
-        return
-    problem = sandbox_problem()
-    reporter = session.config.pluginmanager.get_plugin("terminalreporter")
-    if problem and reporter is not None:
-        reporter.write_line(f"browsers run WITHOUT their sandbox, on pages of the tests' own only: {problem}")
+    """Find out whether browsers have a sandbox before any event loop runs, which is where tests ask."""
+    if not session.config.option.collectonly and any(item.get_closest_marker("browser") for item in session.items):
+        sandbox_problem()
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    """Warn if browsers ran without their sandbox."""
+    reports = (report for reports in terminalreporter.stats.values() for report in reports)
+    if any("browser" in getattr(report, "keywords", ()) for report in reports) and (problem := sandbox_problem()):
+        terminalreporter.write_line(f"browsers ran WITHOUT their sandbox, on the tests' own pages only: {problem}")

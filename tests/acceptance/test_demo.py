@@ -1,7 +1,12 @@
-"""``assay demo`` for real: its own service, database and browser, the answers over HTTP, and every expected score."""
+"""``assay demo`` for real: its own service, database and browser, the answers over HTTP, and what became of every leaf.
+
+The site's port is part of the shipped answers, so only one test process at a time may run this module.
+"""
 
 from __future__ import annotations
 
+import fcntl
+import hashlib
 import json
 import os
 import shutil
@@ -13,16 +18,28 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
 import psutil
 import pytest
 
 from app.demo import EXPECTED
+from app.demo.shipped import page_texts
+from app.demo.site import PORT
 from app.summary import leaves
 
-pytestmark = [pytest.mark.browser, pytest.mark.postgres, pytest.mark.timeout(240)]
+pytestmark = [pytest.mark.browser, pytest.mark.postgres, pytest.mark.timeout(900)]
 
 CASES = [(agent, task) for agent, tasks in EXPECTED.items() for task in tasks]
+Results = dict[tuple[str, str], dict[str, Any]]
+
+
+@pytest.fixture(scope="module", autouse=True)
+def demo_port() -> Iterator[None]:
+    """Wait until no other test process uses the demo's port."""
+    with (Path(tempfile.gettempdir()) / f"assay-demo-port-{os.getuid()}.lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        yield
 
 
 @pytest.fixture(scope="module")
@@ -58,43 +75,89 @@ def environment() -> dict[str, str]:
 @pytest.fixture(scope="module")
 def first_run(home: Path) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
-        command("--json"), cwd=home, env=environment(), capture_output=True, text=True, timeout=200, check=False
+        command("--json"), cwd=home, env=environment(), capture_output=True, text=True, timeout=600, check=False
     )
 
 
 @pytest.fixture(scope="module")
-def judged(first_run: subprocess.CompletedProcess[str]) -> dict[tuple[str, str], dict[str, Any]]:
+def results(home: Path, first_run: subprocess.CompletedProcess[str]) -> Results:
+    """Every result by agent and task."""
     assert first_run.returncode == 0, first_run.stderr
     answers = json.loads(first_run.stdout)["answers"]
-    return {(one["agent_name"], one["task_id"]): one for one in answers}
+    return {(one["agent_name"], one["task_id"]): json.loads((home / one["path"]).read_text()) for one in answers}
 
 
-def test_all_nine_answers_are_judged_and_it_says_so(
-    first_run: subprocess.CompletedProcess[str], judged: dict[tuple[str, str], dict[str, Any]]
-) -> None:
-    assert sorted(judged) == sorted(CASES)
+def leaves_by_id(result: dict[str, Any]) -> dict[str, Any]:
+    return {leaf["id"]: leaf for leaf in leaves(result)}
+
+
+def test_all_nine_answers_are_judged_and_it_says_so(first_run: subprocess.CompletedProcess[str], results: Results):
+    assert sorted(results) == sorted(CASES)
     assert "All scores are the expected ones" in first_run.stderr
 
 
 @pytest.mark.parametrize(("agent", "task"), CASES)
-def test_each_score_is_the_one_that_docs_explain(
-    home: Path, judged: dict[tuple[str, str], dict[str, Any]], agent: str, task: str
-) -> None:
-    expected = EXPECTED[agent][task]
-    answer = judged[agent, task]
-    assert answer["score"]["low"] == pytest.approx(expected.low)
-    assert answer["score"]["high"] == pytest.approx(expected.high)
-    assert answer["status"] == ("incomplete" if expected.value is None else "complete")
-
-    result = json.loads((home / answer["path"]).read_text())
-    found = list(leaves(result))
+def test_each_score_and_leaf_is_the_one_that_docs_explain(results: Results, agent: str, task: str):
+    expected, result = EXPECTED[agent][task], results[agent, task]
+    bounds = {"low": pytest.approx(expected.low), "high": pytest.approx(expected.high)}
+    value = None if expected.value is None else pytest.approx(expected.value)
+    assert result["score"] == {"value": value, **bounds}
+    assert result["final_score"] == pytest.approx(expected.low)
+    assert result["status"] == ("incomplete" if expected.value is None else "complete")
+    found = leaves_by_id(result)
     assert len(found) == expected.leaves
-    missed = {leaf["id"]: (leaf["outcome"], leaf["reason"]) for leaf in found if leaf["outcome"] != "passed"}
+    missed = {id: (leaf["outcome"], leaf["reason"]) for id, leaf in found.items() if leaf["outcome"] != "passed"}
     assert missed == dict(expected.missed)
+
+
+@pytest.mark.parametrize(("agent", "task"), CASES)
+def test_what_a_page_supports_is_quoted_from_it(results: Results, agent: str, task: str):
+    """The strict score equals the score: no verdict rests on the judge's word alone."""
+    result = results[agent, task]
+    assert result["score_strict"] == result["score"]
+    supported = [leaf for leaf in leaves(result) if leaf["outcome"] == "passed" and leaf["sources"]]
+    assert all(leaf["quotes"] for leaf in supported)
     assert result["model"] == "lexical"
 
 
-@pytest.mark.usefixtures("judged")
+@pytest.mark.parametrize(
+    ("task", "leaf", "quote"),
+    [
+        ("velm_directors", "lecture/speaker", "Henrik Aldous gives the autumn lecture on 14 November 2025"),
+        ("pellard_gauges", "gauges/kestrel_6/battery", "The battery of the Kestrel 6 lasts 75 hours"),
+        ("pellard_gauges", "gauges/heron_2/price", "The Heron 2 costs 1,350 crowns"),
+        ("karrow_visit", "talk/speaker", "Speaker: Noor Castellane"),
+        ("karrow_visit", "museum/opens", "From Tuesday to Saturday it is open from 10:00 to 17:00"),
+        ("karrow_visit", "ferry/arrives", "Saturday | 8:40 | 9:25"),
+    ],
+    ids=["late", "late too", "pdf", "lazy", "under a banner", "table"],
+)
+def test_a_real_browser_saw_what_plain_http_does_not_show(results: Results, task: str, leaf: str, quote: str):
+    (found, *_) = leaves_by_id(results["demo", task])[leaf]["quotes"]
+    assert quote in found["text"]
+
+
+def test_the_wall_is_recorded_as_what_it_is(results: Results):
+    pages = {page["url"].partition("/museum/")[2]: page for page in results["demo-careless", "karrow_visit"]["pages"]}
+    assert pages["members"]["outcome"] == "login_wall"
+    assert pages["talks"]["outcome"] == "ok"
+
+
+def test_the_shipped_texts_of_the_pages_are_what_a_browser_shows(results: Results):
+    """Trials without a browser, such as `assay tasks test`, use the shipped texts."""
+    shipped = {
+        url.partition(f":{PORT}")[2]: hashlib.sha256(text.encode()).hexdigest() for url, text in page_texts().items()
+    }
+    seen = {
+        urlsplit(page["url"]).path: page["bodies"]["text"]
+        for result in results.values()
+        for page in result["pages"]
+        if page["outcome"] == "ok"
+    }
+    assert seen == shipped
+
+
+@pytest.mark.usefixtures("results")
 def test_nothing_it_started_is_left(home: Path) -> None:
     # The browser's watcher tidies up behind its owner and is gone a second or two later.
     until = time.monotonic() + 10
@@ -103,10 +166,10 @@ def test_nothing_it_started_is_left(home: Path) -> None:
     assert processes_of(home) == []
 
 
-@pytest.mark.usefixtures("judged")
+@pytest.mark.usefixtures("results")
 def test_a_second_run_uses_the_captured_pages_and_ends_with_a_scorecard(home: Path) -> None:
     again = subprocess.run(
-        command(), cwd=home, env=environment(), capture_output=True, text=True, timeout=120, check=False
+        command(), cwd=home, env=environment(), capture_output=True, text=True, timeout=600, check=False
     )
 
     assert again.returncode == 0, again.stderr
@@ -122,7 +185,7 @@ def test_a_second_run_uses_the_captured_pages_and_ends_with_a_scorecard(home: Pa
     assert max(map(len, (line for line in again.stdout.splitlines() if "eval_results" not in line))) <= 80
 
 
-@pytest.mark.usefixtures("judged")
+@pytest.mark.usefixtures("results")
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM], ids=["ctrl-c", "sigterm"])
 def test_a_demo_that_is_stopped_leaves_nothing_running(home: Path, number: signal.Signals) -> None:
     demo = subprocess.Popen(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import sys
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -39,7 +40,9 @@ def python_files(*folders: str) -> list[Path]:
     return [path for folder in folders for path in project_files(ROOT / folder) if path.suffix == ".py"]
 
 
+@cache
 def parsed(path: Path) -> ast.Module:
+    """The syntax tree of a file, parsed once for all checks. Do not change it."""
     return ast.parse(path.read_text("utf-8"), filename=str(path))
 
 

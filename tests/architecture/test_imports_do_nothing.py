@@ -21,7 +21,7 @@ def watch(modules: list[str], folder: Path) -> list[str]:
         text=True,
         cwd=folder,
         env={"PATH": "/nowhere", "HOME": str(folder), "PYTHONDONTWRITEBYTECODE": "1", "PYTHONPATH": str(folder)},
-        timeout=100,
+        timeout=280,
         check=False,
     )
     assert done.returncode == 0, done.stderr

@@ -10,17 +10,16 @@ import pytest
 from judges.errors import IsolationFailed
 from judges.isolation.nursery import Nursery
 from tests.fakes.confined import confined, nursery_with, script
-from tests.fakes.promises import in_seconds
 
 pytestmark = pytest.mark.filterwarnings("ignore::pydantic.PydanticDeprecatedSince20")
 CHILDREN = 30
-MOST_CPU_S = 0.020
+MOST_CPU_S = 0.2
+"""Ten times the target, which `make bench` checks; a child that imports everything anew takes over a second."""
 NOTHING = "builtins:print"
 """An entry that takes anything and returns at once."""
 
 
-@in_seconds
-async def test_a_child_costs_less_than_twenty_milliseconds_of_processor():
+async def test_a_child_costs_a_small_part_of_what_starting_python_and_importing_costs():
     async with nursery_with() as nursery:
         assert nursery.server_pid is not None
         server = psutil.Process(nursery.server_pid)
