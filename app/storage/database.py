@@ -23,6 +23,7 @@ _POOL_SIZE = 10
 _POOL_OVERFLOW = 10
 _POOL_WAIT_S = 5.0
 _IDLE_MS = 3000
+_CONNECT_S = 2
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -111,7 +112,7 @@ async def connect(url: str, *, exclusive: bool = False) -> AsyncIterator[Databas
         pool_timeout=_POOL_WAIT_S,
         pool_pre_ping=True,
         hide_parameters=True,
-        connect_args={"connect_timeout": 2},
+        connect_args={"connect_timeout": _CONNECT_S},
     )
     place, _, options = parsed.set(drivername="postgresql").render_as_string(hide_password=False).partition("?")
     # libpq reads a plus sign as such, where SQLAlchemy means a space.

@@ -74,13 +74,13 @@ async def serving(home: Path, model: StandInLLM) -> AsyncIterator[str]:
             stdout=output,
         )
     try:
-        async with asyncio.timeout(90):
+        async with asyncio.timeout(120):
             while not (said := re.findall(r"assay serves at (http://\S+?):? ", log.read_text()[written:])):
                 assert process.returncode is None, log.read_text()
                 await asyncio.sleep(0.05)
         yield said[-1]
         process.send_signal(signal.SIGTERM)
-        assert await asyncio.wait_for(process.wait(), 60) == 0
+        assert await asyncio.wait_for(process.wait(), 120) == 0
     finally:
         if process.returncode is None:
             process.kill()

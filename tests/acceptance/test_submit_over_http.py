@@ -168,7 +168,7 @@ def submit(client: httpx.Client, text: str, task_id: str = "bridge") -> str:
     return str(response.json()["jobs"][0]["url"])
 
 
-def ended(client: httpx.Client, url: str, within_s: float = 90) -> dict[str, Any]:
+def ended(client: httpx.Client, url: str, within_s: float = 120.0) -> dict[str, Any]:
     deadline = time.monotonic() + within_s
     while time.monotonic() < deadline:
         job: dict[str, Any] = client.get(url).json()

@@ -61,7 +61,7 @@ async def serving(home: Path, model: StandInLLM) -> AsyncIterator[tuple[asyncio.
             *command, env=environment, cwd=home, stderr=stderr, stdout=stderr
         )
     try:
-        async with asyncio.timeout(90):
+        async with asyncio.timeout(120):
             while not (said := re.findall(r"assay serves at (http://\S+?):? ", log.read_text()[written:])):
                 assert process.returncode is None, log.read_text()
                 await asyncio.sleep(0.05)
@@ -95,7 +95,7 @@ async def test_a_killed_run_goes_on_and_pays_for_nothing_twice(home: Path):
     async with StandInLLM(fault_for=answers, delay_s=0.3) as model:
         async with serving(home, model) as (process, client):
             url = await ordered(client, "mm-mind2web", data="snapshot.parquet")
-            async with asyncio.timeout(60):
+            async with asyncio.timeout(120):
                 while len(model.calls) < 5:  # noqa: ASYNC110 - the model is another server
                     await asyncio.sleep(0.02)
             process.kill()

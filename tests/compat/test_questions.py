@@ -242,7 +242,7 @@ async def test_each_call_is_held_under_the_llm_semaphore():
 async def test_a_plain_semaphore_of_one_does_for_everything(cache: CacheFileSys):
     client = ScriptedClient({("c", URL): [True, False, True]})
     e = set_up(client, cache, global_semaphore=asyncio.Semaphore(1))
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(120):
         assert await e.verify("c", None, [URL, URL, "https://b.invalid/x"])
 
 

@@ -117,7 +117,7 @@ class Rig:
         assert found is not None
         return found
 
-    async def ended(self, job_id: str, *, within_s: float = 10.0) -> Job:
+    async def ended(self, job_id: str, *, within_s: float = 120.0) -> Job:
         """The job once it has ended."""
         async with asyncio.timeout(within_s):
             while not (job := await self.job(job_id)).ended:  # noqa: ASYNC110 - the state is in the database

@@ -32,7 +32,7 @@ from tests.fakes.judged import JudgedByText
 from tests.fakes.runtimes import scripted_runtime
 from tests.fakes.sandbox import installed_browser
 from tests.fakes.settings import settings_for_tests
-from tests.integration.app.conftest import postgres_url  # noqa: F401 - a fixture
+from tests.integration.app.conftest import patient_database_clients, postgres_url  # noqa: F401 - fixtures
 
 AXE = (Path(__file__).parent / "vendor" / "axe.min.js").read_text("utf-8")
 JUDGE = """
@@ -109,7 +109,7 @@ class Served:
 
     async def ended(self, job_id: str) -> dict[str, Any]:
         """The job once it has ended."""
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(120):
             while True:
                 job: dict[str, Any] = (await self.http.get(f"/v1/jobs/{job_id}")).json()
                 if job["status"] in {"succeeded", "failed", "cancelled"}:

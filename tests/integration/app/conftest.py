@@ -49,6 +49,18 @@ def postgres_url() -> Iterator[str]:
     shutil.rmtree(folder, ignore_errors=True)
 
 
+@pytest.fixture(autouse=True, scope="session")
+def patient_database_clients() -> Iterator[None]:
+    """Raise the time limits of database clients: on a busy machine this process may not run for seconds."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("app.storage.database._IDLE_MS", 60_000)
+        for limit in ("database._CONNECT_S", "database._POOL_WAIT_S", "direct._CONNECT_S", "direct._ANSWER_S"):
+            patch.setattr(f"app.storage.{limit}", 60)
+        for limit in ("_CONNECT_TIMEOUT_S", "_POOL_WAIT_S"):
+            patch.setattr(f"app.jobs.queue.{limit}", 60)
+        yield
+
+
 @pytest.fixture
 def database_url(postgres_url: str) -> Iterator[str]:
     """The URL of a migrated database of this test's own."""

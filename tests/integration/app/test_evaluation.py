@@ -140,7 +140,7 @@ async def test_pages_of_the_next_task_are_read_while_the_one_before_it_is_judged
     folder.page("https://towns.example/vellmar", "The old bridge of Vellmar was built in 1764.", task="script")
     folder.public = Marking(folder.root / "cache")
 
-    async with asyncio.timeout(60):
+    async with asyncio.timeout(120):
         ended = await folder.evaluate(max_tasks=1)
 
     assert folder.watched.ended == ["bridge", "script"]

@@ -250,7 +250,7 @@ async def test_the_stand_in_runs_alone():
     )
     try:
         assert process.stdout is not None
-        line = (await asyncio.wait_for(process.stdout.readline(), 20)).decode()
+        line = (await asyncio.wait_for(process.stdout.readline(), 120)).decode()
         base_url = line.split()[-1].removesuffix("/v1")
         health = await asyncio.to_thread(_get, f"{base_url}/healthz")
         assert health == {"calls": 0}

@@ -92,7 +92,7 @@ async def test_critical_siblings_run_side_by_side():
     tree, judge = Tree(), Judge(lambda text: together.wait())
     for text in ("a", "n", "c"):
         tree.claim(text, critical=True)
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(120):
         await settled(tree, judge)
     assert tree.outcomes() == {"a": "passed", "n": "failed", "c": "passed"}
 
@@ -104,7 +104,7 @@ async def test_unblocked_leaves_of_different_groups_run_side_by_side():
         tree.group(group)
         for text in "ab":
             tree.claim(f"{text}{group}", into=group)
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(120):
         assert await settled(tree, judge)
 
 
@@ -159,7 +159,7 @@ async def test_leaves_that_wait_for_each_other_are_the_judges_bug():
     tree.claim("gate", critical=True)
     tree.claim("b")
     tree.rubric.require(tree.rubric.find("gate"), "b")
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(120):
         with pytest.raises(JudgeBug, match="wait for each other"):
             await settled(tree, Judge())
 

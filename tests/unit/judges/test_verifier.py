@@ -96,7 +96,7 @@ async def test_the_votes_needed_in_any_case_are_asked_side_by_side():
     async def pause(request: LLMRequest) -> None:
         await both.wait()
 
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(120):
         verdict = await judged(lambda request: True, pause=pause)
     assert len(verdict.votes) == 2
 

@@ -37,7 +37,7 @@ async def submit(api: httpx.AsyncClient, **fields: Any) -> list[str]:
 
 async def ended(api: httpx.AsyncClient, job_id: str) -> dict[str, Any]:
     """The job once it has ended."""
-    async with asyncio.timeout(10.0):
+    async with asyncio.timeout(120):
         while True:
             job: dict[str, Any] = (await api.get(f"/v1/jobs/{job_id}")).json()
             if job["status"] in ENDED:

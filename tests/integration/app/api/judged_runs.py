@@ -57,7 +57,7 @@ async def judge_run(
             body = {"agent": agent, "task_id": task, "run": run, "answers": [{"name": "answer_1", "text": text}]}
             accepted = (await client.post("/v1/submissions", json=body)).raise_for_status().json()
             found[task] = accepted["jobs"][0]["id"]
-        async with asyncio.timeout(60):
+        async with asyncio.timeout(120):
             for task, job_id in found.items():
                 while (job := (await client.get(f"/v1/jobs/{job_id}")).json())["status"] != "succeeded":  # noqa: ASYNC110
                     await asyncio.sleep(0.05)

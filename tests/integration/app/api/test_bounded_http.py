@@ -7,7 +7,7 @@ import contextlib
 import json
 import socket
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 import pytest
 import uvicorn
@@ -25,8 +25,8 @@ class Hurried(BoundedHttp):
 
 
 @pytest.fixture(params=[asyncio.new_event_loop, uvloop.new_event_loop], ids=["asyncio", "uvloop"])
-def port(request: pytest.FixtureRequest) -> Iterator[int]:
-    """The port of a server in a thread of its own, on either event loop: the service takes uvloop where it can."""
+def server(request: pytest.FixtureRequest) -> Iterator[uvicorn.Server]:
+    """A server in its own thread, on either event loop: the service uses uvloop if it can."""
     app = FastAPI()
 
     @app.get("/")
@@ -49,16 +49,22 @@ def port(request: pytest.FixtureRequest) -> Iterator[int]:
 
         thread = threading.Thread(target=run)
         thread.start()
-        yield listener.getsockname()[1]
+        server.config.port = listener.getsockname()[1]
+        yield server
         server.should_exit = True
         thread.join()
+
+
+@pytest.fixture
+def port(server: uvicorn.Server) -> int:
+    return server.config.port
 
 
 async def said(port: int, *parts: bytes, pause_s: float = 0.0) -> bytes:
     """All that the server answers until it hangs up."""
     reader, writer = await asyncio.open_connection("127.0.0.1", port)
     try:
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(120):
             for part in parts:
                 writer.write(part)
                 await writer.drain()
@@ -86,6 +92,12 @@ def problem(answer: bytes, status: int) -> dict:
     read: dict = json.loads(body)
     assert read["status"] == status
     return read
+
+
+async def until(condition: Callable[[], bool]) -> None:
+    async with asyncio.timeout(120):
+        while not condition():  # noqa: ASYNC110 - the state is in another thread
+            await asyncio.sleep(0.01)
 
 
 GET = b"GET / HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n"
@@ -142,10 +154,11 @@ async def test_a_connection_on_which_nothing_is_asked_is_closed(port: int):
     assert await said(port) == b""
 
 
-async def test_who_reads_nothing_of_a_long_answer_is_hung_up_on(port: int):
-    reader, writer = await asyncio.open_connection("127.0.0.1", port, limit=1024)
+async def test_who_reads_nothing_of_a_long_answer_is_hung_up_on(server: uvicorn.Server):
+    reader, writer = await asyncio.open_connection("127.0.0.1", server.config.port, limit=1024)
     writer.write(b"GET /long HTTP/1.1\r\nHost: x\r\n\r\n")
-    await asyncio.sleep(1.0)
+    await until(lambda: bool(server.server_state.connections))
+    await until(lambda: not server.server_state.connections)
     received = 0
     with pytest.raises((ConnectionError, asyncio.IncompleteReadError)):
         while part := await reader.read(1 << 20):

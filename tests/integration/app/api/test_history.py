@@ -21,7 +21,7 @@ async def judged(api: httpx.AsyncClient, *, run: str, agent: str = "demo", text:
     """Hand in an answer and wait; its job."""
     body = {"agent": agent, "task_id": "capital", "answers": [{"name": "answer_1", "text": text}], "run": run}
     accepted = (await api.post("/v1/submissions", json=body)).json()
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(120):
         while True:
             job: dict[str, Any] = (await api.get(f"/v1/jobs/{accepted['jobs'][0]['id']}")).json()
             if job["status"] == "succeeded":

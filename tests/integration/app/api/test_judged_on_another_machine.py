@@ -105,7 +105,7 @@ async def test_an_answer_handed_in_again_asks_nothing_on_the_other_machine(
 ):
     async with machine("one") as api:
         first = await judged(api)
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(120):
             while await shared(database) < CALLS:  # noqa: ASYNC110 - the state is in the database
                 await asyncio.sleep(0.02)
         assert f'event="stored"}} {CALLS}' in (await api.get("/metrics")).text

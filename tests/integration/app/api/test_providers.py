@@ -39,7 +39,7 @@ def asking(model: StandInLLM) -> dict[str, Any]:
 
 
 async def waiting(api: httpx.AsyncClient, job_ids: list[str]) -> list[dict[str, Any]]:
-    async with asyncio.timeout(15.0):
+    async with asyncio.timeout(120):
         while True:
             found = [(await api.get(f"/v1/jobs/{job_id}")).json() for job_id in job_ids]
             if all(job["stage"] == "paused" for job in found):

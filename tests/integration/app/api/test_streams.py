@@ -55,7 +55,7 @@ class Stream:
     async def events(self) -> list[tuple[str, dict]]:
         """(id, job) of each event, to the end of the stream."""
         found, reader = [], EventReader()
-        async with asyncio.timeout(30):
+        async with asyncio.timeout(120):
             async for raw in self.reader:
                 line = raw.decode().strip()
                 if line == "0":  # the last chunk
@@ -98,7 +98,7 @@ async def many(opened: Opening, job_id: str) -> list[Stream]:
     streams = []
     for _ in range(MANY):
         streams.append(await opened(job_id))
-        head = await asyncio.wait_for(streams[-1].reader.readuntil(b"\r\n\r\n"), 30)
+        head = await asyncio.wait_for(streams[-1].reader.readuntil(b"\r\n\r\n"), 120)
         assert head.startswith(b"HTTP/1.1 200 "), head
     return streams
 
@@ -125,7 +125,7 @@ async def go_on(database: Database, job: Job, leaves: int) -> None:
 
 
 async def until(what) -> None:
-    async with asyncio.timeout(30):
+    async with asyncio.timeout(120):
         while not what():  # noqa: ASYNC110 - it happens in another thread
             await asyncio.sleep(0.05)
 

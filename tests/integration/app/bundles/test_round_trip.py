@@ -115,7 +115,7 @@ async def said_by(*command: str, cwd: Path) -> str:
     process = await asyncio.create_subprocess_exec(
         *command, cwd=cwd, stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.STDOUT
     )
-    said, _ = await asyncio.wait_for(process.communicate(), 60)
+    said, _ = await asyncio.wait_for(process.communicate(), 120)
     assert process.returncode == 0, said
     return said.decode()
 

@@ -87,7 +87,7 @@ async def test_a_cut_connection_is_mended_and_the_end_not_missed(rig: Rig):
             )
         async with rig.working(ScriptedEvaluation()):
             await rig.ended(job_id)
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(120):
             seen = await following
     assert seen[-1].status is JobStatus.SUCCEEDED
 

@@ -54,7 +54,7 @@ async def test_jobs_survive_a_crash_of_the_database(folder: Path):
             await asyncio.to_thread(crash, folder)
             gate.set()  # the result is ready while there is no database
             await asyncio.to_thread(EmbeddedPostgres(folder).start)
-            ends = [await rig.ended(job_id, within_s=40.0) for job_id in (running, waiting)]
+            ends = [await rig.ended(job_id, within_s=120.0) for job_id in (running, waiting)]
             assert [job.status for job in ends] == [JobStatus.SUCCEEDED] * 2
             assert ends[0].attempts <= 2
     finally:

@@ -122,7 +122,7 @@ async def test_cancelling_a_running_job_interrupts_it_at_once(rig: Rig):
         await evaluation.running.wait()
         cancelled = await rig.control.cancel(job_id)
         assert cancelled.status is JobStatus.CANCELLED
-        async with asyncio.timeout(20.0):
+        async with asyncio.timeout(20):  # the deadline is 30
             await evaluation.stopped.wait()
     assert evaluation.cancelled == [job_id]
     assert (await rig.job(job_id)).status is JobStatus.CANCELLED

@@ -153,7 +153,7 @@ async def processes(*arguments: tuple[str, str, str]) -> AsyncIterator[list[asyn
     try:
         for process in started:
             assert process.stdout is not None
-            assert await asyncio.wait_for(process.stdout.readline(), 60) == b"ready\n"
+            assert await asyncio.wait_for(process.stdout.readline(), 120) == b"ready\n"
         yield started
     finally:
         for process in started:
@@ -170,7 +170,7 @@ async def begin(process: asyncio.subprocess.Process) -> None:
 
 async def ended(process: asyncio.subprocess.Process) -> tuple[str, int]:
     assert process.stdout is not None
-    async with asyncio.timeout(60):
+    async with asyncio.timeout(120):
         while not (line := await process.stdout.readline()).startswith(b"ended"):
             assert line, "the process ended early"  # other lines are its log
     _, capture_id, count = line.split()
@@ -192,7 +192,7 @@ async def test_the_turn_of_a_process_that_died_runs_out_in_ten_seconds(
     async with processes((database_url, str(tmp_path), "60"), (database_url, str(tmp_path), "0")) as (holder, waiter):
         await begin(holder)
         turns = PostgresTurns(database)
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(120):
             while await turns.is_free(URL):  # noqa: ASYNC110 - the turn is taken in another process
                 await asyncio.sleep(0.02)
         os.kill(holder.pid, signal.SIGKILL)

@@ -49,7 +49,7 @@ def busy_children() -> list[psutil.Process]:
 
 async def nothing_busy() -> None:
     """A killed child is gone as soon as the machine comes round to it."""
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(120):
         while busy_children():  # noqa: ASYNC110 - the state is in other processes
             await asyncio.sleep(0.05)
 

@@ -67,7 +67,7 @@ async def test_cutting_the_lifeline_ends_the_whole_group_and_tidies_up(folder: P
         offspring = psutil.Process(process.pid).children()
         assert offspring
         launch.cut()
-        assert await asyncio.wait_for(process.wait(), 5) == -9
+        assert await asyncio.wait_for(process.wait(), 120) == -9
         await _until(lambda: not any(map(lives, offspring)))
         await _until(lambda: not (folder / "profile").exists() and not launch.folder.exists())
 
