@@ -13,7 +13,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Final
 
-from judges.folding import fold
+from judges.folding import fold, fold_marks
 from judges.plain import plain_text
 
 STEM_CHARS: Final = 5
@@ -23,11 +23,11 @@ MAX_ABBREVIATION: Final = 5
 COMPARED_WORDS: Final = 5
 """How far before a number a word may stand that compares or rounds it."""
 
-_TOKEN = re.compile(r"\d+(?:[.,]\d+)*|[^\W\d_]+(?:['\u2019][^\W\d_]+)?|[\u20ac$\u00a3%]")
+_TOKEN = re.compile(r"\d+(?:[.,]\d+)*|[^\W\d_]+(?:'[^\W\d_]+)?|[\u20ac$\u00a3%]")
 _SPACED = re.compile(r"\b\d{1,3}(?: \d{3})+\b")
 _ENDING = re.compile(r"(?<=\w{3})(?:ings?|e[drs]|ers|ors?|es|s|e)$")
-_PARTICLES = re.compile(r"[ .'\u2019-]*(?:(?:of|the|de|la|du|di|da|von|van|der|den|del|al) )*")
-_SENTENCE_START = re.compile(r"(?:^|[.!?:;]\s+|[\"'\u201c\u2018(]\s*)$")
+_PARTICLES = re.compile(r"[ .'-]*(?:(?:of|the|de|la|du|di|da|von|van|der|den|del|al) )*")
+_SENTENCE_START = re.compile(r"(?:^|[.!?:;]\s+|[\"'(]\s*)$")
 _SIGNS = {"\u20ac": "euro", "$": "dollar", "\u00a3": "pound", "%": "percent"}
 _COUNTED = (
     "zero one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen sixteen "
@@ -93,6 +93,7 @@ def lacking(claim: str, stems: frozenset[str]) -> tuple[str, ...]:
     >>> lacking("Ida Norrstad led it since 1998.", stems_of("I. Norrstad has been its head since 1999"))
     ('1998',)
     """
+    claim = fold_marks(claim)
     tokens = list(_TOKEN.finditer(claim))
     missing = []
     for run in _names(claim, tokens):
@@ -122,6 +123,7 @@ def stems_in(plain: str) -> frozenset[str]:
 
 def terms(text: str) -> Terms:
     """The numbers, names and telling words of a text. A name is a capitalised word inside a sentence."""
+    text = fold_marks(text)
     numbers: set[str] = set()
     names: set[str] = set()
     words: set[str] = set()

@@ -70,9 +70,26 @@ def fold(text: str) -> FoldedText:
     return FoldedText("".join(pieces), starts)
 
 
+def fold_marks(text: str) -> str:
+    """Fold quotation marks, dashes, spaces and invisible characters only: letters keep their case and accents.
+
+    >>> fold_marks("Mary  O\u2019Shea \u2013 Cafe\u0301") == "Mary O'Shea - Caf\u00e9"
+    True
+    """
+    return unicodedata.normalize("NFC", _PIECE.sub(_folded_marks, text))
+
+
+def _folded_marks(piece: re.Match[str]) -> str:
+    if piece.lastgroup == "ascii":
+        return piece[0].translate(_ASCII_QUOTES)
+    if piece.lastgroup == "space":
+        return " "
+    return "".join(_folded(char, keep_case=True) for char in piece[0]) if piece.lastgroup == "other" else ""
+
+
 @lru_cache(maxsize=8192)
-def _folded(char: str) -> str:
-    """One character outside ASCII, folded; empty for one that nobody sees."""
+def _folded(char: str, *, keep_case: bool = False) -> str:
+    """Fold one character outside ASCII; empty for an invisible one."""
     same = _SAME.get(char)
     if same is not None:
         return same
@@ -81,4 +98,5 @@ def _folded(char: str) -> str:
         return ""
     if unicodedata.decomposition(char).startswith(_KEPT_FORMS):
         return char
-    return unicodedata.normalize("NFKD", unicodedata.normalize("NFKD", char).casefold())
+    plain = unicodedata.normalize("NFKD", char)
+    return plain if keep_case else unicodedata.normalize("NFKD", plain.casefold())

@@ -55,7 +55,7 @@ def picture_quotes(passages: Sequence[str], asked: Asked) -> tuple[Quote, ...]:
 
 
 def _says_something(passage: str, claim: str) -> bool:
-    if len(passage) > MAX_QUOTE_CHARS or not is_telling(passage.strip()):
+    if len(passage) > MAX_QUOTE_CHARS or not is_telling(passage):
         return False
     return not scan(passage).orders and _words(passage) != _words(claim)
 

@@ -16,7 +16,7 @@ from typing import Final
 
 from judges.bearing import bears_on, lacking, terms
 from judges.folding import fold
-from judges.grounding import MIN_CHARS, MIN_WORDS, is_telling
+from judges.grounding import is_long, is_telling
 from judges.injection import Scan, is_flood, scan
 from judges.page_view import PreparedPage
 from judges.source_marks import REFUSED, WATCHED
@@ -123,9 +123,9 @@ class Asked:
             without = " ".join(fold(rest).text.split(echo))
             if len(without) < len(fold(rest).text) and not _adds(without, self.claim, page.echoes):
                 return None
-        if not is_telling(rest.strip(" .,;:!?\"'")):
+        if not is_telling(rest):
             return None
-        if not _is_long(rest) and not terms(rest).all & terms(self.claim).all:
+        if not is_long(rest) and not terms(rest).all & terms(self.claim).all:
             return None
         return rest
 
@@ -178,7 +178,3 @@ def _adds(rest: str, claim: str, echoed: Iterable[str]) -> bool:
     asked = {word for echo in echoed for word in terms(echo).all}
     fresh = {word.lower() for word in terms(claim).all} - asked
     return bool(fresh & terms(rest).all)
-
-
-def _is_long(text: str) -> bool:
-    return len(text) >= MIN_CHARS and len(re.findall(r"\w+", text)) >= MIN_WORDS
