@@ -49,7 +49,7 @@ def program() -> typer.Typer:
 
 def results(
     agent: AgentOption,
-    out: Annotated[Path, typer.Option(help="The file to write; for mind2web2 a folder.")],
+    out: Annotated[Path, typer.Option(help="The file to write; for mind2web2 and inspect a folder.")],
     format: Annotated[Format, typer.Option(help="mind2web2: result folders of the public toolkit.")] = Format.CSV,
     rows: Annotated[
         Rows | None, typer.Option(help="A row for each result or each leaf; jsonl without it: whole results.")
@@ -105,7 +105,7 @@ def _found(agent: str, tasks: Sequence[str], run: str | None, folder: Path | Non
 def _write(found: Sequence[JudgedResult], format: Format, rows: Rows | None, out: Path, agent: str) -> str:
     """Write, and say what was written."""
     from app.interop.files import write_csv, write_json_lines, write_parquet
-    from app.interop.inspect_log import inspect_log
+    from app.interop.inspect_log import file_name, inspect_log
     from app.interop.public_layout import write_layout
     from app.interop.rows import leaf_table, result_table
     from judges.result_files import write_json
@@ -113,8 +113,10 @@ def _write(found: Sequence[JudgedResult], format: Format, rows: Rows | None, out
     if format is Format.MIND2WEB2:
         return f"{write_layout(out, found)} result(s)"
     if format is Format.INSPECT:
-        write_json(out, inspect_log(agent, found, tool_version=version("assay"), now=datetime.now(UTC)))
-        return f"{len(found)} result(s)"
+        log = inspect_log(agent, found, tool_version=version("assay"), now=datetime.now(UTC))
+        place = out if out.suffix == ".json" else out / file_name(log)
+        write_json(place, log)
+        return f"{len(found)} result(s) as {place.name}"
     if format is Format.JSONL and rows is None:
         write_json_lines(out, (one.result for one in found))
         return f"{len(found)} result(s)"

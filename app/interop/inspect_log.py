@@ -2,12 +2,17 @@
 
 A task becomes a sample, an agent's 1..n answers to it the epochs of that sample, the agent the model that was
 evaluated. Inspect knows no score with bounds: ``final_score``, ``score_low`` and ``score_high`` are three scores of a
-sample, and the explanation says what was not found out. What has no place there (the tree with its votes, quotes and
+sample, and the explanation says what was not judged. What has no place there (the tree with its votes, quotes and
 pages) stands in the metadata.
+
+Ids are derived from the results: other results get other ids, and exporting the same results again gives the same log.
 """
 
 from __future__ import annotations
 
+import hashlib
+import json
+import re
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
@@ -21,11 +26,22 @@ from rubrics.verdict import Outcome, Usage
 LOG_VERSION: Final = 2
 SCORER: Final = "assay"
 SCORES: Final = ("final_score", "score_low", "score_high")
+TASK: Final = "assay"
+_ID_ALPHABET: Final = "23456789ABCDEFGHJKLMNPQRSTUVWXYZabcdefghijkmnopqrstuvwxyz"
+_ID_CHARS: Final = 22
+
+
+def file_name(log: Mapping[str, Any]) -> str:
+    """Return the name under which ``inspect view`` lists a log: ``<created>_<task>_<task id>.json``."""
+    evaluated = log["eval"]
+    words = (evaluated["created"], evaluated["task"], evaluated["task_id"])
+    return "_".join(re.sub(r"[^A-Za-z0-9+.-]", "-", word) for word in words) + ".json"
 
 
 def inspect_log(agent: str, results: Sequence[JudgedResult], *, tool_version: str, now: datetime) -> dict[str, Any]:
-    """The log of one agent's results, of which there is one or more."""
-    samples = _samples(agent, results)
+    """Return the log of one agent's results, of which there is one or more."""
+    content = _digest(agent, [(one.run, one.answer_name, one.result) for one in results])
+    samples = _samples(agent, results, content)
     made = sorted(one.created_at for one in results if one.created_at is not None)
     created, ended = (made[0], made[-1]) if made else (now, now)
     ids = list(dict.fromkeys(sample["id"] for sample in samples))
@@ -33,11 +49,11 @@ def inspect_log(agent: str, results: Sequence[JudgedResult], *, tool_version: st
         "version": LOG_VERSION,
         "status": "success",
         "eval": {
-            "run_id": f"assay-{agent}",
-            "eval_id": f"assay-{agent}",
+            "run_id": _id("run", content),
+            "eval_id": _id("eval", content),
             "created": _moment(created),
-            "task": "assay",
-            "task_id": "assay",
+            "task": TASK,
+            "task_id": _id("task", content),
             "task_version": 0,
             "task_attribs": {},
             "task_args": {},
@@ -60,12 +76,14 @@ def inspect_log(agent: str, results: Sequence[JudgedResult], *, tool_version: st
     }
 
 
-def _samples(agent: str, results: Sequence[JudgedResult]) -> list[dict[str, Any]]:
+def _samples(agent: str, results: Sequence[JudgedResult], content: str) -> list[dict[str, Any]]:
     epochs: dict[str, int] = defaultdict(int)
     samples = []
     for one in results:
         epochs[one.task_id] += 1
-        samples.append(_sample(agent, one, epochs[one.task_id]))
+        epoch = epochs[one.task_id]
+        uuid = _id("sample", content, one.task_id, epoch)
+        samples.append({"uuid": uuid, **_sample(agent, one, epoch)})
     return samples
 
 
@@ -151,6 +169,19 @@ def _usage_by_model(results: Sequence[JudgedResult]) -> dict[str, Any]:
 def _usage(usage: Usage) -> dict[str, Any]:
     tokens = {"input_tokens": usage.input_tokens, "output_tokens": usage.output_tokens}
     return {**tokens, "total_tokens": usage.input_tokens + usage.output_tokens, "total_cost": usage.usd}
+
+
+def _digest(*parts: object) -> str:
+    return hashlib.sha256(json.dumps(parts, sort_keys=True, default=str).encode()).hexdigest()
+
+
+def _id(*parts: object) -> str:
+    """Return an id in the form that Inspect uses: 22 letters and digits without those that look alike."""
+    number, letters = int(_digest(*parts), 16), []
+    for _ in range(_ID_CHARS):
+        number, place = divmod(number, len(_ID_ALPHABET))
+        letters.append(_ID_ALPHABET[place])
+    return "".join(letters)
 
 
 def _moment(at: datetime) -> str:

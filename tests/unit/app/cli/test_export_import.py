@@ -60,6 +60,7 @@ def test_the_other_forms_are_written(assay: Call, judged: Path) -> None:
     exported(assay, "--format", "jsonl", "--out", "r.jsonl")
     exported(assay, "--format", "jsonl", "--rows", "leaves", "--out", "l.jsonl")
     exported(assay, "--format", "inspect", "--out", "log.json")
+    exported(assay, "--format", "inspect", "--out", "logs")
     exported(assay, "--format", "mind2web2", "--out", "again")
 
     assert pq.read_table("r.parquet").num_rows == 4
@@ -67,6 +68,8 @@ def test_the_other_forms_are_written(assay: Call, judged: Path) -> None:
     assert all("eval_breakdown" in one for one in whole) and len(whole) == 4
     assert [json.loads(line)["leaf"] for line in Path("l.jsonl").read_text().splitlines()] == ["a", "b"] * 4
     assert json.loads(Path("log.json").read_text())["version"] == 2
+    (log,) = Path("logs").iterdir()
+    assert log.read_text() == Path("log.json").read_text()
     before = sorted(path.relative_to(judged).as_posix() for path in judged.rglob("*") if path.is_file())
     assert sorted(path.relative_to("again").as_posix() for path in Path("again").rglob("*") if path.is_file()) == before
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import json
 import math
+import re
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -13,7 +14,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from app.interop.files import write_csv, write_json_lines, write_parquet
-from app.interop.inspect_log import inspect_log
+from app.interop.inspect_log import file_name, inspect_log
 from app.interop.judged import JudgedResult, from_folder, in_order
 from app.interop.public_layout import NotExportable, write_layout
 from app.interop.rows import leaf_table, result_table
@@ -162,6 +163,37 @@ def test_an_inspect_log_has_all_that_inspect_demands() -> None:
         assert all(name in score for name in REQUIRED["score"])
         assert all(name in metric for metric in score["metrics"].values() for name in REQUIRED["metric"])
     assert json.loads(json.dumps(log, allow_nan=False)) == log
+
+
+def ids(log: Any) -> list[str]:
+    return [*(log["eval"][name] for name in ("run_id", "eval_id", "task_id")), *(one["uuid"] for one in log["samples"])]
+
+
+def test_every_id_of_inspect_logs_is_another_one() -> None:
+    """The form of Inspect's own ids: 22 letters and digits. The same results have the same ids whenever exported."""
+    results = [judged(), judged(answer="answer_2.md")]
+    first, again, tower, other = (
+        inspect_log(agent, of, tool_version="1", now=AT)
+        for agent, of in (
+            ("otter", results),
+            ("otter", results),
+            ("otter", [judged("tower"), results[1]]),
+            ("seal", results),
+        )
+    )
+    assert ids(first) == ids(again)
+    found = [*ids(first), *ids(tower), *ids(other)]
+    assert len(set(found)) == len(found) == 15
+    assert all(re.fullmatch(r"[2-9A-HJ-NP-Za-km-z]{22}", one) for one in found)
+
+
+def test_an_inspect_log_is_named_as_inspect_view_lists_them() -> None:
+    """inspect_ai 0.3.285 lists files whose names begin with a moment and reads the task and its id from the rest."""
+    log = inspect_log("otter", [judged()], tool_version="1", now=AT)
+    named = re.fullmatch(r"(\d{4}-\d{2}-\d{2}T\d{2}-\d{2}-\d{2}\+00-00)_([^_]+)_([^_]+)\.json", file_name(log))
+    assert named is not None
+    assert named[1] == log["eval"]["created"].replace(":", "-")
+    assert (named[2], named[3]) == ("assay", log["eval"]["task_id"])
 
 
 def test_an_inspect_log_says_what_the_results_say() -> None:
