@@ -7,7 +7,7 @@ stands beside them.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from statistics import fmean
 from typing import Any
@@ -18,11 +18,9 @@ from app.summary import AnswerOutcome, score_of
 from judges.result import score_json
 from judges.statistics.holm import holm
 from judges.statistics.interval import LEVEL
-from judges.statistics.paired import Paired, between_worlds, paired
+from judges.statistics.paired import FEWEST_FOR_T, Paired, between_worlds, paired
+from judges.statistics.sign_flip import FEWEST_TASKS
 from rubrics.scoring import Score
-
-FEWEST_TASKS = 6
-"""Below this no sign-flip test can come below 0.05: five tasks have 32 sign patterns, two of which are the furthest."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -45,7 +43,8 @@ def comparison_json(first: Side, others: Sequence[Side]) -> dict[str, Any]:
         "level": LEVEL,
         "a": _side_json(first),
         "comparisons": [
-            each.json({figure: corrected[figure][nth] for figure in _FIGURES}) for nth, each in enumerate(found)
+            each.json({figure: corrected[figure][nth] for figure in _FIGURES}, comparisons=len(found))
+            for nth, each in enumerate(found)
         ],
     }
 
@@ -91,7 +90,7 @@ class _Figure:
     def p(self) -> float:
         return 1.0 if self.paired is None else self.paired.sign_flip.p
 
-    def json(self, p_holm: float) -> dict[str, Any]:
+    def json(self, p_holm: float, *, comparisons: int) -> dict[str, Any]:
         found = self.paired
         return {
             "a": _mean([task.before for task in self.tasks]),
@@ -107,7 +106,25 @@ class _Figure:
             "sign_flip": None if found is None else _test_json(found, p_holm),
             "smallest_detectable_difference": None if found is None else found.detectable,
             "verdict": self._verdict(p_holm),
+            "warnings": list(self._warnings(comparisons)),
         }
+
+    def _warnings(self, comparisons: int) -> Iterator[str]:
+        """What these tasks cannot show."""
+        if self.paired is None:
+            return
+        n, test = self.paired.n, self.paired.sign_flip
+        if test.smallest_p * comparisons >= 1 - LEVEL:
+            yield (
+                f"{test.n} of {n} tasks differ, so the sign-flip test cannot give a p below "
+                f"{min(1.0, test.smallest_p * comparisons):.4g}{', corrected by Holm' if comparisons > 1 else ''}: "
+                "no difference between these sides can be significant at 0.05"
+            )
+        if n < FEWEST_FOR_T:
+            yield (
+                f"with {n} tasks, fewer than {FEWEST_FOR_T}, the 95 % interval of the difference can be too narrow: "
+                "differences that are rare and large are easily missed"
+            )
 
     def _verdict(self, p_holm: float) -> str:
         if self.paired is None:
@@ -136,10 +153,10 @@ class _Compared:
             for name, worth in _FIGURES.items()
         }
 
-    def json(self, p_holm: Mapping[str, float]) -> dict[str, Any]:
+    def json(self, p_holm: Mapping[str, float], *, comparisons: int) -> dict[str, Any]:
         return {
             "b": _side_json(self.other),
-            **{name: figure.json(p_holm[name]) for name, figure in self.figures.items()},
+            **{name: figure.json(p_holm[name], comparisons=comparisons) for name, figure in self.figures.items()},
             "tasks": [
                 {
                     "task_id": task.task_id,
@@ -189,5 +206,6 @@ def _test_json(found: Paired, p_holm: float) -> dict[str, Any]:
         "exact": test.exact,
         "patterns": test.patterns,
         "tasks_that_differ": test.n,
+        "smallest_p": test.smallest_p,
         "method": test.method,
     }

@@ -40,6 +40,7 @@ def statistics_json(outcomes: Sequence[AnswerOutcome], *, resampled: bool = True
         "not_judged": {"answers": silent, "share": silent / found.answers},
         **_figures(found),
         "smallest_detectable_difference": found.detectable,
+        "warnings": list(found.warnings),
     }
 
 

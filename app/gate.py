@@ -84,7 +84,7 @@ def gate(agent: str, summary: Json, thresholds: Thresholds, *, comparison: Json 
     if thresholds.min_success is not None:
         checks.append(_at_least("success rate", found["success"], thresholds.min_success))
     if thresholds.min_lower_bound is not None:
-        checks.append(_lower_bound(found["score"], thresholds.min_lower_bound))
+        checks.append(_lower_bound(found["score"], thresholds.min_lower_bound, warnings=found["warnings"]))
     if thresholds.max_regression is not None and comparison is not None:
         checks += _against_baseline(comparison, thresholds)
     return Gate(agent=agent, checks=tuple(checks))
@@ -122,7 +122,7 @@ def _at_least(name: str, figure: Json, least: float) -> Check:
     return Check(name=name, state=state, wanted=f">= {least:g}", found=found, why=why)
 
 
-def _lower_bound(figure: Json, least: float) -> Check:
+def _lower_bound(figure: Json, least: float, *, warnings: Sequence[str]) -> Check:
     interval = figure["interval"]
     found = f"{interval['low']:.4f}"
     said = f"the 95 % interval of the score is {_range(interval['low'], interval['high'])} ({interval['method']})"
@@ -132,6 +132,7 @@ def _lower_bound(figure: Json, least: float) -> Check:
         state, why = State.FAILED, f"{said}, and begins below {least:g}"
     else:
         state, why = State.OPEN, f"{said}: answers that were not judged decide whether it begins at {least:g}"
+    why = "; ".join([why, *warnings])
     return Check(name="lower bound", state=state, wanted=f">= {least:g}", found=found, why=why)
 
 
@@ -152,6 +153,8 @@ def _against_baseline(comparison: Json, thresholds: Thresholds) -> Iterable[Chec
     why += _certainty(figure)
     if figure["certain"] < figure["tasks"]:
         why += f"; {figure['tasks'] - figure['certain']} of the tasks are open"
+    if thresholds.rule is not Rule.MEAN:
+        why = "; ".join([why, *figure["warnings"]])
     found = _range(figure["low"], figure["high"], sign="+")
     yield Check(name="regression", state=state, wanted=wanted, found=found, why=why)
 

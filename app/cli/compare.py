@@ -67,6 +67,7 @@ def _remarks(before: str, one: Mapping[str, Any], *, corrected: bool) -> list[st
         lines.append(f"p: {test['method']}{', corrected by Holm' if corrected else ''}")
     if score["bootstrap"] is not None:
         lines.append(f"bootstrap: {ends(score['bootstrap'], sign='+')} ({score['bootstrap']['method']})")
+    lines += [f"warning: {warning}" for warning in score["warnings"]]
     if score["certain"] < score["tasks"]:
         lines.append(f"open: {score['tasks'] - score['certain']} of {score['tasks']} tasks were not wholly judged")
     if score["smallest_detectable_difference"] is not None:

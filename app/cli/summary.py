@@ -79,15 +79,14 @@ def _print_figures(statistics: Mapping[str, Any]) -> None:
     figures = plain_table("figure", "value", "95 % interval", "how")
     for name, key in (("score", "score"), ("success rate", "success")):
         figure = statistics[key]
-        how = "" if figure["interval"] is None else figure["interval"]["method"]
-        figures.add_row(name, bounded(figure), ends(figure["interval"]), how)
-        if figure["bootstrap"] is not None:
-            figures.add_row("", "", ends(figure["bootstrap"]), figure["bootstrap"]["method"])
+        figures.add_row(name, bounded(figure), ends(figure["interval"]), figure["interval"]["method"])
     for name, key in (("pass@", "pass_at_k"), ("pass^", "pass_hat_k")):
         for one in statistics[key]:
             how = f"over {one['tasks']} task(s)"
             figures.add_row(f"{name}{one['k']}", bounded(one), ends(one["interval"]), how)
     console.print(figures)
+    for warning in statistics["warnings"]:
+        console.print(f"warning: {warning}")
     least = statistics["smallest_detectable_difference"]
     if least is not None:
         console.print(f"smallest difference that as many tasks would show (power 0.8): {least:.3f}")

@@ -40,6 +40,7 @@ class Standing:
     partial_interval: Interval | None
     success_interval: Interval | None
     pass_interval: Interval | None
+    warnings: Sequence[str]
     trend: tuple[TrendPoint, ...]
     last: str | None
 
@@ -71,6 +72,7 @@ def standing(summary: Mapping[str, Any], history: Sequence[Mapping[str, Any]]) -
         partial_interval=(figures.get("score") or {}).get("interval"),
         success_interval=(figures.get("success") or {}).get("interval"),
         pass_interval=_pass_interval(figures, k),
+        warnings=figures.get("warnings") or (),
         trend=trend(history),
         last=str(history[0]["created_at"]) if history else None,
     )

@@ -1,21 +1,26 @@
-"""The headline figures of one agent with how sure each is: score, success rate, pass@k, pass^k. Pure.
+"""Headline figures of one agent with their confidence intervals: score, success rate, pass@k, pass^k. Pure.
 
-Tasks are the unit: answers to one task resemble each other. An answer that was not judged is neither 0 nor left out:
-its score lies between two bounds, every figure is computed for both, and an interval holds both.
+Tasks are the unit because answers to one task resemble each other. An answer that was not judged is neither 0 nor left
+out: its score lies between two bounds, every figure is computed for both, and an interval covers both.
 """
 
 from __future__ import annotations
 
+import math
+from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from operator import mul
 from statistics import fmean, stdev
 
 from judges.statistics import bootstrap, student
+from judges.statistics.bounded_mean import bounded_mean
 from judges.statistics.detectable import unpaired_detectable
 from judges.statistics.interval import Interval
 from judges.statistics.passing import pass_at_k, pass_hat_k
-from judges.statistics.wilson import clustered_share
 
+FEWEST_TASKS = 5
+"""With fewer tasks an interval still covers, but it takes up most of the range."""
 _ALL_K_UP_TO = 10
 _FURTHER_K = (20, 50, 100)
 
@@ -34,16 +39,16 @@ class Trial:
 class Figure:
     """One figure in 0..1. ``value`` is None while answers that were not judged could change it.
 
-    ``interval`` is the one to quote; ``student`` and ``bootstrap`` stand beside it. The bootstrap draws whole tasks and
-    computes the figure itself anew; the other two take one mean for each task, which is the same figure wherever every
-    task has every run. None where the data cannot give that interval.
+    ``interval`` is the one to quote. ``student`` and ``bootstrap`` are for comparison with other tools: with few tasks
+    they are too narrow. ``student`` takes the mean over each task's answers; the other two are of the figure itself.
+    None if the data do not give that interval.
     """
 
     value: float | None
     low: float
     high: float
     tasks: int
-    interval: Interval | None
+    interval: Interval
     student: Interval | None
     bootstrap: Interval | None
 
@@ -57,7 +62,7 @@ class Passing:
     low: float
     high: float
     tasks: int
-    interval: Interval | None
+    interval: Interval
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -74,9 +79,17 @@ class Headline:
     pass_hat: tuple[Passing, ...]
     detectable: float | None
 
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        """What a reader must know before using the intervals."""
+        if self.tasks >= FEWEST_TASKS:
+            return ()
+        told = f"{self.tasks} task{'s' * (self.tasks != 1)}, fewer than {FEWEST_TASKS}"
+        return (f"with {told}, the 95 % interval takes up most of the range from 0 to 1",)
+
 
 def headline(trials: Sequence[Trial], *, resampled: bool = True) -> Headline | None:
-    """The figures over all answers of an agent; None without any. ``resampled`` False: no bootstrap, which is quick."""
+    """Return the figures over all answers of an agent; None without any. ``resampled`` False skips the bootstrap."""
     if not trials:
         return None
     by_task = _by_task(trials)
@@ -86,7 +99,7 @@ def headline(trials: Sequence[Trial], *, resampled: bool = True) -> Headline | N
         tasks=len(by_task),
         answers=len(trials),
         score=score,
-        success=_figure(by_task, _success, resampled=resampled, share=True),
+        success=_figure(by_task, _success, resampled=resampled),
         pass_at=_passing(by_task, pass_at_k),
         pass_hat=_passing(by_task, pass_hat_k),
         detectable=unpaired_detectable(stdev(means), len(means)) if score.student else None,
@@ -104,40 +117,52 @@ def _success(score: float) -> float:
     return float(score == 1.0)
 
 
-def _figure(
-    by_task: Sequence[Sequence[Trial]], worth: Callable[[float], float], *, resampled: bool, share: bool = False
-) -> Figure:
-    """A mean over runs of the mean over each run's tasks, with every open answer at its least, and at its most."""
-    answers = sum(map(len, by_task))
+def _figure(by_task: Sequence[Sequence[Trial]], worth: Callable[[float], float], *, resampled: bool) -> Figure:
+    """A mean over runs of the mean over each run's tasks, with every open answer at its lowest and at its highest."""
     worlds = [
         [[worth(one.low) for one in task] for task in by_task],
         [[worth(one.high) for one in task] for task in by_task],
     ]
     runs = [[one.run for one in task] for task in by_task]
-    low, high = (_over_runs(runs, world) for world in worlds)
-    means = [[fmean(values) for values in world] for world in worlds]
-    by_t = [student.mean_interval(world) for world in means]
-    wilson = [clustered_share(world, answers=answers) for world in means]
-    # Scores without a spread have no t interval; of values in 0..1 Wilson's says what can be said.
-    quoted = wilson if share else [t or w for t, w in zip(by_t, wilson, strict=True)]
+    (lows, weights), (highs, _) = (task_values(runs, world) for world in worlds)
+    low, high = _weighted(lows, weights), _weighted(highs, weights)
     return Figure(
-        value=low if low == high else None,
+        value=low if worlds[0] == worlds[1] else None,
         low=low,
         high=high,
         tasks=len(by_task),
-        interval=_both(quoted),
-        student=_both(by_t),
+        interval=_between(lows, highs, weights=weights),
+        student=_both([student.mean_interval([fmean(values) for values in world]) for world in worlds]),
         bootstrap=_both(_resampled(runs, worlds)) if resampled else None,
     )
 
 
-def _over_runs(runs: Sequence[Sequence[str]], values: Sequence[Sequence[float]]) -> float:
-    """The public figure: averaged over the tasks that have a run, then over the runs in their order."""
-    by_run: dict[str, list[float]] = {}
-    for names, scores in zip(runs, values, strict=True):
-        for name, score in zip(names, scores, strict=True):
-            by_run.setdefault(name, []).append(score)
-    return fmean(fmean(by_run[name]) for name in sorted(by_run))
+def task_values(runs: Sequence[Sequence[str]], scores: Sequence[Sequence[float]]) -> tuple[list[float], list[float]]:
+    """Return each task's value and weight, such that the weighted mean of the values is the public figure.
+
+    The public figure is the mean over runs of each run's mean over its tasks. If every task has every run, a task's
+    value is the mean over its answers and all weights are the same.
+
+    Args:
+        runs: For each task, the run of each of its answers.
+        scores: For each task, the score of each of its answers.
+    """
+    sizes = Counter(name for names in runs for name in names)
+    shares = [[1 / (len(sizes) * sizes[name]) for name in names] for names in runs]
+    weights = [math.fsum(task) for task in shares]
+    values = [_weighted(*each) for each in zip(scores, shares, strict=True)]
+    return values, weights
+
+
+def _weighted(values: Sequence[float], weights: Sequence[float]) -> float:
+    return math.fsum(map(mul, values, weights)) / math.fsum(weights)
+
+
+def _between(lows: Sequence[float], highs: Sequence[float], *, weights: Sequence[float] | None = None) -> Interval:
+    """One interval that covers whatever the open answers come to."""
+    first = bounded_mean(lows, weights=weights)
+    last = first if highs == lows else bounded_mean(highs, weights=weights)
+    return first.hull(last)
 
 
 def _resampled(
@@ -177,7 +202,7 @@ def _at(by_task: Sequence[Sequence[Trial]], chance: Callable[[int, int, int], fl
         [chance(len(task), sum(one.high == 1.0 for one in task), k) for task in enough],
     ]
     low, high = (fmean(world) for world in worlds)
-    interval = _both([clustered_share(world, answers=sum(map(len, enough))) for world in worlds])
+    interval = _between(*worlds)
     return Passing(k=k, value=low if low == high else None, low=low, high=high, tasks=len(enough), interval=interval)
 
 

@@ -46,6 +46,10 @@ def paired(differences: Sequence[float]) -> Paired | None:
     )
 
 
+FEWEST_FOR_T = 20
+"""With fewer tasks the t interval of skewed differences can cover less than 93 % of the time (docs/statistics.md)."""
+
+
 def between_worlds(lows: Sequence[float], highs: Sequence[float]) -> Interval | None:
     """The t interval that holds those of the two furthest worlds; None unless both have one.
 

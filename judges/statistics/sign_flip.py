@@ -15,6 +15,8 @@ from judges.statistics.bootstrap import SEED
 if TYPE_CHECKING:
     from judges.statistics.bootstrap import Floats
 
+FEWEST_TASKS = 6
+"""With fewer tasks that differ no p is below 0.05: the smallest of five is 2 of 32 sign patterns, or 0.0625."""
 EXACT_UP_TO = 40
 """So many differences have 2^40 sign patterns, which two sorted halves of 2^20 sums count in under a second."""
 DRAWS = 100_000
@@ -35,6 +37,11 @@ class SignFlip:
     exact: bool
     patterns: int
     method: str
+
+    @property
+    def smallest_p(self) -> float:
+        """The smallest ``p`` that so many tasks can give: all differences have the same sign."""
+        return min(1.0, 2 / 2**self.n) if self.exact else 1 / (self.patterns + 1)
 
 
 def sign_flip(differences: Sequence[float], *, seed: int = SEED, draws: int = DRAWS) -> SignFlip | None:

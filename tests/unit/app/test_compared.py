@@ -101,3 +101,33 @@ def test_swapping_the_sides_turns_every_sign():
     assert there["difference"] == pytest.approx(-back["difference"])
     assert (there["low"], there["high"]) == pytest.approx((-back["high"], -back["low"]))
     assert there["sign_flip"]["p"] == back["sign_flip"]["p"]
+
+
+@pytest.mark.parametrize(
+    ("gains", "sides", "smallest", "said"),
+    [
+        ([0.5] * 5, 1, 2 / 32, "5 of 5 tasks differ, so the sign-flip test cannot give a p below 0.0625:"),
+        ([0.5] * 6, 1, 2 / 64, None),
+        ([0.5] * 3 + [0.0] * 9, 1, 2 / 8, "3 of 12 tasks differ, so the sign-flip test cannot give a p below 0.25:"),
+        ([0.5] * 6, 2, 2 / 64, "cannot give a p below 0.0625, corrected by Holm:"),
+        ([0.0] * 12, 1, 1.0, "0 of 12 tasks differ"),
+    ],
+)
+def test_it_is_said_what_the_sign_flip_test_cannot_show(
+    gains: list[float], sides: int, smallest: float, said: str | None
+):
+    before = side("old", **{f"t{nth}": 0.5 for nth in range(len(gains))})
+    after = side("new", **{f"t{nth}": 0.5 + gain for nth, gain in enumerate(gains)})
+    score = comparison_json(before, [after] * sides)["comparisons"][0]["score"]
+    assert score["sign_flip"]["smallest_p"] == smallest
+    told = [warning for warning in score["warnings"] if "sign-flip" in warning]
+    assert [said in warning for warning in told] == ([True] if said else [])
+
+
+def test_an_interval_of_few_differences_is_warned_of():
+    def warnings(tasks: int) -> str:
+        scores = {f"t{nth}": 0.5 + nth / 100 for nth in range(tasks)}
+        return " ".join(one(side("old", **dict.fromkeys(scores, 0.4)), side("new", **scores))["score"]["warnings"])
+
+    assert "with 19 tasks, fewer than 20" in warnings(19)
+    assert warnings(20) == ""

@@ -80,6 +80,11 @@ def test_the_lower_bound_is_that_of_the_interval():
     assert states(held({**perfect, "a": (0.0, 1.0)}, min_lower_bound=0.95))["lower bound"] is OPEN
 
 
+def test_a_lower_bound_of_few_tasks_is_warned_of():
+    told = {n: held({f"t{nth}": 1.0 for nth in range(n)}, min_lower_bound=0.3).checks[-1].why for n in (4, 5)}
+    assert "4 tasks, fewer than 5" in told[4] and "fewer" not in told[5]
+
+
 BEFORE = {f"t{nth}": 0.8 for nth in range(8)}
 NOISY = dict(zip(BEFORE, [0.2, 1.0, 0.9, 0.6, 0.9, 0.7, 0.8, 0.8], strict=True))  # a mean loss of 0.0625
 CLEAR = {task: 0.5 - nth / 100 for nth, task in enumerate(BEFORE)}

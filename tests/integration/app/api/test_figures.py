@@ -62,7 +62,8 @@ async def summaries(api: httpx.AsyncClient) -> None:
     assert (score["value"], score["low"], score["high"]) == (None, pytest.approx(4 / 6), pytest.approx(5 / 6))
     assert 0 <= score["interval"]["low"] < score["low"] < score["high"] < score["interval"]["high"] <= 1
     assert score["student_t"]["method"] == "Student t over 3 tasks"
-    assert newest["success"]["interval"]["method"].startswith("Wilson over 3 tasks")
+    assert newest["success"]["interval"]["method"] == "Gaffke over 3 tasks"
+    assert "3 tasks, fewer than 5" in newest["warnings"][0]
     assert [one["k"] for one in newest["pass_at_k"]] == [1]
     before = (await api.get("/v1/agents/walker/summary", params={"run": "before"})).json()
     assert (before["avg_score"], before["unfinished"]) == (0.3333, 0)
@@ -83,6 +84,7 @@ async def comparisons(api: httpx.AsyncClient) -> None:
     assert (score["low"], score["high"]) == (pytest.approx(1 / 3), pytest.approx(0.5))
     assert score["sign_flip"] == {
         "p": 1.0, "p_holm": 1.0, "exact": True, "patterns": 2, "tasks_that_differ": 1,
+        "smallest_p": 1.0,
         "method": "exact sign-flip of 1 tasks",
     }  # fmt: skip
     assert score["verdict"] == "too_few_tasks"

@@ -3,12 +3,8 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
-from judges.statistics.wilson import clustered_share, wilson
-
-RATES = st.lists(st.floats(0, 1), min_size=1, max_size=30)
+from judges.statistics.wilson import wilson
 
 
 @pytest.mark.parametrize(
@@ -33,34 +29,3 @@ def test_the_ends_are_exact_where_all_trials_came_out_alike():
 
 def test_no_trial_has_no_interval():
     assert wilson(0, 0) is None
-    assert clustered_share([], answers=0) is None
-
-
-def test_one_answer_a_task_is_the_plain_interval():
-    found, plain = clustered_share([1.0, 0.0, 1.0, 0.0, 0.0], answers=5), wilson(2, 5)
-    assert found is not None and plain is not None
-    assert (found.low, found.high) == pytest.approx((plain.low, plain.high))
-
-
-def test_answers_that_agree_within_their_tasks_count_once():
-    """Four tasks with five answers each that always agree are four trials, not twenty."""
-    found, four, twenty = clustered_share([1.0, 1.0, 0.0, 0.0], answers=20), wilson(2, 4), wilson(10, 20)
-    assert found is not None and four is not None and twenty is not None
-    assert (found.low, found.high) == pytest.approx((four.low, four.high))
-    assert found.low < twenty.low
-
-
-def test_answers_that_differ_within_every_task_alike_count_each():
-    found, twenty = clustered_share([0.5, 0.5, 0.5, 0.5], answers=20), wilson(10, 20)
-    assert found is not None and twenty is not None
-    assert (found.low, found.high) == pytest.approx((twenty.low, twenty.high))
-
-
-@given(RATES, st.integers(1, 5))
-def test_the_interval_holds_the_mean_and_is_no_narrower_than_all_answers_would_make_it(rates: list[float], each: int):
-    found, most = clustered_share(rates, answers=len(rates) * each), len(rates) * each
-    mean = sum(rates) / len(rates)
-    narrowest = wilson(mean * most, most)
-    assert found is not None and narrowest is not None
-    assert 0 <= found.low <= mean + 1e-9 and mean - 1e-9 <= found.high <= 1
-    assert found.high - found.low >= narrowest.high - narrowest.low - 1e-9

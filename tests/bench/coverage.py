@@ -1,0 +1,206 @@
+"""``python -m tests.bench.coverage``: simulated coverage of intervals for the mean score, as in docs/statistics.md.
+
+Each run draws the scores of ``n`` tasks from a known distribution, computes every interval and checks whether it covers
+the known mean. Fixed seed: the same command prints the same table.
+"""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TypeAlias
+
+import numpy as np
+
+from judges.statistics.bounded_mean import bounded_mean, tails
+from judges.statistics.headline import task_values
+from judges.statistics.interval import LEVEL
+from judges.statistics.student import mean_interval
+from judges.statistics.wilson import wilson
+from tests.bench import other_intervals
+
+Floats: TypeAlias = "np.ndarray[tuple[int, ...], np.dtype[np.float64]]"
+Ends: TypeAlias = tuple[float, float]
+
+RUNS, SEED = 2_000, 20_261_122
+TASKS = (5, 10, 20, 50)
+MOST_ANSWERS = 5
+LOST = 0.1
+"""The chance that the second agent loses an answer which the first one had."""
+WIDTHS = 200
+_ROUNDING = 1e-9
+SAME_AS_FIRST = 0.7
+"""The chance that a further answer to a task has the score of the first one: an intraclass correlation of 0.49."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Shape:
+    """A distribution of scores with its mean."""
+
+    words: str
+    mean: float
+    draw: Callable[[np.random.Generator, int], Floats]
+
+
+def _mixed(share: float, a: float, b: float, *, otherwise: float = 0.0) -> Shape:
+    """A beta distribution with probability ``share``, else the score ``otherwise``."""
+
+    def draw(random: np.random.Generator, count: int) -> Floats:
+        return np.where(random.random(count) < share, random.beta(a, b, count), otherwise)
+
+    rest = f", {1 - share:.0%} {otherwise:g}" if share < 1 else ""
+    mean = share * a / (a + b) + (1 - share) * otherwise
+    return Shape(words=f"{share:.0%} Beta({a:g}, {b:g}){rest}", mean=mean, draw=draw)
+
+
+def _full_or_zero(share: float) -> Shape:
+    return Shape(
+        words=f"{share:.0%} 1, {1 - share:.0%} 0",
+        mean=share,
+        draw=lambda random, count: (random.random(count) < share).astype(float),
+    )
+
+
+SHAPES: Mapping[str, Shape] = {
+    "mid": _mixed(1.0, 4, 4),
+    "skewed": _mixed(0.85, 18, 2),
+    "weak": _mixed(0.3, 2, 6),
+    "high": _mixed(0.95, 50, 1),
+    "all-or-nothing 50 %": _full_or_zero(0.5),
+    "all-or-nothing 80 %": _full_or_zero(0.8),
+    "all-or-nothing 95 %": _full_or_zero(0.95),
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Sample:
+    """One simulated experiment: the value and weight of each task, and its plain mean over answers."""
+
+    values: Sequence[float]
+    weights: Sequence[float]
+    means: Sequence[float]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Found:
+    """Over all runs: how often the interval covers the mean, its width, and how often it lies above the mean.
+
+    The last is how often ``--min-lower-bound`` passes by luck, for an agent just below the threshold.
+    """
+
+    coverage: float
+    width: float
+    passed_by_luck: float
+
+
+def samples(shape: Shape, tasks: int, *, clustered: bool, runs: int = RUNS, seed: int = SEED) -> Iterator[Sample]:
+    """Draw experiments; with ``clustered``, one to five answers a task, which resemble each other."""
+    random = np.random.default_rng([seed, tasks, clustered])
+    for _ in range(runs):
+        first = shape.draw(random, tasks)
+        if not clustered:
+            scores = first.tolist()
+            yield Sample(values=scores, weights=[1.0] * tasks, means=scores)
+            continue
+        answers = random.integers(1, MOST_ANSWERS + 1, tasks)
+        further = shape.draw(random, tasks * MOST_ANSWERS).reshape(tasks, MOST_ANSWERS)
+        same = random.random((tasks, MOST_ANSWERS)) < SAME_AS_FIRST
+        same[:, 0] = True
+        drawn = [
+            np.where(alike, score, others)[:count].tolist()
+            for score, others, alike, count in zip(first, further, same, answers, strict=True)
+        ]
+        values, weights = task_values([[f"{run}" for run in range(len(scores))] for scores in drawn], drawn)
+        yield Sample(values=values, weights=weights, means=[float(np.mean(scores)) for scores in drawn])
+
+
+def _student(one: Sample) -> Ends:
+    """Student's t, cut to 0..1, and Wilson's interval where all values are the same: the interval quoted before."""
+    found = mean_interval(one.means) or wilson(float(np.mean(one.means)) * len(one.means), len(one.means))
+    assert found is not None
+    return max(0.0, found.low), min(1.0, found.high)
+
+
+OTHERS: Mapping[str, Callable[[Sample], Ends]] = {
+    "Student t": _student,
+    "Wilson": lambda one: other_intervals.wilson_effective(one.means),
+    "BCa": lambda one: other_intervals.bca(one.means),
+    "empirical likelihood": lambda one: other_intervals.empirical_likelihood(one.means),
+    "betting": lambda one: other_intervals.hedged_capital(one.means),
+    "Anderson": lambda one: other_intervals.anderson(one.means),
+    "Maurer-Pontil": lambda one: other_intervals.maurer_pontil(one.means),
+}
+QUOTED = "Gaffke"
+
+
+def measured(method: str, drawn: Sequence[Sample], mean: float, *, widths: int = WIDTHS) -> Found:
+    """Apply a method to all experiments."""
+    if method != QUOTED:
+        return _found([OTHERS[method](one) for one in drawn], mean)
+    # Whether an interval covers is found much faster than its ends, so the width is of the first experiments only.
+    sides = np.array([tails(one.values, mean, weights=one.weights) for one in drawn]) >= (1 - LEVEL) / 2 - _ROUNDING
+    ends = [bounded_mean(one.values, weights=one.weights) for one in drawn[:widths]]
+    return Found(
+        coverage=float(sides.all(axis=1).mean()),
+        width=float(np.mean([one.high - one.low for one in ends])),
+        passed_by_luck=float(1 - sides[:, 0].mean()),
+    )
+
+
+def _found(ends: Sequence[Ends], mean: float) -> Found:
+    low, high = np.array(ends).T
+    return Found(
+        coverage=float(((low <= mean + _ROUNDING) & (mean <= high + _ROUNDING)).mean()),
+        width=float((high - low).mean()),
+        passed_by_luck=float((low > mean + _ROUNDING).mean()),
+    )
+
+
+def differences(shape: Shape, tasks: int, *, runs: int = RUNS, seed: int = SEED) -> Iterator[list[float]]:
+    """Draw paired comparisons: half of the tasks come out alike, and one answer in ten is lost to a critical leaf."""
+    random = np.random.default_rng([seed, tasks])
+    for _ in range(runs):
+        before, fresh = shape.draw(random, tasks), shape.draw(random, tasks)
+        after = np.where(random.random(tasks) < 0.5, before, fresh) * (random.random(tasks) >= LOST)
+        yield (after - before).tolist()
+
+
+def _scores_table(methods: Sequence[str], *, clustered: bool, tasks: Sequence[int], runs: int) -> None:
+    print(f"\n{'One to five answers a task' if clustered else 'One answer a task'}\n")
+    print(f"| shape | tasks | {' | '.join(methods)} |\n|---|---|{'---|' * len(methods)}")
+    for name, shape in SHAPES.items():
+        for count in tasks:
+            drawn = list(samples(shape, count, clustered=clustered, runs=runs))
+            cells = [measured(method, drawn, shape.mean) for method in methods]
+            texts = [f"{one.coverage:.1%}, {one.width:.2f}, {one.passed_by_luck:.1%}" for one in cells]
+            print(f"| {name} | {count} | {' | '.join(texts)} |", flush=True)
+
+
+def _differences_table(tasks: Sequence[int], runs: int) -> None:
+    print(f"\nDifferences\n\n| shape | {' | '.join(map(str, tasks))} |\n|---|{'---|' * len(tasks)}")
+    for name, shape in SHAPES.items():
+        cells = []
+        for count in tasks:
+            found = [mean_interval(each) for each in differences(shape, count, runs=runs)]
+            ends = [(one.low, one.high) for one in found if one is not None]
+            cells.append(f"{_found(ends, -LOST * shape.mean).coverage:.1%} ({1 - len(ends) / runs:.0%})")
+        print(f"| {name} | {' | '.join(cells)} |", flush=True)
+
+
+def main() -> None:
+    """Print one table of the docs: coverage, mean width, and how often the lower end lies above the mean."""
+    options = argparse.ArgumentParser(prog="python -m tests.bench.coverage", description=__doc__.splitlines()[0])
+    options.add_argument("--runs", type=int, default=RUNS, help="simulated experiments for each cell (default: 2000)")
+    options.add_argument("--tasks", type=int, nargs="+", default=TASKS, help="numbers of tasks (default: 5 10 20 50)")
+    options.add_argument("--table", choices=("single", "clustered", "all", "differences"), default="single")
+    given = options.parse_args()
+    if given.table == "differences":
+        _differences_table(given.tasks, given.runs)
+        return
+    methods = [*OTHERS, QUOTED] if given.table == "all" else ["Student t", QUOTED]
+    _scores_table(methods, clustered=given.table == "clustered", tasks=given.tasks, runs=given.runs)
+
+
+if __name__ == "__main__":
+    main()
