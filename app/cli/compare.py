@@ -27,7 +27,7 @@ def compare(
     url: UrlOption = URL,
     as_json: JsonOption = False,
 ) -> None:
-    """Compare agents, runs or results task by task. Differences are B less A."""
+    """Compare agents, runs or results task by task. Differences are B - A."""
     found = compared(url, first, others)
     if as_json:
         print_json(found)

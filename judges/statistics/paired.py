@@ -46,7 +46,7 @@ def paired(differences: Sequence[float]) -> Paired | None:
     )
 
 
-FEWEST_FOR_T = 20
+FEWEST_FOR_T = 30
 """With fewer tasks the t interval of skewed differences can cover less than 93 % of the time (docs/statistics.md)."""
 
 

@@ -129,5 +129,5 @@ def test_an_interval_of_few_differences_is_warned_of():
         scores = {f"t{nth}": 0.5 + nth / 100 for nth in range(tasks)}
         return " ".join(one(side("old", **dict.fromkeys(scores, 0.4)), side("new", **scores))["score"]["warnings"])
 
-    assert "with 19 tasks, fewer than 20" in warnings(19)
-    assert warnings(20) == ""
+    assert "with 29 tasks, fewer than 30" in warnings(29)
+    assert warnings(30) == ""
