@@ -29,6 +29,7 @@ from app.settings import Settings
 from app.storage.database import open_database
 from cache.errors import CacheError
 from judges.errors import JudgeError
+from judges.llm.missing_models import suggestions
 from judges.llm.providers import LEXICAL, parse_model
 
 WANTED_BYTES = 2 * 1024**3
@@ -68,6 +69,7 @@ async def examine(settings: Settings) -> AsyncIterator[Check]:
     if database.state is not State.FAILED and _has_database(settings):
         yield await check_evidence(settings)
     yield check_keys(settings)
+    yield await check_model(settings)
     yield await asyncio.to_thread(check_judges, settings)
     yield check_disk(settings.data_dir)
     yield await check_access(settings)
@@ -188,6 +190,34 @@ def check_keys(settings: Settings) -> Check:
         return Check(name="keys", state=State.FAILED, detail=str(error), remedy=remedy)
     needs = "needs no key" if parse_model(settings.model).provider == LEXICAL else "has what it needs (not tried)"
     return Check(name="keys", state=State.OK, detail=f"model {settings.model} {needs}")
+
+
+async def check_model(settings: Settings) -> Check:
+    """Whether the provider lists the configured model, and when it is shut down. Lists cost nothing."""
+    name = parse_model(settings.model)
+    models = ModelClients(settings, Limits.from_settings(settings), None)
+    try:
+        warnings = await models.warnings(None)
+        known = models.model_list(name.provider)
+        listed = await known.listed() if known is not None else ()
+    except JudgeError as error:
+        return Check(name="model", state=State.FAILED, detail=str(error), remedy="Set ASSAY_MODEL to provider/model.")
+    finally:
+        await models.aclose()
+    if warnings:
+        gone = "was shut down" in warnings[0]
+        detail, _, remedy = warnings[0].partition(": ")
+        state = State.FAILED if gone else State.WARNING
+        return Check(name="model", state=state, detail=detail, remedy=f"{remedy[:1].upper()}{remedy[1:]}.")
+    if listed and name.model not in {one.name for one in listed}:
+        close = suggestions(name.model, listed, settings.prices)
+        hint = f"Did you mean {' or '.join(close)}? " if close else ""
+        remedy = f"{hint}Set ASSAY_MODEL to a model that the provider lists."
+        detail = f"{name} is not among the {len(listed)} models that the provider lists"
+        return Check(name="model", state=State.WARNING, detail=detail, remedy=remedy)
+    price = "price unknown (set ASSAY_PRICES)" if settings.prices.of(name.model) is None else "price known"
+    is_listed = "listed by its provider" if listed else "the provider lists no models"
+    return Check(name="model", state=State.OK, detail=f"{name}: {is_listed}, {price}")
 
 
 def check_judges(settings: Settings) -> Check:

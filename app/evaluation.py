@@ -24,6 +24,7 @@ from app.runtime import Runtime
 from app.summary import AnswerOutcome
 from cache.errors import BrowserUnavailable
 from judges.errors import JudgeBug, LLMRejected, ModelNotConfigured, ScriptStopped
+from judges.llm.parameters import RunParameters
 from judges.loader import JudgeCatalogue
 from judges.registry import Judge
 from judges.result_files import AnswerFolder
@@ -91,14 +92,18 @@ def plan(
     model: str,
     overwrite: bool,
     pages: PagesNow | None = None,
+    parameters: RunParameters | None = None,
 ) -> list[PlannedAnswer]:
-    """What is to be done, in order; ``model`` is the bare name, ``pages`` what is stored now. Blocks on the disk.
+    """What is to be done, in order; ``model`` is the bare name, ``pages`` what is stored now, ``parameters`` what the
+    model is asked with. Blocks on the disk.
 
     Raises:
         ResultUnreadable: a result file is damaged (not looked at with ``overwrite``).
     """
     return [
-        _planned(submission, answer, catalogue, out=out, model=model, overwrite=overwrite, pages=pages)
+        _planned(
+            submission, answer, catalogue, out=out, model=model, overwrite=overwrite, pages=pages, parameters=parameters
+        )
         for submission in submissions
         for answer in submission.answers
     ]
@@ -113,6 +118,7 @@ def _planned(
     model: str,
     overwrite: bool,
     pages: PagesNow | None,
+    parameters: RunParameters | None,
 ) -> PlannedAnswer:
     task_id = submission.task_id
     folder = AnswerFolder(out=out, agent=submission.agent, task_id=task_id, answer_name=answer.name)
@@ -128,7 +134,8 @@ def _planned(
     if last is None or overwrite:
         why = "overwrite" if overwrite else "no result yet"
         return PlannedAnswer(folder=folder, answer=answer, urls=urls, judge=judge, why=why, earlier=last)
-    basis = Basis(answer_sha256=answer.sha256, script_sha256=judge.sha256, model=model)
+    asked_with = None if parameters is None else parameters.as_json(model)
+    basis = Basis(answer_sha256=answer.sha256, script_sha256=judge.sha256, model=model, parameters=asked_with)
     again = why_again(last, basis)
     if again is None and pages is not None:
         again = pages.why_again(submission.agent, task_id, last)

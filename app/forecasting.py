@@ -89,6 +89,7 @@ async def forecast(apart: Runtime, question: Question) -> Forecast:
                 kept=kept,
                 key_of=key_of,
                 unknown_page=UNKNOWN_PAGE,
+                prices=apart.settings.prices,
             )
 
         try:
@@ -310,6 +311,10 @@ class _ModelsApart(ModelClients):
 
     def check(self, model: str | None) -> None:
         """A refused key refuses no forecast."""
+
+    async def warnings(self, model: str | None, *, wait: bool = True) -> list[str]:
+        """No server is asked for a forecast."""
+        return []
 
 
 class _Nobody:

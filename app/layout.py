@@ -33,6 +33,8 @@ class Basis:
     answer_sha256: str
     script_sha256: str | None
     model: str
+    parameters: Mapping[str, Any] | None = None
+    """By role, as results write them; None: not compared."""
 
 
 def why_again(result: Result, basis: Basis) -> str | None:
@@ -49,6 +51,9 @@ def why_again(result: Result, basis: Basis) -> str | None:
         return "the judge changed"
     if result.get("model", basis.model) != basis.model:
         return f"it was judged by {result['model']}"
+    asked_with = (result.get("judge") or {}).get("parameters", basis.parameters)
+    if basis.parameters is not None and asked_with != basis.parameters:
+        return "it was judged with another reasoning effort, temperature or maximum output"
     return None
 
 

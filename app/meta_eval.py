@@ -8,6 +8,7 @@ from app.runtime import Runtime
 from cache.capture import CaptureOutcome
 from cache.errors import NoEvidence
 from cache.evidence import Evidence
+from judges.llm.parameters import ParameterizedLLM
 from judges.llm.providers import parse_model
 from judges.llm.refusals import RefusalWatch
 from judges.meta_eval.asking import Asked, ask_all
@@ -33,8 +34,9 @@ async def measure(
         return await runtime.pages.evidence(capture)
 
     client, name = runtime.models.client(model)
-    watch = RefusalWatch(client)
-    judge = Verifier(watch, name, separator=runtime.separator, pages=runtime.prepared)
+    watch = RefusalWatch(client, name)
+    asking = ParameterizedLLM(watch, runtime.settings.parameters, provider=parse_model(model).provider, model=name)
+    judge = Verifier(asking, name, separator=runtime.separator, pages=runtime.prepared)
     asked = await ask_all(items, judge, stored=stored, votes=votes, done=done)
     if watch.refusal is not None:
         raise watch.refusal

@@ -1,9 +1,11 @@
-"""The clients of the models, by provider, as the settings have them, and what is known of each provider's mood."""
+"""The clients of the models, by provider, as the settings have them, and the health of each provider."""
 
 from __future__ import annotations
 
 import asyncio
 import hmac
+from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -12,14 +14,16 @@ from pydantic import SecretStr
 from app.limits import Limits
 from app.settings import Settings
 from judges.errors import ModelNotConfigured
-from judges.llm.budget import Budget
+from judges.llm.budget import Budget, unknown_price
 from judges.llm.circuit import Circuit, CircuitState, not_sent
 from judges.llm.client import LLMClient
 from judges.llm.joined_replies import FarReplies, JoinedReplies
-from judges.llm.providers import Access, make_client, parse_model
+from judges.llm.missing_models import ListedModel, ModelList, shutdown_of, shutdown_warning
+from judges.llm.providers import LEXICAL, REMOTE, Access, ModelName, account_of, make_client, parse_model
 from judges.llm.refusals import refuses_everything
 from judges.llm.response_cache import Replies, ReplyStore
 from judges.llm.retry import RetryPolicy
+from judges.llm.wire import Backend
 
 if TYPE_CHECKING:
     # A run of a suite has models and no database, whose libraries take seconds to load.
@@ -51,17 +55,22 @@ class ModelClients:
         policy: RetryPolicy | None = None,
         lines: ModelLines | None = None,
         secret: bytes = b"",
+        lists_models: bool = True,
     ) -> None:
         """``lines``: where workers on one database tell each other of refused keys, marked with their ``secret``.
-        With them the money is theirs to count, too.
+        They count the money then, too. ``lists_models``: whether servers may be asked for their list of models.
         """
         self._settings = settings
-        self._policy = policy
+        self._policy = policy or _policy(settings)
         self._limits = limits
         self._replies = replies
         self._lines = lines
         self._secret = secret
-        self._budget = None if settings.budget_usd is None or lines is not None else Budget(settings.budget_usd)
+        self._budget = None
+        if lines is None and (settings.budget_usd is not None or settings.budget_tokens is not None):
+            self._budget = Budget(settings.budget_usd, settings.budget_tokens)
+        self._lists_models = lists_models
+        self._model_lists: dict[str, ModelList] = {}
         self._clients: dict[str, LLMClient] = {}
         self._opening = asyncio.Lock()
         self._circuits: dict[str, Circuit] = {}
@@ -70,9 +79,10 @@ class ModelClients:
         """The client for ``provider/model`` and the model's bare name.
 
         Raises:
-            ModelNotConfigured: no such provider, or its key is missing.
+            ModelNotConfigured: no such provider, its key is missing, or a budget in USD cannot limit the model.
         """
         name = parse_model(model)
+        self._check_price(name)
         if name.provider not in self._clients:
             # A client serves every model of its provider: the request names the model.
             self._clients[name.provider], _ = make_client(
@@ -83,6 +93,8 @@ class ModelClients:
                 policy=self._policy,
                 circuit=self._circuit(name.provider),
                 budget=self._budget,
+                prices=self._settings.prices,
+                models=lambda backend: self._list_of(name.provider, backend),
             )
         return self._clients[name.provider], name.model
 
@@ -97,6 +109,39 @@ class ModelClients:
             if parse_model(model).provider not in self._clients:
                 await asyncio.to_thread(self.client, model)
         return self.client(model)
+
+    async def warnings(self, model: str | None, *, wait: bool = True) -> list[str]:
+        """What a user should know of ``model`` (None: the settings' own): above all, that it is shut down soon.
+
+        The first call requests the server's list of models. ``wait``: wait for it, at most for its deadline.
+        """
+        name = parse_model(model or self._settings.model)
+        if name.provider == LEXICAL:
+            return []
+        with suppress(ModelNotConfigured):  # the price table may know the model all the same
+            await self.opened(str(name))
+        models = self._model_lists.get(name.provider)
+        listed: Sequence[ListedModel] = ()
+        if models is not None:
+            listed = await models.listed() if wait else models.latest()
+        vendor = REMOTE[name.provider].vendor
+        warning = shutdown_warning(str(name), shutdown_of(name.model, listed, self._settings.prices, vendor=vendor))
+        return [] if warning is None else [warning]
+
+    def model_list(self, provider: str) -> ModelList | None:
+        """The models that the server of a provider lists; None before its client was made."""
+        return self._model_lists.get(provider)
+
+    def _list_of(self, provider: str, backend: Backend) -> ModelList:
+        found = self._model_lists[provider] = ModelList(backend if self._lists_models else None)
+        return found
+
+    def _check_price(self, name: ModelName) -> None:
+        """Refuse a model whose cost is unknown where only a budget in USD could limit it."""
+        settings = self._settings
+        is_limited = settings.budget_usd is not None and settings.budget_tokens is None
+        if is_limited and settings.prices.of(name.model) is None:
+            raise ModelNotConfigured(unknown_price(str(name)))
 
     def check(self, model: str | None) -> None:
         """Refuse to begin what ``model`` (None: the settings' own) would not be asked for now.
@@ -143,14 +188,14 @@ class ModelClients:
 
 
 def _fingerprint(secret: bytes, provider: str, settings: Settings) -> str:
-    """Tells one key of a provider from another; of use to nobody without the installation's secret."""
-    access = _access(settings)
-    own = {
-        "openai": (access.openai_api_key, access.openai_base_url),
-        "azure": (access.azure_api_key, access.azure_endpoint),
-        "bedrock": (access.aws_access_key, access.aws_secret_key, access.aws_region),
-    }
-    return hmac.new(secret, repr((provider, own.get(provider))).encode(), "sha256").hexdigest()[:32]
+    """Identifies one account at a provider; useless without the installation's secret."""
+    account = account_of(provider, _access(settings))
+    return hmac.new(secret, repr((provider, account)).encode(), "sha256").hexdigest()[:32]
+
+
+def _policy(settings: Settings) -> RetryPolicy:
+    limit = settings.llm_timeout_s
+    return RetryPolicy() if limit is None else RetryPolicy(total_s=limit, long_total_s=limit)
 
 
 def _access(settings: Settings) -> Access:

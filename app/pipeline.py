@@ -7,7 +7,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from importlib.metadata import version
 from typing import Any
@@ -24,8 +24,9 @@ from judges.errors import JudgeBug
 from judges.extractor import Extractor
 from judges.isolation.native import judge_confined
 from judges.llm.cached import CachedLLM
-from judges.llm.client import LLMClient
+from judges.llm.client import LLMClient, LLMRequest
 from judges.llm.metered import UsageMeter
+from judges.llm.parameters import TOOLKIT_DEFAULTS, ParameterizedLLM, RunParameters
 from judges.llm.providers import parse_model
 from judges.llm.refusals import RefusalWatch
 from judges.registry import Judge, JudgeKind
@@ -36,6 +37,7 @@ from judges.verifier import Verifier
 from mind2web2.host import run_script
 from rubrics.verdict import Usage
 
+_A_VERDICT = LLMRequest(model="", messages=(), purpose="verify")
 _JUDGING_SHARE = 0.95
 """Of a job's time; the rest is enough to write down an incomplete result instead of none."""
 
@@ -76,18 +78,22 @@ async def evaluate(
     around: Callable[[LLMClient], LLMClient] = lambda client: client,
     answered_at: datetime | None = None,
     earlier: Mapping[str, Any] | None = None,
+    parameters: RunParameters | None = None,
 ) -> dict[str, Any]:
     """Judge one answer; returns the result as JSON values. ``model`` is ``provider/model``, None: the settings' own.
 
     ``around`` is put around the client of the model: a job's memory and purse. ``answered_at`` is when the answer was
     given, as far as that is known. ``earlier`` is the last result of it, with which this one is compared.
+    ``parameters`` are what models are asked with, None: as the settings say.
 
     Raises:
         JudgeBug: the judge file is at fault; ScriptStopped among them, when it went beyond its limits.
         ModelNotConfigured, BrowserUnavailable: this machine cannot do it.
         LLMRejected: the model's provider refuses every request; what was paid for is kept in the reply store.
     """
-    client, model_name = await runtime.models.opened(model or runtime.settings.model)
+    name = parse_model(model or runtime.settings.model)
+    parameters = parameters or runtime.settings.parameters
+    client, model_name = await runtime.models.opened(str(name))
     runtime.models.check(model)
     watch = _Stopwatch()
     if runtime.nursery is not None:
@@ -97,7 +103,8 @@ async def evaluate(
     pages = PagesSeen(runtime.pages, near=answered_at)
     basis = Basis(runtime, pages, result_id)
     meter = UsageMeter(basis.recording(around(client)))
-    llm = RefusalWatch(meter)
+    refusals = RefusalWatch(meter, model_name)
+    llm = ParameterizedLLM(refusals, parameters, provider=name.provider, model=model_name)
     steps = _Steps(progress, pages=len(urls))
     await pages.capture_all(urls, steps.captured)
     watch.lap("capture_s")
@@ -114,14 +121,20 @@ async def evaluate(
         deadline_s=max(1.0, runtime.settings.job_deadline_s * _JUDGING_SHARE - watch.total_s),
     )
     with basis:
-        judged = await _unless_refused(case, llm)
+        judged = await _unless_refused(case, refusals)
         watch.lap("judge_s")
         steps.storing()
         calls = await basis.kept(judge)
     result = _result(case, judged, id=result_id, usage=meter.total, timing=watch.seconds(), calls=calls)
     result["usage_by"] = meter.rows()
-    result["asked_in"] = client.manner(model_name) if isinstance(client, CachedLLM) else None
-    await _certify(result, runtime.settings, model=str(parse_model(model or runtime.settings.model)))
+    result["judge"] |= _asked_with(parameters, model_name)
+    result["asked_in"] = (
+        client.manner(llm.parameterized(replace(_A_VERDICT, model=model_name)))
+        if isinstance(client, CachedLLM)
+        else None
+    )
+    result["warnings"] = await runtime.models.warnings(str(name))
+    await _certify(result, runtime.settings, model=str(name))
     return await asyncio.to_thread(compared, result, earlier)
 
 
@@ -135,7 +148,7 @@ def _result(
     calls: Mapping[str, Any] | None,
 ) -> dict[str, Any]:
     return build_result(
-        judged.summary,
+        {**judged.summary, **_models_named(judged.summary, case.model)},
         id=id,
         task_id=case.judge.task,
         judge=case.judge,
@@ -148,6 +161,24 @@ def _result(
         pages=case.pages.seen,
         calls=calls,
     )
+
+
+def _models_named(summary: Mapping[str, Any], model: str) -> dict[str, str]:
+    """The run's model, where a script named a default model of the public toolkit and the run's was asked."""
+    names = ("judge_model", "extract_model")
+    return {name: model for name in names if summary.get(name) in TOOLKIT_DEFAULTS}
+
+
+def _asked_with(parameters: RunParameters, model: str) -> dict[str, Any]:
+    """The judge's model and its parameters, as results write them."""
+    by_role = parameters.as_json(model)
+    verdicts = by_role["verify"]
+    return {
+        "model": model,
+        "reasoning_effort": verdicts["reasoning_effort"],
+        "temperature": verdicts["temperature"],
+        "parameters": by_role,
+    }
 
 
 async def _certify(result: dict[str, Any], settings: Settings, *, model: str) -> None:

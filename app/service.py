@@ -117,7 +117,7 @@ async def open_service(
         worker = None
         if concurrency:
             if evaluate is None:
-                paid = await stack.enter_async_context(Ledger(database, limit_usd=settings.budget_usd).running())
+                paid = await stack.enter_async_context(_ledger(database, settings).running())
                 evaluate = judged_by(opened, database, paid, metrics)
             worker = _worker(opened, database, queue, evaluate, metrics, concurrency=concurrency)
         events, room = JobEvents(database), QueueRoom(settings.max_queued)
@@ -160,7 +160,13 @@ def _worker(
 ) -> Worker:
     settings = runtime.settings
     takeover = Takeover(database, queue, clock=runtime.clock, stalled_s=settings.stalled_s)
-    pausing = Pausing(database, queue, state=runtime.models.state, budget_usd=settings.budget_usd)
+    pausing = Pausing(
+        database,
+        queue,
+        state=runtime.models.state,
+        budget_usd=settings.budget_usd,
+        budget_tokens=settings.budget_tokens,
+    )
     execution = JobExecution(
         database,
         takeover,
@@ -174,6 +180,10 @@ def _worker(
         suite_deadline_s=settings.suite_deadline_s,
     )
     return Worker(database, queue, execution, takeover, pausing, _pace(settings, concurrency))
+
+
+def _ledger(database: Database, settings: Settings) -> Ledger:
+    return Ledger(database, limit_usd=settings.budget_usd, limit_tokens=settings.budget_tokens)
 
 
 def judged_by(runtime: Runtime, database: Database, ledger: Ledger, metrics: Metrics) -> Evaluate:

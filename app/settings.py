@@ -15,6 +15,9 @@ from pydantic import Field, SecretStr, ValidationError, field_validator
 from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
 
 from app.errors import WrongSettings
+from judges.llm.families import DEFAULT_MODEL
+from judges.llm.parameters import ROLES, Effort, Parameters, RunParameters
+from judges.llm.pricing import Prices
 
 _HOST_PORT = re.compile(r"(\[[0-9A-Fa-f:.]+\]|[A-Za-z0-9.-]+):[0-9]{1,5}")
 
@@ -37,8 +40,25 @@ class Settings(BaseSettings):
     """``postgresql://...``; None: a private PostgreSQL inside ``data_dir``."""
     blobs: str = ""
     """``file:///path``, ``s3://bucket/prefix`` or ``memory://``; empty: a folder inside ``data_dir``."""
-    model: str = "openai/o4-mini"
+    model: str = f"openai/{DEFAULT_MODEL}"
     """``provider/model``, the judge of submissions that name none."""
+    reasoning_effort: Effort | None = None
+    """How much the model reasons; None: ``max`` for the default model, else as the provider does it."""
+    temperature: float | None = Field(None, ge=0, le=2)
+    max_output_tokens: int | None = Field(None, ge=1, le=10_000_000)
+    """Reasoning included; None: as much as the model may."""
+    verify_reasoning_effort: Effort | None = None
+    verify_temperature: float | None = Field(None, ge=0, le=2)
+    verify_max_output_tokens: int | None = Field(None, ge=1, le=10_000_000)
+    """These three for judging claims only."""
+    extract_reasoning_effort: Effort | None = None
+    extract_temperature: float | None = Field(None, ge=0, le=2)
+    extract_max_output_tokens: int | None = Field(None, ge=1, le=10_000_000)
+    """These three for reading values only."""
+    llm_timeout_s: float | None = Field(None, gt=0, le=3600)
+    """How long one request may take with all its retries; None: 60, or 900 at reasoning effort high or above."""
+    prices: Annotated[Prices, NoDecode] = Prices()
+    """Prices of models, in front of the shipped table."""
     look_ahead: bool = False
     """Whether public judge scripts run with a scout that starts their claims early."""
     judges: Annotated[tuple[Path, ...], NoDecode] = ()
@@ -90,6 +110,8 @@ class Settings(BaseSettings):
     """How much of the models' replies is kept, least recently used out first; 0: none is kept and none is reused."""
     budget_usd: float | None = Field(None, gt=0)
     """What the models may cost: in all, over every worker on one database, or in one run of ``assay evaluate``."""
+    budget_tokens: int | None = Field(None, gt=0)
+    """The same in input and output tokens; the only limit on a model whose price is unknown."""
 
     max_attempts: int = Field(3, ge=1, le=100)
     """How often a job may be started before it is given up."""
@@ -159,6 +181,11 @@ class Settings(BaseSettings):
                 raise ValueError(f"{host!r} is not host:port")
         return hosts
 
+    @field_validator("prices", mode="before")
+    @classmethod
+    def _read_prices(cls, value: object) -> object:
+        return Prices.read(value) if isinstance(value, str) else value
+
     @field_validator("wayback")
     @classmethod
     def _is_archive(cls, value: str) -> str:
@@ -187,6 +214,19 @@ class Settings(BaseSettings):
         if place.scheme == "file":
             at_hand = Path(unquote(place.path)).is_relative_to(self.data_dir.absolute())
         return 0 if at_hand or self.database_url is None else self.reply_cache_bytes
+
+    @property
+    def parameters(self) -> RunParameters:
+        """What models are asked with, by role."""
+
+        def under(prefix: str) -> Parameters:
+            return Parameters(
+                reasoning_effort=getattr(self, f"{prefix}reasoning_effort"),
+                temperature=getattr(self, f"{prefix}temperature"),
+                max_output_tokens=getattr(self, f"{prefix}max_output_tokens"),
+            )
+
+        return RunParameters(every=under(""), roles={role: under(f"{role}_") for role in ROLES})
 
     @property
     def secrets(self) -> tuple[str, ...]:

@@ -96,7 +96,10 @@ class RejectionScope(StrEnum):
 
 
 class LLMRejected(LLMError):
-    """The provider refused for good; asking again cannot help."""
+    """The provider refused for good; asking again cannot help.
+
+    ``too_long``: a shorter request may be accepted. ``no_such_model``: the model is unknown there, or was retired.
+    """
 
     reason = Reason.LLM_REJECTED
 
@@ -108,11 +111,13 @@ class LLMRejected(LLMError):
         scope: RejectionScope = RejectionScope.REQUEST,
         usage: Usage | None = None,
         too_long: bool = False,
+        no_such_model: bool = False,
     ) -> None:
         super().__init__(message, usage=usage)
         self.status = status
         self.scope = scope
         self.too_long = too_long
+        self.no_such_model = no_such_model
 
 
 class LLMQuotaExhausted(LLMRejected):

@@ -32,7 +32,7 @@ _NAMED: Mapping[str, Any] = {
     "sha256": _SHA256,
     "text": "Her advisor was ... [source](https://example.org/page).",
     "run": "nightly",
-    "model": "openai/o4-mini",
+    "model": "openai/gpt-6-luna",
     "metadata": {"commit": "1f3c"},
     "budget_usd": 2.5,
     "spent_usd": 0.31,
@@ -94,7 +94,7 @@ _RESULT = {
     "status": "complete",
     "score": {"value": 0.75, "low": 0.75, "high": 0.75},
     "final_score": 0.75,
-    "model": "o4-mini",
+    "model": "gpt-6-luna",
     "usage": {"calls": 9, "cached_calls": 2, "input_tokens": 41000, "output_tokens": 1900, "usd": 0.05},
     "timing": {"capture_s": 6.2, "judge_s": 11.4, "total_s": 17.6},
 }

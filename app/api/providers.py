@@ -39,12 +39,23 @@ class ProviderOut(BaseModel):
     paused_at: datetime | None = None
 
 
+class ProviderListOut(ListOut[ProviderOut]):
+    """Every provider, and what users should know of the default model."""
+
+    warnings: list[str] = Field(
+        default_factory=list, description="About the default model: above all, that it is shut down within 60 days"
+    )
+
+
 @router.get("")
-async def providers(service: ServiceDep, _caller: ReaderDep) -> ListOut[ProviderOut]:
-    """Every provider that models can come from, by name."""
+async def providers(service: ServiceDep, _caller: ReaderDep) -> ProviderListOut:
+    """Every provider that models can come from, by name, and warnings about the default model."""
     async with service.database.begin() as connection:
         pauses = await rows.paused_providers(connection)
-    return ListOut(items=[_shown(name, pauses.get(name)) for name in sorted(set(PROVIDERS.values()))])
+    return ProviderListOut(
+        items=[_shown(name, pauses.get(name)) for name in sorted(set(PROVIDERS.values()))],
+        warnings=await service.runtime.models.warnings(None, wait=False),
+    )
 
 
 @router.post("/{provider}/pause")

@@ -20,7 +20,7 @@ _OVERRIDE_EXAMPLE: dict[str, Any] = {
     "leaf": "lineage/g2/source",
     "outcome": "passed",
     "verdict": "failed",
-    "model": "o4-mini",
+    "model": "gpt-6-luna",
     "reason": "The page names him in its second paragraph, in German.",
     "by": "Ada",
     "key_owner": "local",

@@ -55,6 +55,7 @@ from judges.bundles.difference import Difference
 from judges.bundles.rejudged import rejudged_differences
 from judges.errors import JudgeError
 from judges.isolation.nursery import Nursery
+from judges.llm.parameters import RunParameters
 from judges.llm.providers import LEXICAL
 from judges.llm.recorded_calls import recorded_key
 from judges.loader import JudgeCatalogue
@@ -88,6 +89,7 @@ async def rerun(
                 "openai_base_url": None,
                 "google_maps_api_key": None,
                 "budget_usd": None,
+                "budget_tokens": None,
             }
         )
         nursery = nursery_of(settings)
@@ -208,6 +210,7 @@ class _Rerun:
             # Who the model's provider was decides nothing here: what it said is served.
             model=LEXICAL if name == LEXICAL else f"openai/{name}",
             around=lambda _: place.model,
+            parameters=RunParameters.of_result(recorded) or RunParameters(),
         )
 
     def _place(self, listed: ResultIn, recorded: Mapping[str, Any]) -> _Place:
@@ -227,7 +230,7 @@ class _Rerun:
             pages=PageCache(NoWeb(lacking), self._blobs, index, failure_ttl_s=_FOR_EVER_S),
             blobs=self._blobs,
             index=index,
-            models=ModelClients(self._settings, limits, None),
+            models=ModelClients(self._settings, limits, None, lists_models=False),
             separator=separator,
             prepared=PagePreparer(separator),
             redactor=Redactor(()),

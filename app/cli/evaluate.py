@@ -18,11 +18,17 @@ from app.cli.judging import (
     AgentOption,
     AnswersOption,
     CacheOption,
+    EffortOption,
     IsolateOption,
     JudgesOption,
+    MaxOutputOption,
     MaxPagesOption,
     OnOff,
+    RoleEffortOption,
+    RoleMaxOutputOption,
+    RoleTemperatureOption,
     TaskOption,
+    TemperatureOption,
     check_tasks,
     find_answers,
     judging_settings,
@@ -46,6 +52,15 @@ def evaluate(
     cache: CacheOption = None,
     out: Annotated[Path, typer.Option(help="Where results are written.")] = Path("eval_results"),
     model: Annotated[str | None, typer.Option(help="provider/model.  [default: ASSAY_MODEL]")] = None,
+    reasoning_effort: EffortOption = None,
+    temperature: TemperatureOption = None,
+    max_output_tokens: MaxOutputOption = None,
+    verify_reasoning_effort: RoleEffortOption = None,
+    verify_temperature: RoleTemperatureOption = None,
+    verify_max_output_tokens: RoleMaxOutputOption = None,
+    extract_reasoning_effort: RoleEffortOption = None,
+    extract_temperature: RoleTemperatureOption = None,
+    extract_max_output_tokens: RoleMaxOutputOption = None,
     max_tasks: Annotated[int | None, typer.Option(min=1, help="Tasks at once.  [default: 2]")] = None,
     max_answers: Annotated[int | None, typer.Option(min=1, help="Answers of a task at once.  [default: 3]")] = None,
     max_pages: MaxPagesOption = None,
@@ -76,6 +91,15 @@ def evaluate(
         judges=judges,
         evidence=None if public is None else public.evidence_folder(agent),
         model=model,
+        reasoning_effort=reasoning_effort,
+        temperature=temperature,
+        max_output_tokens=max_output_tokens,
+        verify_reasoning_effort=verify_reasoning_effort,
+        verify_temperature=verify_temperature,
+        verify_max_output_tokens=verify_max_output_tokens,
+        extract_reasoning_effort=extract_reasoning_effort,
+        extract_temperature=extract_temperature,
+        extract_max_output_tokens=extract_max_output_tokens,
         max_tasks=max_tasks,
         max_answers=max_answers,
         max_pages=max_pages,
@@ -89,7 +113,15 @@ def evaluate(
     check_tasks(task or (), catalogue)
     pages = asyncio.run(PagesNow.open(settings.data_dir / "captures", public))
     model_name = parse_model(settings.model).model
-    planned = plan(submissions, catalogue, out=out, model=model_name, overwrite=overwrite, pages=pages)
+    planned = plan(
+        submissions,
+        catalogue,
+        out=out,
+        model=model_name,
+        overwrite=overwrite,
+        pages=pages,
+        parameters=settings.parameters,
+    )
     if dry_run:
         _foretell(settings, catalogue, planned, out, public, as_json=as_json)
         return
@@ -131,6 +163,9 @@ async def _run(settings: Settings, planned: Sequence[PlannedAnswer], public: Pub
     )
     async with open_runtime(settings) as runtime:
         leave_out_what_is_loaded()
+        if any(one.to_judge for one in planned):
+            for warning in await runtime.models.warnings(None):
+                console.print(f"warning: {warning}", markup=False, soft_wrap=True)
         with Board(console, len(planned)) as board:
             return await evaluate_all(runtime, planned, _Shown(board), cache=public)
 

@@ -38,6 +38,30 @@ IsolateOption: TypeAlias = Annotated[
     OnOff | None,
     typer.Option("--isolate", help="Run each judge file in a process of its own, without keys; off to debug it."),
 ]
+EffortOption: TypeAlias = Annotated[
+    str | None,
+    typer.Option(
+        metavar="EFFORT",
+        help="Reasoning effort: none, minimal, low, medium, high, xhigh, max, or default for the provider's own.  "
+        "[default: ASSAY_REASONING_EFFORT, else max for the default model]",
+    ),
+]
+TemperatureOption: TypeAlias = Annotated[
+    float | None, typer.Option(min=0.0, max=2.0, help="Temperature.  [default: 0 where the model takes it]")
+]
+MaxOutputOption: TypeAlias = Annotated[
+    int | None,
+    typer.Option(metavar="N", min=1, help="Maximum output tokens of a reply, reasoning included.  [default: no limit]"),
+]
+RoleEffortOption: TypeAlias = Annotated[
+    str | None, typer.Option(metavar="EFFORT", help="--reasoning-effort for this kind of request only.")
+]
+RoleTemperatureOption: TypeAlias = Annotated[
+    float | None, typer.Option(min=0.0, max=2.0, help="--temperature for this kind of request only.")
+]
+RoleMaxOutputOption: TypeAlias = Annotated[
+    int | None, typer.Option(metavar="N", min=1, help="--max-output-tokens for this kind of request only.")
+]
 MaxPagesOption: TypeAlias = Annotated[
     int | None, typer.Option("--max-pages", min=1, help="Page captures at once.  [default: 5]")
 ]

@@ -15,7 +15,7 @@ from app.cli import event_loop
 from app.cli.connection import JsonOption
 from app.cli.console import output, print_json, remarks
 from app.cli.errors import Exit, Interrupted, WrongUsage
-from app.cli.judging import judging_settings, quiet_logging
+from app.cli.judging import EffortOption, MaxOutputOption, TemperatureOption, judging_settings, quiet_logging
 
 if TYPE_CHECKING:
     from app.settings import Settings
@@ -33,6 +33,9 @@ def meta_eval(
         list[str] | None,
         typer.Option("--model", help="provider/model to measure; may be repeated. None: verdicts in the labels only."),
     ] = None,
+    reasoning_effort: EffortOption = None,
+    temperature: TemperatureOption = None,
+    max_output_tokens: MaxOutputOption = None,
     votes: Annotated[int, typer.Option(min=1, max=15, help="Votes for each claim.")] = VOTES,
     certify: Annotated[bool, typer.Option("--certify", help="Keep a certificate for each model.")] = False,
     out: Annotated[Path | None, typer.Option(help="Write the whole report here, too, as JSON.")] = None,
@@ -52,7 +55,12 @@ def meta_eval(
 
     items = items_of(file.labels)
     measured = list(recorded(items))
-    settings = judging_settings(model=models[0] if models else None)
+    settings = judging_settings(
+        model=models[0] if models else None,
+        reasoning_effort=reasoning_effort,
+        temperature=temperature,
+        max_output_tokens=max_output_tokens,
+    )
     quiet_logging(settings)
     if models:
         try:

@@ -33,9 +33,10 @@ async def home(viewer: ViewerDep, format: Format = Format.HTML) -> Response:
         return await csv_file("agents", CSV_HEADER, map(csv_row, rows))
     running = await open_submissions(viewer)
     tasks = [] if rows else (await viewer.api.get("/v1/tasks"))["items"]
+    warnings = (await viewer.api.get("/v1/providers"))["warnings"]
     return await viewer.page(
         "home.html", title="Agents", here="home", json="/v1/leaderboard", csv="/?format=csv", rows=rows,
-        running=running, tasks=tasks,
+        running=running, tasks=tasks, warnings=warnings,
     )  # fmt: skip
 
 

@@ -16,10 +16,11 @@ from app.storage.checkpoints import Checkpoint, checkpoints_of
 from app.storage.database import Database
 from app.storage.errors import DatabaseUnavailable
 from app.storage.model_usage import Account
-from app.storage.purses import INSTALLATION, limits_of
+from app.storage.purses import INSTALLATION, INSTALLATION_TOKENS, limits_of
 from app.storage.records import Job
 from app.storage.storable import storable
 from judges.errors import LLMBudgetExceeded, LLMUnavailable, ShorterPage, UnusableKind, UnusableReply
+from judges.llm.budget import Estimate, unknown_price
 from judges.llm.checkpointed import KeptReply
 from judges.llm.client import LLMReply
 from rubrics.verdict import Usage
@@ -30,13 +31,18 @@ _log = structlog.get_logger(__name__)
 class JobAccount:
     """Implements ``Checkpoints`` and ``Purse`` of judges.llm for one attempt at a job."""
 
-    def __init__(self, ledger: Ledger, job: Job, known: Mapping[str, KeptReply], *, limited: bool) -> None:
+    def __init__(
+        self, ledger: Ledger, job: Job, known: Mapping[str, KeptReply], *, limits_usd: Mapping[str, float]
+    ) -> None:
+        """``limits_usd`` are the limits in USD, by purse."""
         self._ledger = ledger
         self._job_id = job.id
         self._for = (job.owner, job.agent, job.task_id)
-        self._purses: Sequence[str] = (INSTALLATION, job.submission_id)
+        self._purses: Sequence[str] = (INSTALLATION, job.submission_id, INSTALLATION_TOKENS)
+        self._in_usd = (INSTALLATION, job.submission_id)
         self._known = dict(known)
-        self._limited = limited
+        self._limits_usd = dict(limits_usd)
+        self._limited = bool(limits_usd) or ledger.limit_tokens is not None
         self.empty: PurseEmpty | None = None
         """The purse into which a call did not fit."""
 
@@ -50,12 +56,13 @@ class JobAccount:
         """
         async with database.begin() as connection:
             kept = await checkpoints_of(connection, job.id)
-            own_limit = await limits_of(connection, [job.submission_id])
-        limited = bool(own_limit) or ledger.limit_usd is not None
-        account = cls(ledger, job, {one.key: _read(one) for one in kept}, limited=limited)
+            limits_usd = await limits_of(connection, [job.submission_id])
+        if ledger.limit_usd is not None:
+            limits_usd[INSTALLATION] = ledger.limit_usd
+        account = cls(ledger, job, {one.key: _read(one) for one in kept}, limits_usd=limits_usd)
         if kept:
             _log.info("job goes on where it was", replies=len(kept))
-        if limited and not kept:
+        if account._limited and not kept:
             try:
                 await ledger.left(account._purses)
             except PurseEmpty as error:
@@ -83,22 +90,28 @@ class JobAccount:
         await self._ledger.keep(Checkpoint(job_id=self._job_id, key=key, reply=_written(kept)))
         self._known[key] = kept
 
-    async def reserve(self, usd: float) -> None:
+    async def reserve(self, estimate: Estimate) -> None:
         if not self._limited:
             return
         try:
-            await self._ledger.reserve(self._purses, usd)
+            if estimate.usd is None and self._limits_usd and self._ledger.limit_tokens is None:
+                purse, limit = next(iter(self._limits_usd.items()))
+                raise PurseEmpty(purse, limit, 0.0, problem=unknown_price(estimate.model))
+            await self._ledger.reserve(self._amounts(estimate.usd, estimate.tokens))
         except PurseEmpty as error:
             self.empty = self.empty or error
             raise LLMBudgetExceeded(str(error)) from error
         except DatabaseUnavailable as error:
             raise LLMUnavailable(f"what may be spent is not known: {error}") from error
 
-    def settle(self, reserved_usd: float, usage: Usage, model: str, role: str) -> None:
-        if self._limited and usage.calls and usage.usd is None:
-            _log.warning("llm cost unknown, the budget does not bind", model=model)
-        self._ledger.settle(self._purses, reserved_usd if self._limited else 0.0, usage.usd or 0.0)
+    def settle(self, estimate: Estimate, usage: Usage, model: str, role: str) -> None:
+        reserved = self._amounts(estimate.usd, estimate.tokens) if self._limited else {}
+        self._ledger.settle(reserved, self._amounts(usage.usd, usage.input_tokens + usage.output_tokens))
         self._ledger.used(Account(*self._for, model, role), usage)
+
+    def _amounts(self, usd: float | None, tokens: int) -> dict[str, float]:
+        """What a request takes from each purse; an unknown cost takes only tokens."""
+        return {**dict.fromkeys(self._in_usd, usd or 0.0), INSTALLATION_TOKENS: float(tokens)}
 
 
 async def kept_replies(connection: AsyncConnection, job: Job) -> dict[str, KeptReply]:

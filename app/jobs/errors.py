@@ -14,6 +14,7 @@ from __future__ import annotations
 from typing import Any
 
 from app.errors import AppError
+from app.storage.purses import INSTALLATION_TOKENS
 
 
 class JobsError(AppError):
@@ -35,10 +36,12 @@ class QueueFull(JobsError):
 class PurseEmpty(JobsError):
     """A model call does not fit into what ``purse`` has left of its ``limit_usd``."""
 
-    def __init__(self, purse: str, limit_usd: float, spent_usd: float) -> None:
-        super().__init__(
-            f"{spent_usd:.4f} of {limit_usd:g} USD are spent, and the next call may cost more than is left"
-        )
+    def __init__(self, purse: str, limit_usd: float, spent_usd: float, *, problem: str | None = None) -> None:
+        """``problem`` stands in for the usual text. The purse of tokens counts tokens in place of USD."""
+        spent = f"{spent_usd:.4f} of {limit_usd:g} USD are spent, and the next call may cost more than is left"
+        if purse == INSTALLATION_TOKENS:
+            spent = f"{spent_usd:.0f} of {limit_usd:.0f} tokens are used, and the next call may need more than is left"
+        super().__init__(problem or spent)
         self.purse = purse
         self.limit_usd = limit_usd
 

@@ -39,8 +39,7 @@ _log = structlog.get_logger(__name__)
 
 @dataclass(slots=True, eq=False)
 class _Reservation:
-    purses: Sequence[str]
-    usd: float
+    amounts: Mapping[str, float]
     granted: asyncio.Future[None]
 
 
@@ -60,11 +59,15 @@ class _Batch:
 
 
 class Ledger:
-    """One per process; works inside ``running``. ``limit_usd`` is that of the installation, None: none."""
+    """One per process; works inside ``running``. The limits are those of the installation, None: none.
 
-    def __init__(self, database: Database, *, limit_usd: float | None) -> None:
+    Amounts are in USD, except those of the purse of tokens.
+    """
+
+    def __init__(self, database: Database, *, limit_usd: float | None, limit_tokens: int | None = None) -> None:
         self._database = database
         self.limit_usd = limit_usd
+        self.limit_tokens = limit_tokens
         self._holder = secrets.token_hex(8)
         self._next = _Batch()
         self._held: dict[str, float] = {}
@@ -90,28 +93,29 @@ class Ledger:
         self._wake.set()
         await written
 
-    async def reserve(self, purses: Sequence[str], usd: float) -> None:
-        """Set ``usd`` aside in each purse, waiting for others to settle where it may yet fit.
+    async def reserve(self, amounts: Mapping[str, float]) -> None:
+        """Set an amount aside in each purse, waiting for others to settle where it may yet fit.
 
         Raises:
             PurseEmpty: it does not fit, whatever the others' requests come to.
             DatabaseUnavailable: that cannot be known.
         """
         granted = asyncio.get_running_loop().create_future()
-        self._next.reservations.append(_Reservation(purses, usd, granted))
+        self._next.reservations.append(_Reservation(amounts, granted))
         self._wake.set()
         try:
             await granted
         except asyncio.CancelledError:
             if granted.done() and not granted.cancelled() and granted.exception() is None:
-                self.settle(purses, usd, 0.0)  # granted in the moment in which nobody waited any more
+                self.settle(amounts, {})  # granted in the moment in which nobody waited any more
             raise
 
-    def settle(self, purses: Sequence[str], reserved_usd: float, spent_usd: float) -> None:
-        """Count what was spent, and give free what was set aside for it."""
-        for purse in purses:
-            self._next.spent[purse] += spent_usd
-            self._next.released[purse] += reserved_usd
+    def settle(self, reserved: Mapping[str, float], spent: Mapping[str, float]) -> None:
+        """Count what was spent from each purse, and release what was reserved for it."""
+        for purse, amount in reserved.items():
+            self._next.released[purse] += amount
+        for purse in {**reserved, **spent}:
+            self._next.spent[purse] += spent.get(purse, 0.0)
         self._wake.set()
 
     def used(self, account: Account, usage: Usage) -> None:
@@ -182,7 +186,7 @@ class Ledger:
             held[purse] = max(0.0, held.get(purse, 0.0) - usd)
         decided: list[tuple[_Reservation, PurseEmpty | None]] = []
         async with self._database.begin() as connection:
-            concerned = {*batch.spent, *(purse for one in batch.reservations for purse in one.purses)}
+            concerned = {*batch.spent, *(purse for one in batch.reservations for purse in one.amounts)}
             if concerned:
                 spent = await rows.add_spent(connection, {purse: batch.spent.get(purse, 0.0) for purse in concerned})
                 if batch.reservations:
@@ -212,15 +216,17 @@ class Ledger:
         others = await rows.held_by_others(connection, limits, holder=self._holder)
         decided: list[tuple[_Reservation, PurseEmpty | None]] = []
         for one in reservations:
-            limited = [purse for purse in one.purses if purse in limits]
-            empty = next((purse for purse in limited if not _fits(spent[purse], one.usd, limits[purse])), None)
+            limited = [purse for purse in one.amounts if purse in limits]
+            empty = next(
+                (purse for purse in limited if not _fits(spent[purse], one.amounts[purse], limits[purse])), None
+            )
             if empty is not None:
                 decided.append((one, PurseEmpty(empty, limits[empty], spent[empty])))
                 continue
             taken = {purse: spent[purse] + others.get(purse, 0.0) + held.get(purse, 0.0) for purse in limited}
-            if all(_fits(taken[purse], one.usd, limits[purse]) for purse in limited):
-                for purse in one.purses:
-                    held[purse] = held.get(purse, 0.0) + one.usd
+            if all(_fits(taken[purse], one.amounts[purse], limits[purse]) for purse in limited):
+                for purse, amount in one.amounts.items():
+                    held[purse] = held.get(purse, 0.0) + amount
                 decided.append((one, None))
         return decided
 
@@ -228,18 +234,20 @@ class Ledger:
         limits = await rows.limits_of(connection, purses)
         if self.limit_usd is not None and rows.INSTALLATION in purses:
             limits[rows.INSTALLATION] = self.limit_usd
+        if self.limit_tokens is not None and rows.INSTALLATION_TOKENS in purses:
+            limits[rows.INSTALLATION_TOKENS] = self.limit_tokens
         return limits
 
     def _answer(self, one: _Reservation, error: PurseEmpty | None) -> None:
         if one.granted.done():  # nobody waits for it any more
             if error is None:
-                self.settle(one.purses, one.usd, 0.0)
+                self.settle(one.amounts, {})
         else:
             _resolve(one.granted, error)
 
 
-def _fits(taken_usd: float, usd: float, limit_usd: float) -> bool:
-    return taken_usd < limit_usd and taken_usd + usd <= limit_usd
+def _fits(taken: float, amount: float, limit: float) -> bool:
+    return taken < limit and taken + amount <= limit
 
 
 def _resolve(waiting: asyncio.Future[None], error: Exception | None = None) -> None:

@@ -22,7 +22,7 @@ from app.rounds import until_next_round
 from app.storage import jobs as rows
 from app.storage.database import Database
 from app.storage.errors import DatabaseUnavailable
-from app.storage.purses import INSTALLATION
+from app.storage.purses import INSTALLATION, INSTALLATION_TOKENS
 from app.storage.records import Fence, Job, JobError, NewResult
 from app.storage.results import insert_result
 from judges.errors import LLMProviderPaused, LLMRejected, ModelNotConfigured
@@ -39,9 +39,15 @@ _REMEDY = (
     "The job waits: mend the key, the account or the access to the model. It goes on when the service was started "
     "with the new key, by itself within a minute or two where the old one works again, or on retry"
 )
+_NO_SUCH_MODEL = (
+    "The job waits until the provider has this model: it continues by itself within a minute or two then, or on retry. "
+    "To judge by another model, cancel the job and submit the answer with that model, or set ASSAY_MODEL if the "
+    "submission named none"
+)
 _HELD = "The job waits: it goes on once the provider was resumed"
 _NO_KEY = "The job waits: it goes on when a worker was started with what is missing"
 _NO_MONEY = "The job waits, its result says what could be judged: it goes on when {limit} was raised"
+_LIMITS = {INSTALLATION: "ASSAY_BUDGET_USD", INSTALLATION_TOKENS: "ASSAY_BUDGET_TOKENS"}
 _log = structlog.get_logger(__name__)
 
 
@@ -64,12 +70,13 @@ class Pausing:
         *,
         state: Callable[[str | None], CircuitState],
         budget_usd: float | None = None,
+        budget_tokens: int | None = None,
         round_s: float = _ROUND_S,
     ) -> None:
         self._database = database
         self._queue = queue
         self._state = state
-        self._budget_usd = budget_usd
+        self._budgets = {INSTALLATION: budget_usd, INSTALLATION_TOKENS: budget_tokens}
         self._round_s = round_s
         self._ahead: dict[str | None, str] = {}
         """By model, the job that went ahead of the others."""
@@ -93,7 +100,7 @@ class Pausing:
     async def pause_for_money(self, fence: Fence, why: BudgetReached, result: NewResult | None, now: datetime) -> bool:
         """Put a running job aside with what could be judged of it. Whether the fence still held."""
         _log.warning("job paused", job_id=fence.job_id, code=BUDGET, purse=why.purse)
-        limit = "ASSAY_BUDGET_USD" if why.purse == INSTALLATION else "the submission's budget_usd"
+        limit = _LIMITS.get(why.purse, "the submission's budget_usd")
         error = JobError(code=BUDGET, detail=f"{limit}: {why}. {_NO_MONEY.format(limit=limit)}")
         async with self._database.begin() as connection:
             paused = await rows.pause_for_money(
@@ -116,9 +123,7 @@ class Pausing:
         """
         async with self._database.begin() as connection:
             models = await rows.paused_models(connection)
-            affordable = await rows.jobs_with_money(
-                connection, installation=INSTALLATION, limit_usd=self._budget_usd, limit=_AT_ONCE
-            )
+            affordable = await rows.jobs_with_money(connection, installation=self._budgets, limit=_AT_ONCE)
         resumed = sum([await self._resume(job) for job in affordable])
         return resumed + sum([await self._resume_model(model) for model in models])
 
@@ -158,6 +163,6 @@ def _told(why: LLMRejected | ModelNotConfigured) -> tuple[str, str]:
         case LLMProviderPaused():
             return PROVIDER_PAUSED, _HELD
         case LLMRejected():
-            return LLM_REJECTED, _REMEDY
+            return LLM_REJECTED, _NO_SUCH_MODEL if why.no_such_model else _REMEDY
         case _:
             return MODEL_NOT_CONFIGURED, _NO_KEY

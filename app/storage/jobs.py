@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from datetime import datetime
 from typing import Any
 
@@ -196,13 +196,17 @@ async def paused_jobs(connection: AsyncConnection, model: str | None, *, limit: 
 
 
 async def jobs_with_money(
-    connection: AsyncConnection, *, installation: str, limit_usd: float | None, limit: int
+    connection: AsyncConnection, *, installation: Mapping[str, float | None], limit: int
 ) -> list[Job]:
     """Jobs that were paused for want of money and whose purse may spend more than then, the oldest first.
 
-    ``installation`` is the purse whose present limit is ``limit_usd`` (None: none); every other one is a submission's.
+    ``installation`` has the installation's purses with their present limits (None: none). Every other purse is a
+    submission's.
     """
-    present = case((jobs.c.paused_purse == installation, literal(limit_usd, Float)), else_=submissions.c.budget_usd)
+    present = case(
+        *((jobs.c.paused_purse == purse, literal(amount, Float)) for purse, amount in installation.items()),
+        else_=submissions.c.budget_usd,
+    )
     query = (
         select(jobs)
         .outerjoin(submissions, submissions.c.id == jobs.c.paused_purse)

@@ -122,7 +122,12 @@ class ModelLines:
         return bool(await self._execute(query, values, otherwise=[{}]))
 
     def refused(self, key: str, model: str, refusal: LLMRejected) -> None:
-        said = {"message": self._redact(str(refusal)), "status": refusal.status, "scope": refusal.scope.value}
+        said = {
+            "message": self._redact(str(refusal)),
+            "status": refusal.status,
+            "scope": refusal.scope.value,
+            "no_such_model": refusal.no_such_model,
+        }
         query = (
             "INSERT INTO model_lines (circuit, model, state, refusal, changed_at, probed_at)"
             " VALUES (:key, :model, 'refused', :refusal, clock_timestamp(), clock_timestamp())"
@@ -213,7 +218,12 @@ def tell(circuit: Circuit, line: Line) -> None:
     model = line.model or None
     if line.refusal is not None:
         said = json.loads(line.refusal)
-        refusal = LLMRejected(said["message"], status=said["status"], scope=RejectionScope(said["scope"]))
+        refusal = LLMRejected(
+            said["message"],
+            status=said["status"],
+            scope=RejectionScope(said["scope"]),
+            no_such_model=said.get("no_such_model", False),
+        )
         wanted = line.state == "probe_wanted"
         circuit.learn_refused(model, refusal, age_s=line.probed_s, probe_wanted=wanted)
     elif line.state == "answering":

@@ -15,7 +15,9 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 from app.storage.tables import purse_holds, purses, submissions
 
 INSTALLATION = "installation"
-"""The purse of ASSAY_BUDGET_USD; every other one is a submission's, under its id."""
+"""The purse of ASSAY_BUDGET_USD."""
+INSTALLATION_TOKENS = "installation tokens"
+"""The purse of ASSAY_BUDGET_TOKENS, which counts tokens, not USD. Every other one is a submission's, by its id."""
 
 
 async def add_spent(connection: AsyncConnection, usd: Mapping[str, float]) -> dict[str, float]:

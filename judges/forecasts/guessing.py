@@ -24,7 +24,8 @@ from judges.forecasts.reading import filled_in
 from judges.forecasts.sizes import VERDICT_TOKENS, input_tokens, text_tokens, thinking_tokens
 from judges.llm.client import LLMReply, LLMRequest
 from judges.llm.lexical import MODEL, reply
-from judges.llm.pricing import price_of
+from judges.llm.pricing import Prices
+from judges.llm.remote import sent_params
 from judges.llm.roles import role_of
 from rubrics.verdict import Usage
 
@@ -83,7 +84,16 @@ class GuessingLLM:
     """
 
     def __init__(
-        self, *, habits: Habits, mood: Mood, memo: Memo, tally: Tally, kept: Kept, key_of: KeyOf, unknown_page: str = ""
+        self,
+        *,
+        habits: Habits,
+        mood: Mood,
+        memo: Memo,
+        tally: Tally,
+        kept: Kept,
+        key_of: KeyOf,
+        unknown_page: str = "",
+        prices: Prices | None = None,
     ) -> None:
         """``unknown_page`` is the text that stands for pages nobody has seen yet: it speaks for nothing."""
         self._habits = habits
@@ -93,6 +103,7 @@ class GuessingLLM:
         self._kept = kept
         self._key_of = key_of
         self._unknown_page = unknown_page
+        self._prices = prices or Prices()
         self._asked: set[str] = set()
 
     async def complete(self, request: LLMRequest) -> LLMReply:
@@ -128,7 +139,7 @@ class GuessingLLM:
             return Load(calls=1)
         read = self._read(request) * self._mood.input_factor
         written = self._written(request, text) * self._mood.output_factor
-        price = price_of(request.model)
+        price = self._prices.of(request.model)
         if price is None:
             self._tally.unpriced.add(request.model)
             return Load(calls=1, input_tokens=read, output_tokens=written, usd=None, usd_batch=None)
@@ -152,7 +163,7 @@ class GuessingLLM:
         if known is not None:
             return known
         guessed = VERDICT_TOKENS if request.purpose == "verify" else text_tokens(text)
-        return guessed + thinking_tokens(request.model)
+        return guessed + thinking_tokens(request.model, sent_params(request).get("reasoning_effort"))
 
     async def _guess(self, request: LLMRequest) -> tuple[str, BaseModel | None]:
         if request.schema is None:

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
-from judges.llm.families import family_of
+from judges.llm.families import reasons
 
 CHARS_PER_TOKEN: Final = 4.0
 FOREIGN_CHARS_PER_TOKEN: Final = 1.6
@@ -18,9 +18,17 @@ TOKENS_PER_IMAGE: Final = 1_000
 VERDICT_TOKENS: Final = 45
 """A verdict with its reasoning and quotes."""
 THINKING_TOKENS: Final = 400
-"""What a reasoning model writes for itself before."""
-
-_THINKING: Final = ("openai-reasoning", "openai-gpt-5", "qwen-reasoning", "mistral-reasoning", "deepseek-reasoning")
+"""Reasoning tokens of one reply at the provider's default effort."""
+EFFORT_TOKENS: Final = {
+    "none": 0,
+    "minimal": 50,
+    "low": 150,
+    "medium": 400,
+    "high": 1_000,
+    "xhigh": 2_000,
+    "max": 4_000,
+}
+"""The same by effort. Estimates: past runs of a judge file replace them."""
 
 
 def text_tokens(text: str) -> float:
@@ -38,10 +46,11 @@ def input_tokens(messages: Sequence[Mapping[str, Any]]) -> float:
     return sum(_content_tokens(message.get("content")) for message in messages)
 
 
-def thinking_tokens(model: str) -> float:
-    """What a model writes besides its reply."""
-    family = family_of(model)
-    return THINKING_TOKENS if family is not None and family.name in _THINKING else 0.0
+def thinking_tokens(model: str, effort: str | None = None) -> float:
+    """The reasoning tokens of a reply, which count as output. ``effort`` is the one that is sent, if any."""
+    if effort is not None:
+        return EFFORT_TOKENS.get(effort, THINKING_TOKENS)
+    return THINKING_TOKENS if reasons(model) else 0.0
 
 
 def _content_tokens(content: Any) -> float:

@@ -117,13 +117,15 @@ def read_message(message: Any) -> RawReply:
             texts.append(block.text)
     usage = message.usage
     cached = getattr(usage, "cache_read_input_tokens", None) or 0
+    written = getattr(usage, "cache_creation_input_tokens", None) or 0
     return RawReply(
         text="".join(texts),
         finish=_FINISH.get(message.stop_reason, Finish.STOP),
         model=message.model,
-        input_tokens=usage.input_tokens + cached,
+        input_tokens=usage.input_tokens + cached + written,
         output_tokens=usage.output_tokens,
         cached_tokens=cached,
+        cache_write_tokens=written,
     )
 
 

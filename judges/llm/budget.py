@@ -1,75 +1,92 @@
-"""Money for model calls: a purse is asked before a request is sent, and told afterwards what it cost.
+"""Budgets for model calls: reserve the likely cost before a request is sent, settle the actual cost after it.
 
-``Budget`` is the purse of one process. The service has one that all workers share (``app.jobs.ledger``).
+``Budget`` is the budget of one process. The service has one that all workers share (``app.jobs.ledger``).
 """
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any, Final, Protocol
 
 from judges.errors import LLMBudgetExceeded
-from judges.llm.pricing import price_of
+from judges.llm.pricing import Prices
 from rubrics.verdict import Usage
-
-log = logging.getLogger(__name__)
 
 _CHARS_PER_TOKEN: Final = 3
 _TOKENS_PER_IMAGE: Final = 1_500
 _REPLY_TOKENS: Final = 1_500
 
 
-class Purse(Protocol):
-    """Where the money for requests comes from. Every ``reserve`` that returns is followed by one ``settle``."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Estimate:
+    """The likely cost of one request. ``usd`` is None if the price of ``model`` is unknown."""
 
-    async def reserve(self, usd: float) -> None:
-        """Set aside what a request will likely cost, when it is about to be sent.
+    model: str
+    usd: float | None
+    tokens: int
+
+
+class Purse(Protocol):
+    """A budget that requests are paid from. Every ``reserve`` that returns is followed by one ``settle``."""
+
+    async def reserve(self, estimate: Estimate) -> None:
+        """Reserve the likely cost of a request that is about to be sent.
 
         Raises:
-            LLMBudgetExceeded: there is not so much left.
+            LLMBudgetExceeded: the rest of the budget is too small, or the cost is unknown and nothing else limits it.
         """
 
-    def settle(self, reserved_usd: float, usage: Usage, model: str, role: str) -> None:
-        """Replace what was set aside by what the reply of ``model`` did cost, whether it could be used or not.
+    def settle(self, estimate: Estimate, usage: Usage, model: str, role: str) -> None:
+        """Replace a reservation by the actual cost of the reply of ``model``, usable or not.
 
         ``role`` is what the request was for (``judges.llm.roles``).
         """
 
 
 class Budget:
-    """``max_usd`` of money, and ``spent_usd`` of it up to now. A reply without a price cannot be counted.
+    """At most ``max_usd`` and ``max_tokens`` (input and output), each None for no limit.
 
-    Requests already under way are not called back, so a run may end above its limit by what was in flight.
+    Requests already under way are not cancelled, so a run may exceed its limit by their cost. A model without a known
+    price is limited by ``max_tokens`` only, and refused if there is no such limit.
     """
 
-    def __init__(self, max_usd: float) -> None:
+    def __init__(self, max_usd: float | None, max_tokens: int | None = None) -> None:
         self._max_usd = max_usd
-        self._warned = False
+        self._max_tokens = max_tokens
         self.spent_usd = 0.0
+        self.used_tokens = 0
 
-    async def reserve(self, usd: float) -> None:
-        """Raises LLMBudgetExceeded when the money is spent; sets nothing aside."""
-        if self.spent_usd >= self._max_usd:
-            raise LLMBudgetExceeded(f"the budget of {self._max_usd:g} USD is spent")
+    async def reserve(self, estimate: Estimate) -> None:
+        """Raises LLMBudgetExceeded if a limit is reached; reserves nothing."""
+        if self._max_usd is not None and self._max_tokens is None and estimate.usd is None:
+            raise LLMBudgetExceeded(unknown_price(estimate.model))
+        if self._max_usd is not None and self.spent_usd >= self._max_usd:
+            raise LLMBudgetExceeded(f"the budget of {self._max_usd:g} USD is spent: raise ASSAY_BUDGET_USD")
+        if self._max_tokens is not None and self.used_tokens >= self._max_tokens:
+            raise LLMBudgetExceeded(f"the budget of {self._max_tokens} tokens is used up: raise ASSAY_BUDGET_TOKENS")
 
-    def settle(self, reserved_usd: float, usage: Usage, model: str, role: str) -> None:
-        if usage.usd is not None:
-            self.spent_usd += usage.usd
-        elif not self._warned:
-            self._warned = True
-            log.warning("llm cost unknown, the budget does not bind", extra={"model": model})
+    def settle(self, estimate: Estimate, usage: Usage, model: str, role: str) -> None:
+        self.spent_usd += usage.usd or 0.0
+        self.used_tokens += usage.input_tokens + usage.output_tokens
 
 
-def likely_usd(model: str, messages: Sequence[Mapping[str, Any]]) -> float:
-    """What a request will cost, rather guessed too high; 0 for a model without a known price."""
-    price = price_of(model)
-    if price is None:
-        return 0.0
+def unknown_price(model: str) -> str:
+    """The problem with a budget in USD for a model whose price is unknown, and its fix."""
+    return (
+        f"the price of {model} is unknown, so a budget in USD cannot limit it: "
+        "set its price in ASSAY_PRICES, or limit tokens with ASSAY_BUDGET_TOKENS"
+    )
+
+
+def estimate_cost(model: str, messages: Sequence[Mapping[str, Any]], prices: Prices) -> Estimate:
+    """The likely cost of a request, estimated rather too high."""
     parts = [part for message in messages for part in _parts(message.get("content"))]
     texts = [str(part.get("text", "")) for part in parts if part.get("type") == "text"]
     tokens = sum(map(len, texts)) // _CHARS_PER_TOKEN + _TOKENS_PER_IMAGE * (len(parts) - len(texts))
-    return price.usd(input_tokens=tokens, output_tokens=_REPLY_TOKENS)
+    price = prices.of(model)
+    usd = None if price is None else price.usd(input_tokens=tokens, output_tokens=_REPLY_TOKENS)
+    return Estimate(model=model, usd=usd, tokens=tokens + _REPLY_TOKENS)
 
 
 def _parts(content: Any) -> Sequence[Mapping[str, Any]]:

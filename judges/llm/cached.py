@@ -34,9 +34,8 @@ class CachedLLM:
             request, provider=self._inner.provider, endpoint=self._inner.endpoint, params=sent_params(request)
         )
 
-    def manner(self, model: str) -> str:
-        """A short mark of how ``model`` is asked here, beside what it is asked: provider, address and parameters."""
-        request = LLMRequest(model=model, messages=())
+    def manner(self, request: LLMRequest) -> str:
+        """A short hash of how a model is asked: provider, address and parameters. ``request`` has no messages."""
         return self.key_of(request)[:MARK_CHARS]
 
     async def complete(self, request: LLMRequest) -> LLMReply:

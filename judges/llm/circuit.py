@@ -224,5 +224,8 @@ def not_sent(refusal: LLMRejected) -> LLMCircuitOpen:
     if isinstance(refusal, LLMProviderPaused):
         return LLMProviderPaused(str(refusal))
     return LLMCircuitOpen(
-        f"not sent, since an earlier request was refused: {refusal}", status=refusal.status, scope=refusal.scope
+        f"not sent, since an earlier request was refused: {refusal}",
+        status=refusal.status,
+        scope=refusal.scope,
+        no_such_model=refusal.no_such_model,
     )

@@ -18,6 +18,7 @@ from judges.errors import (
     RejectionScope,
     UnusableKind,
 )
+from judges.llm.missing_models import says_no_such_model
 from judges.llm.retry import parse_retry_after
 
 MAX_MESSAGE_CHARS = 300
@@ -76,6 +77,8 @@ def status_fault(fault: StatusFault, *, now: float) -> LLMError:
         return LLMUnavailable(text, status=fault.status, retry_after_s=_retry_after(fault.headers, now=now))
     if code in _FILTER_CODES:
         return LLMOutputUnusable(UnusableKind.FILTERED, text)
+    if says_no_such_model(fault.status, code, fault.message):
+        return LLMRejected(text, status=fault.status, scope=RejectionScope.MODEL, no_such_model=True)
     remedy = _REMEDIES.get(fault.status)
     return LLMRejected(
         f"{text} ({remedy})" if remedy else text,

@@ -112,6 +112,10 @@ class ChatBackend:
             ) from error
         return read_completion(reply)
 
+    async def models(self) -> str:
+        """The body of the server's list of models."""
+        return await self._client.get("/models", cast_to=str)
+
     async def aclose(self) -> None:
         await self._client.close()
 
@@ -151,6 +155,7 @@ def read_completion(body: str) -> RawReply:
             input_tokens=usage.get("prompt_tokens"),
             output_tokens=usage.get("completion_tokens"),
             cached_tokens=details.get("cached_tokens") or 0,
+            cache_write_tokens=details.get("cache_write_tokens") or 0,
         )
     except (ValueError, TypeError, AttributeError, LookupError):
         detail = "its body is no chat completion"

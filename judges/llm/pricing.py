@@ -1,70 +1,204 @@
-"""What a reply cost, from a table that is data (``prices.toml``). An unknown model has no price, not a price of 0."""
+"""Prices of models: the shipped table (``prices.toml``) and rows of the user's own. An unknown model has no price."""
 
 from __future__ import annotations
 
+import json
+import math
 import re
 import tomllib
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from datetime import date
 from functools import cache
 from importlib import resources
-from typing import Any
+from pathlib import Path
+from typing import Any, Final, Self
 
 _BEDROCK = re.compile(r"^(?:\w+\.)*anthropic\.|-v\d+(?::\d+)?$")
 _SNAPSHOT = re.compile(r"-(?:\d{4}-\d{2}-\d{2}|\d{8})$")
 _MILLION = 1_000_000
+_EXAMPLE: Final = '"my-model" = { input = 0.10, output = 0.50 }'
+_FORM: Final = f"use the path of a TOML file, or TOML such as {_EXAMPLE}, or the same as a JSON object"
+
+
+class WrongPrices(ValueError):
+    """A price table that cannot be read. The message names the row, the problem and the fix."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LongContext:
+    """Price factors for requests with more than ``above`` input tokens."""
+
+    above: int
+    input: float
+    output: float
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Price:
-    """US dollars per million tokens; ``cached_input`` for tokens read from the provider's prefix cache.
-
-    ``batch_input`` and ``batch_output`` are those of the provider's batch interface; None: it has none, or we do not
-    know of it.
-    """
+    """List price of a model in US dollars per million tokens, as described in ``prices.toml``."""
 
     input: float
     output: float
     cached_input: float | None = None
-    batch_input: float | None = None
-    batch_output: float | None = None
+    cache_write: float | None = None
+    batch: float | None = None
+    flex: float | None = None
+    long_context: LongContext | None = None
+    vendor: str = ""
+    shutdown: date | None = None
+    source: str = ""
+    checked: date | None = None
+    confirmed: bool = True
 
-    def usd(self, *, input_tokens: float, output_tokens: float, cached_tokens: float = 0) -> float:
-        """The cost of replies; ``cached_tokens`` are among the ``input_tokens``."""
-        cached_price = self.input if self.cached_input is None else self.cached_input
-        fresh = input_tokens - cached_tokens
-        return (fresh * self.input + cached_tokens * cached_price + output_tokens * self.output) / _MILLION
+    def usd(
+        self, *, input_tokens: float, output_tokens: float, cached_tokens: float = 0, cache_write_tokens: float = 0
+    ) -> float:
+        """The cost of one request. ``cached_tokens`` and ``cache_write_tokens`` are part of ``input_tokens``."""
+        read_price = self.input if self.cached_input is None else self.cached_input
+        write_price = self.input if self.cache_write is None else self.cache_write
+        fresh = max(0.0, input_tokens - cached_tokens - cache_write_tokens)
+        spent_in = fresh * self.input + cached_tokens * read_price + cache_write_tokens * write_price
+        spent_out = output_tokens * self.output
+        if self.long_context is not None and input_tokens > self.long_context.above:
+            spent_in *= self.long_context.input
+            spent_out *= self.long_context.output
+        return (spent_in + spent_out) / _MILLION
 
     def batch_usd(self, *, input_tokens: float, output_tokens: float) -> float | None:
-        """The same by the batch interface, None where there is no price for it."""
-        if self.batch_input is None or self.batch_output is None:
+        """The cost of one request through the batch interface; None if there is no price for it."""
+        if self.batch is None:
             return None
-        return (input_tokens * self.batch_input + output_tokens * self.batch_output) / _MILLION
+        return self.batch * self.usd(input_tokens=input_tokens, output_tokens=output_tokens)
+
+
+@dataclass(frozen=True, slots=True)
+class Prices:
+    """A price table: ``rows`` of the user's own, in front of the shipped ones."""
+
+    rows: tuple[tuple[str, Price], ...] = ()
+
+    def of(self, model: str) -> Price | None:
+        """The price of a model by its bare name, None if it is unknown.
+
+        >>> Prices().of("gpt-4o-2024-08-06") == Prices().of("gpt-4o"), Prices().of("my-own-model")
+        (True, None)
+        """
+        named = model.rsplit("/", 1)[-1].lower()
+        bare = _BEDROCK.sub("", named)
+        own, shipped = {name.lower(): price for name, price in self.rows}, shipped_prices()
+        for name in (model.lower(), named, bare, _SNAPSHOT.sub("", bare)):
+            found = own.get(name) or shipped.get(name)
+            if found is not None:
+                return found
+        return None
+
+    def names(self, *, on: date) -> tuple[str, ...]:
+        """The models that can be asked on a day: those whose shutdown date has not come."""
+        return tuple(name for name, price in self.all().items() if price.shutdown is None or price.shutdown > on)
+
+    def all(self) -> Mapping[str, Price]:
+        """Every row by model name."""
+        return {**shipped_prices(), **dict(self.rows)}
+
+    @classmethod
+    def read(cls, value: str) -> Self:
+        """Read the user's own rows: the path of a TOML or JSON file, inline TOML, or an inline JSON object.
+
+        Raises:
+            WrongPrices: it is none of these, or a row is malformed.
+        """
+        trimmed = value.strip()
+        text = trimmed
+        if not trimmed.startswith("{") and ("=" not in trimmed or _is_file(trimmed)):
+            try:
+                text = Path(trimmed).expanduser().read_text("utf-8").strip()
+            except (OSError, UnicodeDecodeError) as error:
+                raise WrongPrices(f"{trimmed[:200]!r} cannot be read ({type(error).__name__}): {_FORM}") from None
+        try:
+            table = json.loads(text) if text.startswith("{") else tomllib.loads(text)
+        except (ValueError, RecursionError) as error:
+            raise WrongPrices(f"not valid TOML or JSON ({error}): {_FORM}") from None
+        rows = table.get("models", {name: row for name, row in table.items() if name != "as_of"})
+        if not isinstance(rows, Mapping) or not rows:
+            raise WrongPrices(f"no row for any model: {_FORM}")
+        return cls(tuple((str(name), _price(str(name), row)) for name, row in rows.items()))
 
 
 def price_of(model: str) -> Price | None:
-    """The price of a model by its bare name, None where it is not known.
-
-    >>> price_of("gpt-4o-2024-08-06") == price_of("gpt-4o"), price_of("my-own-model")
-    (True, None)
-    """
-    bare = _BEDROCK.sub("", model.rsplit("/", 1)[-1].lower())
-    prices = _prices()
-    return prices.get(bare) or prices.get(_SNAPSHOT.sub("", bare))
+    """The shipped price of a model by its bare name, None if it is unknown."""
+    return Prices().of(model)
 
 
 def prices_as_of() -> date:
-    """The day on which the table was last compared with the providers' lists."""
+    """The day on which the shipped table was last compared with the providers' lists."""
     day: date = _table()["as_of"]
     return day
 
 
 @cache
-def _prices() -> Mapping[str, Price]:
-    return {model: Price(**numbers) for model, numbers in _table()["models"].items()}
+def shipped_prices() -> Mapping[str, Price]:
+    """The shipped rows by model name."""
+    return {model: _price(model, row) for model, row in _table()["models"].items()}
 
 
 @cache
 def _table() -> Mapping[str, Any]:
     return tomllib.loads(resources.files("judges.llm").joinpath("prices.toml").read_text("utf-8"))
+
+
+_COLUMNS: Final = tuple(field.name for field in fields(Price))
+_NUMBERS: Final = ("input", "output", "cached_input", "cache_write", "batch", "flex")
+
+
+def _price(model: str, row: Any) -> Price:
+    """One row of a table. Raises WrongPrices."""
+    where = f'row "{model}"'
+    if not isinstance(row, Mapping):
+        raise WrongPrices(f"{where}: expected an object with input and output, such as {_EXAMPLE}")
+    unknown = sorted(set(row) - set(_COLUMNS))
+    if unknown:
+        raise WrongPrices(f"{where}: unknown field {unknown[0]!r}; use {', '.join(_COLUMNS)}")
+    for name in ("input", "output"):
+        if name not in row:
+            raise WrongPrices(f"{where}: {name} is missing; give US dollars per million tokens")
+    values = dict(row)
+    for name in _NUMBERS:
+        if name in values:
+            values[name] = _number(f"{where}: {name}", values[name])
+    for name in ("shutdown", "checked"):
+        if name in values:
+            values[name] = _day(f"{where}: {name}", values[name])
+    if "confirmed" in values and not isinstance(values["confirmed"], bool):
+        raise WrongPrices(f"{where}: confirmed must be true or false")
+    if "long_context" in values:
+        values["long_context"] = _long_context(f"{where}: long_context", values["long_context"])
+    return Price(**values)
+
+
+def _long_context(where: str, value: Any) -> LongContext:
+    names = ("above", "input", "output")
+    if not isinstance(value, Mapping) or set(value) != set(names):
+        raise WrongPrices(f"{where} must be an object with above (input tokens) and the factors input and output")
+    above, *factors = (_number(f"{where}.{name}", value[name]) for name in names)
+    return LongContext(above=int(above), input=factors[0], output=factors[1])
+
+
+def _number(where: str, value: Any) -> float:
+    if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value) or value < 0:
+        raise WrongPrices(f"{where} must be a number of at least 0, not {value!r}")
+    return float(value)
+
+
+def _day(where: str, value: Any) -> date:
+    try:
+        return value if isinstance(value, date) else date.fromisoformat(value)
+    except (TypeError, ValueError):
+        raise WrongPrices(f"{where} must be a date such as 2026-10-23, not {value!r}") from None
+
+
+def _is_file(text: str) -> bool:
+    try:
+        return Path(text).expanduser().is_file()
+    except (OSError, ValueError, RuntimeError):
+        return False

@@ -1,11 +1,11 @@
-"""From ``provider/model`` to a client. The one place that knows every provider; reads no environment."""
+"""From ``provider/model`` to a client: the table of providers. Reads no environment."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import AbstractAsyncContextManager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from types import MappingProxyType
 from typing import Any, Final
 
@@ -15,8 +15,11 @@ from judges.llm.budget import Purse
 from judges.llm.cached import CachedLLM
 from judges.llm.circuit import Circuit
 from judges.llm.client import LLMClient
+from judges.llm.families import DEFAULT_MODEL
 from judges.llm.lexical import LexicalClient
+from judges.llm.missing_models import ModelList
 from judges.llm.openai import AZURE_API_VERSION, open_azure, open_openai
+from judges.llm.pricing import Prices
 from judges.llm.remote import RemoteLLM
 from judges.llm.response_cache import Replies
 from judges.llm.retry import RetryPolicy
@@ -24,17 +27,6 @@ from judges.llm.wire import Backend
 
 DEFAULT_PROVIDER: Final = "openai"
 LEXICAL: Final = "lexical"
-PROVIDERS: Final[Mapping[str, str]] = MappingProxyType(
-    {
-        "openai": "openai",
-        "azure": "azure",
-        "azure_openai": "azure",
-        "bedrock": "bedrock",
-        "bedrock_anthropic": "bedrock",
-        LEXICAL: LEXICAL,
-    }
-)
-"""Every name a provider goes by, and ours for it."""
 
 _NAME = re.compile(r"(?P<provider>\w+)[/:](?P<model>.+)")
 
@@ -54,6 +46,103 @@ class Access:
     aws_region: str = "us-east-1"
 
 
+def _open_openai(access: Access) -> Backend:
+    return open_openai(api_key=access.openai_api_key, base_url=access.openai_base_url)
+
+
+def _open_azure(access: Access) -> Backend:
+    return open_azure(
+        api_key=str(access.azure_api_key),
+        base_url=str(access.azure_endpoint),
+        api_version=access.azure_api_version,
+    )
+
+
+def _open_bedrock(access: Access) -> Backend:
+    return open_bedrock(
+        access_key=str(access.aws_access_key),
+        secret_key=str(access.aws_secret_key),
+        session_token=access.aws_session_token,
+        region=access.aws_region,
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Provider:
+    """One provider of models.
+
+    ``account`` names the fields of ``Access`` that tell one account of it from another: their values, keyed with the
+    installation's secret, are the fingerprint under which workers share what they know of the account. ``required`` are
+    groups of fields of which at least one must be set, and ``needs`` names them to the user. ``key`` and ``address``
+    are the fields that a caller may override. ``vendor``: whose shutdown dates in the price table hold for its models.
+    """
+
+    name: str
+    account: tuple[str, ...]
+    required: tuple[tuple[str, ...], ...]
+    needs: str
+    open: Callable[[Access], Backend]
+    aliases: tuple[str, ...] = ()
+    key: str
+    address: str | None = None
+    vendor: str | None = None
+
+
+REMOTE: Final[Mapping[str, Provider]] = MappingProxyType(
+    {
+        row.name: row
+        for row in (
+            Provider(
+                name="openai",
+                account=("openai_api_key", "openai_base_url"),
+                # A server of one's own may need no key; OpenAI's always does.
+                required=(("openai_api_key", "openai_base_url"),),
+                needs="OPENAI_API_KEY (or OPENAI_BASE_URL for a server that asks for no key)",
+                open=_open_openai,
+                key="openai_api_key",
+                address="openai_base_url",
+                vendor="openai",
+            ),
+            Provider(
+                name="azure",
+                aliases=("azure_openai",),
+                account=("azure_api_key", "azure_endpoint"),
+                required=(("azure_api_key",), ("azure_endpoint",)),
+                needs="AZURE_OPENAI_API_KEY and AZURE_OPENAI_ENDPOINT_URL",
+                open=_open_azure,
+                key="azure_api_key",
+                address="azure_endpoint",
+            ),
+            Provider(
+                name="bedrock",
+                aliases=("bedrock_anthropic",),
+                account=("aws_access_key", "aws_secret_key", "aws_region"),
+                required=(("aws_access_key",), ("aws_secret_key",)),
+                needs="AWS_ACCESS_KEY and AWS_SECRET_KEY",
+                open=_open_bedrock,
+                key="aws_secret_key",
+            ),
+        )
+    }
+)
+"""The providers that are reached over a network, by name. A new provider is one row here."""
+
+PROVIDERS: Final[Mapping[str, str]] = MappingProxyType(
+    {alias: row.name for row in REMOTE.values() for alias in (row.name, *row.aliases)} | {LEXICAL: LEXICAL}
+)
+"""Every name a provider goes by, and ours for it."""
+
+
+def account_of(provider: str, access: Access) -> tuple[str, ...]:
+    """What tells the account at a provider from other accounts there. Contains keys: never show it.
+
+    >>> account_of("openai", Access(openai_api_key="a")) == account_of("openai", Access(openai_api_key="b"))
+    False
+    """
+    row = REMOTE.get(provider)
+    return () if row is None else tuple(str(getattr(access, name)) for name in row.account)
+
+
 @dataclass(frozen=True, slots=True)
 class ModelName:
     """A provider, by our name for it, and the bare name of one of its models."""
@@ -68,8 +157,8 @@ class ModelName:
 def parse_model(name: str) -> ModelName:
     """Read ``provider/model`` or ``provider:model``; a name without a provider is OpenAI's.
 
-    >>> [str(parse_model(name)) for name in ("azure:my-gpt", "o4-mini", "openai/meta/llama", "lexical")]
-    ['azure/my-gpt', 'openai/o4-mini', 'openai/meta/llama', 'lexical/lexical']
+    >>> [str(parse_model(name)) for name in ("azure:my-gpt", "gpt-6-sol", "openai/meta/llama", "lexical")]
+    ['azure/my-gpt', 'openai/gpt-6-sol', 'openai/meta/llama', 'lexical/lexical']
 
     Raises:
         ModelNotConfigured: no such provider, or no model name.
@@ -81,7 +170,7 @@ def parse_model(name: str) -> ModelName:
     if found is None:
         if re.fullmatch(r"[\w.-]+", trimmed) and trimmed not in PROVIDERS:
             return ModelName(DEFAULT_PROVIDER, trimmed)
-        raise ModelNotConfigured(f"model {name!r}: write it as provider/model, for example openai/o4-mini")
+        raise ModelNotConfigured(f"model {name!r}: write it as provider/model, for example openai/{DEFAULT_MODEL}")
     provider = PROVIDERS.get(found["provider"])
     if provider is None:
         known = ", ".join(sorted(set(PROVIDERS.values())))
@@ -100,11 +189,14 @@ def make_client(
     policy: RetryPolicy | None = None,
     circuit: Circuit | None = None,
     budget: Purse | None = None,
+    prices: Prices | None = None,
+    models: Callable[[Backend], ModelList] = ModelList,
 ) -> tuple[LLMClient, str]:
     """A client for ``model`` and the model's bare name.
 
     ``api_key`` and ``base_url`` are those of the model's own provider and go before what ``access`` says.
-    Clients of one key should share a ``circuit``, and those of one purse a ``budget``. ``store=None`` keeps no replies.
+    Clients of one key should share a ``circuit``, and those of one run a ``budget``. ``store=None`` keeps no replies.
+    ``models`` makes the list of models of the client's server.
 
     Raises:
         ModelNotConfigured: the name or a key cannot lead to a client; the message names the setting.
@@ -113,27 +205,24 @@ def make_client(
     if name.provider == LEXICAL:
         return LexicalClient(), name.model
     backend = _backend(name, access or Access(), api_key=api_key, base_url=base_url)
-    remote = RemoteLLM(backend, semaphore=semaphore, policy=policy, circuit=circuit, budget=budget)
+    remote = RemoteLLM(
+        backend,
+        semaphore=semaphore,
+        policy=policy,
+        circuit=circuit,
+        budget=budget,
+        prices=prices,
+        models=models(backend),
+    )
     return CachedLLM(remote, store), name.model
 
 
 def _backend(name: ModelName, access: Access, *, api_key: str | None, base_url: str | None) -> Backend:
-    if name.provider == "azure":
-        key, endpoint = api_key or access.azure_api_key, base_url or access.azure_endpoint
-        if not key or not endpoint:
-            raise ModelNotConfigured(f"{name} needs AZURE_OPENAI_API_KEY and AZURE_OPENAI_ENDPOINT_URL")
-        return open_azure(api_key=key, base_url=endpoint, api_version=access.azure_api_version)
-    if name.provider == "bedrock":
-        if not access.aws_access_key or not access.aws_secret_key:
-            raise ModelNotConfigured(f"{name} needs AWS_ACCESS_KEY and AWS_SECRET_KEY")
-        return open_bedrock(
-            access_key=access.aws_access_key,
-            secret_key=access.aws_secret_key,
-            session_token=access.aws_session_token,
-            region=access.aws_region,
-        )
-    key, endpoint = api_key or access.openai_api_key, base_url or access.openai_base_url
-    if not key and not endpoint:
-        # A server of one's own may ask for no key; OpenAI's always does.
-        raise ModelNotConfigured(f"{name} needs OPENAI_API_KEY (or OPENAI_BASE_URL for a server that asks for no key)")
-    return open_openai(api_key=key, base_url=endpoint)
+    row = REMOTE[name.provider]
+    given = {row.key: api_key} if api_key else {}
+    if base_url and row.address is not None:
+        given[row.address] = base_url
+    access = replace(access, **given)
+    if not all(any(getattr(access, field) for field in group) for group in row.required):
+        raise ModelNotConfigured(f"{name} needs {row.needs}")
+    return row.open(access)

@@ -22,11 +22,13 @@ from judges.errors import (
     UnusableKind,
     UnusableReply,
 )
-from judges.llm.budget import Purse, likely_usd
+from judges.llm.budget import Purse, estimate_cost
 from judges.llm.circuit import Circuit
 from judges.llm.client import LLMReply, LLMRequest
 from judges.llm.families import params_for
-from judges.llm.pricing import price_of
+from judges.llm.missing_models import ModelList, describe_missing
+from judges.llm.parameters import LONG_EFFORTS
+from judges.llm.pricing import Prices
 from judges.llm.replies import read_reply
 from judges.llm.retry import Retrier, RetryPolicy
 from judges.llm.roles import role_of
@@ -52,12 +54,16 @@ class RemoteLLM:
         semaphore: AbstractAsyncContextManager[Any],
         circuit: Circuit | None = None,
         budget: Purse | None = None,
+        prices: Prices | None = None,
+        models: ModelList | None = None,
         policy: RetryPolicy | None = None,
         retrier: Retrier | None = None,
     ) -> None:
         self._backend = backend
         self.circuit = circuit or Circuit()
         self._budget = budget
+        self._prices = prices or Prices()
+        self._models = models or ModelList(backend)
         self._retrier = retrier or Retrier(policy or RetryPolicy(), semaphore)
 
     @property
@@ -133,6 +139,7 @@ class RemoteLLM:
         return replace(second, unusable=before)
 
     async def aclose(self) -> None:
+        await self._models.aclose()
         await self._backend.aclose()
 
     async def _exchange(
@@ -144,26 +151,27 @@ class RemoteLLM:
             purse = request.purse or self._budget
             if purse is None:
                 return await self._send(request, params)
-            likely = likely_usd(request.model, request.messages)
-            await purse.reserve(likely)
+            estimate = estimate_cost(request.model, request.messages, self._prices)
+            await purse.reserve(estimate)
             cost, model = Usage(), request.model
             try:
                 raw = await self._send(request, params)
-                cost, model = usage_of(raw, request.model), raw.model or request.model
+                cost, model = usage_of(raw, request.model, self._prices), raw.model or request.model
             except LLMError as error:
                 cost = error.usage
                 raise
             finally:
-                purse.settle(likely, cost, model, role_of(request))
+                purse.settle(estimate, cost, model, role_of(request))
             return raw
 
         await self.circuit.ready(request.model)
         try:
-            raw = await self._retrier.run(attempt, on_retry=on_retry)
+            is_long = params.get("reasoning_effort") in LONG_EFFORTS
+            raw = await self._retrier.run(attempt, on_retry=on_retry, is_long=is_long)
         except LLMError as error:
             error.usage = before + error.usage
             raise
-        used, model = usage_of(raw, request.model), raw.model or request.model
+        used, model = usage_of(raw, request.model, self._prices), raw.model or request.model
         try:
             # A verdict must be a boolean; what scripts extract may be as lax as their classes.
             parsed = read_reply(raw, request.schema, strict=request.purpose == "verify")
@@ -177,22 +185,35 @@ class RemoteLLM:
 
     async def _send(self, request: LLMRequest, params: Mapping[str, Any]) -> RawReply:
         async with self.circuit.attempt(request.model):
-            return await self._backend.send(request, params)
+            try:
+                return await self._backend.send(request, params)
+            except LLMRejected as error:
+                if error.no_such_model:
+                    error.args = (
+                        describe_missing(str(error), request.model, await self._models.listed(), self._prices),
+                    )
+                raise
 
 
 def sent_params(request: LLMRequest) -> dict[str, Any]:
-    """The parameters that go with a request: those of the model's family, then its own."""
-    return {**params_for(request.model), **request.params}
+    """The parameters that are sent: those of the model's family, then the request's own. None stands for no value."""
+    params = {**params_for(request.model), **request.params}
+    return {name: value for name, value in params.items() if value is not None}
 
 
-def usage_of(raw: RawReply, model: str) -> Usage:
+def usage_of(raw: RawReply, model: str, prices: Prices) -> Usage:
     """What one reply cost. Unknown token counts count 0 and have no price."""
-    price = price_of(raw.model) or price_of(model)
+    price = prices.of(raw.model) or prices.of(model)
     known = raw.input_tokens is not None and raw.output_tokens is not None
     input_tokens, output_tokens = raw.input_tokens or 0, raw.output_tokens or 0
     usd = None
     if price is not None and known:
-        usd = price.usd(input_tokens=input_tokens, output_tokens=output_tokens, cached_tokens=raw.cached_tokens)
+        usd = price.usd(
+            input_tokens=input_tokens,
+            output_tokens=output_tokens,
+            cached_tokens=raw.cached_tokens,
+            cache_write_tokens=raw.cache_write_tokens,
+        )
     return Usage(calls=1, input_tokens=input_tokens, output_tokens=output_tokens, usd=usd)
 
 

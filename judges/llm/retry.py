@@ -25,7 +25,8 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RetryPolicy:
-    """``total_s`` bounds one request: all its attempts and the waits between them.
+    """``total_s`` bounds one request: all its attempts and the waits between them. ``long_total_s`` replaces it for a
+    request whose reply may take minutes, because the model reasons at high effort.
 
     Waits grow from ``first_wait_s`` by doubling up to ``max_wait_s``, each drawn at random below that. A
     ``Retry-After`` is waited for in full; where the wait would not end within ``total_s`` the request ends at once.
@@ -33,6 +34,7 @@ class RetryPolicy:
 
     max_tries: int = 5
     total_s: float = 60.0
+    long_total_s: float = 900.0
     first_wait_s: float = 1.0
     max_wait_s: float = 20.0
 
@@ -56,7 +58,11 @@ class Retrier:
         self._jitter = jitter
 
     async def run(
-        self, attempt: Callable[[], Awaitable[T]], *, on_retry: Callable[[LLMUnavailable], None] = lambda fault: None
+        self,
+        attempt: Callable[[], Awaitable[T]],
+        *,
+        on_retry: Callable[[LLMUnavailable], None] = lambda fault: None,
+        is_long: bool = False,
     ) -> T:
         """The first result of ``attempt``; ``on_retry`` is told each fault after which there is another one.
 
@@ -66,21 +72,22 @@ class Retrier:
         """
         waits = backoff.expo(base=2, factor=self._policy.first_wait_s, max_value=self._policy.max_wait_s)
         next(waits)  # backoff's generators yield once before their first value
+        total_s = self._policy.long_total_s if is_long else self._policy.total_s
         spent, tries = 0.0, 0
         while True:
             tries += 1
             async with self._slot:
                 started = self._clock()
                 try:
-                    async with asyncio.timeout(self._policy.total_s - spent):
+                    async with asyncio.timeout(total_s - spent):
                         return await attempt()
                 except TimeoutError as error:
-                    raise LLMTimeout(f"no reply within {self._policy.total_s:g} s", tries=tries) from error
+                    raise LLMTimeout(f"no reply within {total_s:g} s", tries=tries) from error
                 except LLMUnavailable as error:
                     error.tries = tries
                     wait = self._wait(next(waits), error.retry_after_s)
                     spent += self._clock() - started
-                    if tries >= self._policy.max_tries or spent + wait >= self._policy.total_s:
+                    if tries >= self._policy.max_tries or spent + wait >= total_s:
                         raise
                     on_retry(error)
             await self._sleep(wait)

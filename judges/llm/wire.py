@@ -30,8 +30,8 @@ class RawReply:
 
     The words of a refusal are ``text``, too, and so is the beginning of a broken body: nobody reads a verdict out of
     either, and they belong into the record.
-    ``cached_tokens`` of the ``input_tokens`` were read from the provider's prefix cache. Token counts are
-    None where the provider does not report them.
+    ``cached_tokens`` of the ``input_tokens`` were read from the provider's prompt cache, ``cache_write_tokens`` written
+    to it. Token counts are None where the provider does not report them.
     """
 
     text: str
@@ -41,6 +41,7 @@ class RawReply:
     input_tokens: int | None = None
     output_tokens: int | None = None
     cached_tokens: int = 0
+    cache_write_tokens: int = 0
 
 
 class Backend(Protocol):

@@ -150,7 +150,7 @@ def test_three_workers_one_killed_and_one_asleep_end_every_job_right_and_once(
             AWS_SECRET_ACCESS_KEY="test",
             AWS_REGION="us-east-1",
             ASSAY_JUDGES=str(tmp_path / "judges"),
-            ASSAY_MODEL="openai/o4-mini",
+            ASSAY_MODEL="openai/gpt-6-luna",
             OPENAI_BASE_URL=model.base_url,
             ASSAY_MAX_LLM="2",
             ASSAY_HEARTBEAT_S="0.5",

@@ -120,7 +120,7 @@ async def _rate(database: Database, folder: Path, model: StandInLLM, rig: Rig, w
     settings = {
         "data_dir": str(folder / f"data_{workers}"),
         "database_url": database.url,
-        "model": "openai/o4-mini",
+        "model": "openai/gpt-6-luna",
         "openai_base_url": model.base_url,
         "reply_cache_bytes": 0,
     }

@@ -18,7 +18,7 @@ from tests.compat.scripted import ScriptedClient
 SCRIPT = """
 from mind2web2 import Evaluator
 
-async def evaluate_answer(client, answer, agent_name, answer_name, cache, semaphore, logger, model="o4-mini"):
+async def evaluate_answer(client, answer, agent_name, answer_name, cache, semaphore, logger, model="gpt-6-luna"):
     if "crash" in answer:
         raise RuntimeError("the script broke")
     if "no dict" in answer:
@@ -268,7 +268,7 @@ async def test_a_script_that_cannot_be_loaded_raises(layout: Layout):
 
 async def test_scripts_get_the_configured_models_bare_name(layout: Layout, monkeypatch: pytest.MonkeyPatch):
     layout.answer("right")
-    for configured, bare in ((None, "o4-mini"), ("azure:my/gpt", "my/gpt"), ("openai/gpt-4.1", "gpt-4.1")):
+    for configured, bare in ((None, "gpt-6-luna"), ("azure:my/gpt", "my/gpt"), ("openai/gpt-4.1", "gpt-4.1")):
         if configured is not None:
             monkeypatch.setenv("ASSAY_MODEL", configured)
         asked = client()
@@ -282,7 +282,7 @@ async def test_what_a_result_rests_on_is_in_it(layout: Layout):
     [result] = await layout.run(client())
     assert result["answer_sha256"] == hashlib.sha256(b"right").hexdigest()
     assert result["judge"] == {"script_sha256": hashlib.sha256(SCRIPT.encode()).hexdigest()}
-    assert result["model"] == "o4-mini"
+    assert result["model"] == "gpt-6-luna"
 
 
 def scored(layout: Layout, agent: str, task: str, entries: dict[int, tuple[float, str]]) -> None:

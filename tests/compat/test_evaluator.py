@@ -133,11 +133,11 @@ def test_without_any_info_that_is_said():
 @pytest.mark.parametrize(
     ("given", "judge", "extract"),
     [
-        ({}, "o4-mini", "o4-mini"),
+        ({}, "gpt-6-luna", "gpt-6-luna"),
         ({"default_model": "gpt-4.1"}, "gpt-4.1", "gpt-4.1"),
-        ({"verify_model": "v"}, "v", "o4-mini"),
+        ({"verify_model": "v"}, "v", "gpt-6-luna"),
         ({"extract_model": "x", "default_model": "d"}, "d", "x"),
-        ({"verify_model": None}, None, "o4-mini"),
+        ({"verify_model": None}, None, "gpt-6-luna"),
     ],
 )
 def test_models_in_the_summary(given: dict[str, Any], judge: str | None, extract: str | None):
@@ -169,7 +169,7 @@ def test_evaluators_carry_what_they_were_handed():
     for each, kind in ((extractor, Extractor), (verifier, Verifier)):
         assert isinstance(each, kind)
         assert each.client is given["client"]
-        assert (each.task_description, each.answer, each.MODEL_NAME) == ("task", "the answer", "o4-mini")
+        assert (each.task_description, each.answer, each.MODEL_NAME) == ("task", "the answer", "gpt-6-luna")
         assert each.cache is given["global_cache"]
         assert each.semaphore is given["global_semaphore"]
         assert each.logger is LOGGER
@@ -181,7 +181,7 @@ def test_evaluators_carry_what_they_were_handed():
 def test_constructors_take_a_model():
     given = arguments(task_description="task")
     assert Verifier(**given, model="m").MODEL_NAME == "m"
-    assert Extractor(**given).MODEL_NAME == "o4-mini"
+    assert Extractor(**given).MODEL_NAME == "gpt-6-luna"
 
 
 async def test_a_list_is_no_source_of_an_extraction():

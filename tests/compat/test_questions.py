@@ -56,7 +56,7 @@ async def test_a_claim_about_the_answer_is_one_text():
     assert len(client.calls) == 2
     call = client.calls[0]
     assert call.keys() == {"model", "messages", "response_format"}
-    assert call["model"] == "o4-mini"
+    assert call["model"] == "gpt-6-luna"
     assert call["response_format"] is BinaryEvalResult
     [message] = call["messages"]
     assert message["role"] == "user"
@@ -105,7 +105,7 @@ async def test_the_text_ends_with_the_claim_so_that_prefixes_are_shared(cache: C
 
 
 @pytest.mark.parametrize(
-    ("model", "temperature"), [("gpt-4.1", 0.0), ("claude-x", 0.0), ("o4-mini", None), ("gpt-4o", None)]
+    ("model", "temperature"), [("gpt-4.1", 0.0), ("claude-x", 0.0), ("gpt-6-luna", None), ("gpt-4o", None)]
 )
 async def test_the_temperature_is_sent_only_to_models_without_an_o(model: str, temperature: float | None):
     client = ScriptedClient()

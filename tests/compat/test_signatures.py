@@ -17,7 +17,7 @@ SIGNATURES: list[tuple[Any, str]] = [
     (m.Evaluator.initialize, "self, task_id, strategy=parallel, agent_name=None, answer_name=None, **kwargs"),
     (
         m.create_evaluator,
-        "*, client, task_description, answer, global_cache, global_semaphore, logger, default_model=o4-mini, "
+        "*, client, task_description, answer, global_cache, global_semaphore, logger, default_model=gpt-6-luna, "
         "extract_model=None, verify_model=None, config=None, browser_manager=None",
     ),
     (m.Evaluator.add_parallel, "self, id, desc, parent=None, **node_fields"),

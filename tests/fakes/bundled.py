@@ -95,7 +95,7 @@ class JudgedWorld:
         self.blobs = BlobStore.open("memory://")
         self.index = MemoryIndex()
         self.settings = settings_for_tests(
-            data_dir=folder / "data", model="openai/o4-mini", openai_api_key="sk-of-tests"
+            data_dir=folder / "data", model="openai/gpt-6-luna", openai_api_key="sk-of-tests"
         )
         self.redactor = Redactor(secrets)
         self.pages = PageCache(capturer or PagesWithBodies(), self.blobs, self.index)

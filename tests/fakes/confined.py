@@ -32,7 +32,7 @@ SCRIPT = """
     import asyncio, os, sys, time
     from mind2web2 import Evaluator
     {above}
-    async def evaluate_answer(client, answer, agent_name, answer_name, cache, semaphore, logger, model="o4-mini"):
+    async def evaluate_answer(client, answer, agent_name, answer_name, cache, semaphore, logger, model="gpt-6-luna"):
         evaluator = Evaluator()
         root = evaluator.initialize(task_id="t", agent_name=agent_name, answer_name=answer_name, client=client,
             answer=answer, global_cache=cache, global_semaphore=semaphore, logger=logger, default_model=model)
@@ -100,7 +100,7 @@ async def run_loaded(
         answer=Answer(name="answer_1.md", text=answer),
         agent_name="me",
         llm=llm or Says(),
-        model="o4-mini",
+        model="gpt-6-luna",
         separator=SEPARATOR,
         preparer=PagePreparer(SEPARATOR),
         pages=pages,
@@ -120,7 +120,7 @@ async def natively(path: Path, nursery: Nursery, *, llm: LLMClient | None = None
         Answer(name="answer_1.md", text=answer),
         agent="me",
         llm=llm or Says(),
-        model="o4-mini",
+        model="gpt-6-luna",
         separator=SEPARATOR,
         preparer=PagePreparer(SEPARATOR),
         evidence_for=pages.evidence_for,

@@ -116,7 +116,7 @@ class Hunt:
         settings = {
             "data_dir": str(self._folder),
             "database_url": self._database.url,
-            "model": "openai/o4-mini",
+            "model": "openai/gpt-6-luna",
             "openai_base_url": self._model.base_url,
             "reply_cache_bytes": 0,
             "max_llm": MAX_LLM,

@@ -82,7 +82,7 @@ class Stage:
         return WORKER | {
             "data_dir": str(self.folder),
             "database_url": self.database.url,
-            "model": "openai/o4-mini",
+            "model": "openai/gpt-6-luna",
             "openai_base_url": self.model.base_url,
         }
 

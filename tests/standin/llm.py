@@ -57,6 +57,8 @@ class StandInLLM:
         self.calls: list[Call] = []
         self.in_flight = 0
         self.most_in_flight = 0
+        self.models: list[dict[str, object]] | None = None
+        """The entries of GET /models; None: the server has no such list."""
         self.port = 0
         self._server: asyncio.Server | None = None
         self._connections: dict[asyncio.Task[None], asyncio.StreamWriter] = {}
@@ -112,6 +114,8 @@ class StandInLLM:
     async def _answer(self, request: HttpRequest, writer: asyncio.StreamWriter) -> bytes:
         if request.method == "GET" and request.path == "/healthz":
             return response(200, {"calls": len(self.calls)})
+        if request.method == "GET" and request.path.endswith("/models") and self.models is not None:
+            return response(200, {"object": "list", "data": self.models})
         if request.method != "POST" or not request.path.split("?")[0].endswith("/chat/completions"):
             return response(404, _error("no such path", "not_found"))
         call = read_call(request, index=len(self.calls))

@@ -10,7 +10,8 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-DEFAULT_MODEL = "o4-mini"
+from judges.llm.families import DEFAULT_MODEL
+
 _YES = frozenset({"1", "true", "t", "yes", "y", "on"})  # the words that the service's own settings take
 _NO = frozenset({"0", "false", "f", "no", "n", "off"})
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from judges.llm.families import DEFAULT_MODEL
 from judges.verdict_reply import BinaryEvalResult
 from mind2web2.browser_sharing import default_manager
 from mind2web2.config import EvaluatorConfig
@@ -12,8 +13,6 @@ from mind2web2.extracting import Extractor
 from mind2web2.verifying import Verifier
 
 __all__ = ["BaseEvaluator", "BinaryEvalResult", "EvaluatorConfig", "Extractor", "Verifier", "create_evaluator"]
-
-DEFAULT_MODEL = "o4-mini"
 
 
 def create_evaluator(

@@ -10,12 +10,13 @@ from typing import Any, TypeVar
 from pydantic import BaseModel
 
 from cache.capture import Capture
+from judges.llm.families import DEFAULT_MODEL
 from judges.result import page_json
 from mind2web2.asking import WrongCall, prerequisites_of
 from mind2web2.breakdown import COMPLETE, Breakdown
 from mind2web2.browser_sharing import stop_manager
 from mind2web2.config import NO_INSTRUCTION
-from mind2web2.eval_toolkit import DEFAULT_MODEL, Extractor, Verifier, create_evaluator
+from mind2web2.eval_toolkit import Extractor, Verifier, create_evaluator
 from mind2web2.extracting import as_recorded
 from mind2web2.growing import GrowingTree
 from mind2web2.hosting import HostedClient

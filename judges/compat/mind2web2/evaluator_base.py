@@ -7,6 +7,7 @@ import logging
 from typing import Any
 
 from cache.errors import CacheError
+from judges.llm.families import DEFAULT_MODEL
 from judges.page_view import cut_text
 from mind2web2.api_tools.tool_pdf import PDFParser
 from mind2web2.browser_sharing import default_manager
@@ -30,7 +31,7 @@ class BaseEvaluator:
         global_cache: Any,
         global_semaphore: Any,
         logger: Any,
-        model: str | None = "o4-mini",
+        model: str | None = DEFAULT_MODEL,
         config: EvaluatorConfig | None = None,
         browser_manager: Any = None,
     ) -> None:
@@ -40,7 +41,7 @@ class BaseEvaluator:
         self.cache = global_cache
         self.semaphore = global_semaphore
         self.logger: Any = _log if logger is None else logger
-        self.MODEL_NAME: str = model or "o4-mini"
+        self.MODEL_NAME: str = model or DEFAULT_MODEL
         self.config = config or EvaluatorConfig()
         self.browser_manager: Any = default_manager() if browser_manager is None else browser_manager
         self.pdf_parser = PDFParser()

@@ -103,7 +103,7 @@ def request_params(model: str, temperature: float) -> Mapping[str, Any]:
 
     Such a model takes no temperature, and would spend fifty tokens on thinking: it is sent no limit.
 
-    >>> dict(request_params("gpt-4o", 0.0)), dict(request_params("o4-mini", 0.0))
+    >>> dict(request_params("gpt-4o", 0.0)), dict(request_params("gpt-6-luna", 0.0))
     ({'max_tokens': 50, 'temperature': 0.0}, {})
     """
     family = family_of(model)

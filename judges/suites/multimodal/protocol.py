@@ -58,14 +58,16 @@ async def _said(client: LLMClient, request: LLMRequest) -> LLMReply:
 
 
 def request_params(model: str) -> Mapping[str, Any]:
-    """What goes with every question: as published, or the nearest that a reasoning model takes.
+    """The parameters of every question: as published, or the nearest that a reasoning model takes.
 
-    >>> dict(request_params("gpt-4o")), dict(request_params("o4-mini"))
-    ({'max_tokens': 500, 'temperature': 0.0}, {'max_completion_tokens': 500})
+    Such a model takes no temperature, and its reasoning would use up the limit: it is sent none.
+
+    >>> dict(request_params("gpt-4o")), dict(request_params("gpt-6-luna"))
+    ({'max_tokens': 500, 'temperature': 0.0}, {})
     """
     family = family_of(model)
     if family is not None and "temperature" not in family.params:
-        return {"max_completion_tokens": MAX_TOKENS}
+        return {}
     return {"max_tokens": MAX_TOKENS, "temperature": 0.0}
 
 

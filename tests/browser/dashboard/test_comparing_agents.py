@@ -78,7 +78,7 @@ async def test_another_judge_and_another_model_are_told_from_another_answer(serv
     same: dict[str, Any] = {"answer_sha256": "c" * 64, "pages": [page_entry(URL)]}
     sides: dict[str, dict[str, Any]] = {
         "first": {},
-        "other-model": {"model": "openai/o4-mini"},
+        "other-model": {"model": "openai/gpt-6-luna"},
         "other-judge": {"judge": new_judge},
         "once-more": {},
     }
@@ -90,7 +90,7 @@ async def test_another_judge_and_another_model_are_told_from_another_answer(serv
     for run in list(sides)[1:]:
         await reader.go(f"/compare?a=steady@first&b=steady@{run}")
         why[run] = await reader.text("#task-rivers td.causes")
-    assert why["other-model"].startswith("model ") and why["other-model"].endswith("→ openai/o4-mini")
+    assert why["other-model"].startswith("model ") and why["other-model"].endswith("→ openai/gpt-6-luna")
     assert why["other-judge"] == "judge the judge's file changed"
     assert why["once-more"] == "vote same claim, pages, judge and model"
 

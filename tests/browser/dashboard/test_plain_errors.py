@@ -41,7 +41,7 @@ async def model() -> AsyncIterator[StandInLLM]:
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
 async def served(open_dashboard: Open, judges: Path, model: StandInLLM) -> AsyncIterator[Served]:
-    settings = {"model": "openai/o4-mini", "openai_base_url": model.base_url}
+    settings = {"model": "openai/gpt-6-luna", "openai_base_url": model.base_url}
     async with open_dashboard(really=True, judging_by=judges, openai_api_key=RIGHT, **settings) as running:
         yield running
 
@@ -54,7 +54,7 @@ async def fault(reader: Reader, job: str) -> str:
 
 
 async def test_a_wrong_key(open_dashboard: Open, judges: Path, model: StandInLLM, chromium: Browser):
-    settings = {"model": "openai/o4-mini", "openai_base_url": model.base_url, "openai_api_key": "a wrong key"}
+    settings = {"model": "openai/gpt-6-luna", "openai_base_url": model.base_url, "openai_api_key": "a wrong key"}
     async with open_dashboard(really=True, judging_by=judges, **settings) as served:
         job = await served.submit("walker", "It is Paris.", task="asks")
         async with reading(chromium, served.url) as reader:

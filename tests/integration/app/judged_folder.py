@@ -35,7 +35,7 @@ async def raises(ctx):
 SCRIPT = """
 from mind2web2 import Evaluator
 
-async def evaluate_answer(client, answer, agent_name, answer_name, cache, semaphore, logger, model="o4-mini"):
+async def evaluate_answer(client, answer, agent_name, answer_name, cache, semaphore, logger, model="gpt-6-luna"):
     evaluator = Evaluator()
     evaluator.initialize(task_id="script", agent_name=agent_name, answer_name=answer_name, client=client,
         task_description="x", answer=answer, global_cache=cache, global_semaphore=semaphore, logger=logger,

@@ -70,7 +70,7 @@ async def test_a_changed_answer_judge_or_model_is_judged_again(folder: Folder) -
     await folder.evaluate()
     settings = folder.settings()
     assert [one.why for one in folder.plan(settings)] == ["its last result stands"]
-    assert [one.why for one in folder.plan(settings, model="o4-mini")] == ["it was judged by lexical"]
+    assert [one.why for one in folder.plan(settings, model="gpt-6-luna")] == ["it was judged by lexical"]
 
     folder.judge("bridge", JUDGE + "\n# changed\n")
     assert [one.why for one in folder.plan(settings)] == ["the judge changed"]
@@ -149,7 +149,7 @@ async def test_pages_of_the_next_task_are_read_while_the_one_before_it_is_judged
 
 async def test_a_missing_key_ends_everything_before_a_page_is_captured(folder: Folder) -> None:
     with pytest.raises(ModelNotConfigured, match="OPENAI_API_KEY"):
-        await folder.evaluate(model="openai/o4-mini", openai_api_key=None, openai_base_url=None)
+        await folder.evaluate(model="openai/gpt-6-luna", openai_api_key=None, openai_base_url=None)
 
     assert folder.watched.stages == []
 
@@ -200,7 +200,7 @@ async def test_a_wrong_key_ends_everything_after_one_call_and_leaves_no_result(f
         folder.answer("bridge", k)
     async with StandInLLM(api_key="key-b") as server:
         with pytest.raises(LLMRejected, match="the key is wrong or revoked"):
-            await folder.evaluate(model="openai/o4-mini", openai_api_key="key-a", openai_base_url=server.base_url)
+            await folder.evaluate(model="openai/gpt-6-luna", openai_api_key="key-a", openai_base_url=server.base_url)
 
     assert len(server.calls) == 1
     assert not (folder.out / "otter" / "bridge").exists()
@@ -212,14 +212,14 @@ async def test_an_incomplete_result_is_not_final_and_judged_again_where_it_is_mi
 ) -> None:
     folder.judge("bridge", source)
     async with StandInLLM(fault_for=lambda call: EMPTY if "nine arches" in call.claim else None) as server:
-        settings: dict[str, Any] = {"model": "openai/o4-mini", "openai_base_url": server.base_url}
+        settings: dict[str, Any] = {"model": "openai/gpt-6-luna", "openai_base_url": server.base_url}
         (first,) = await folder.evaluate(**settings)
         assert first.outcome.result is not None
         assert first.outcome.result["status"] == "incomplete"
 
         server.fault_for = None
         server.calls.clear()
-        (planned,) = folder.plan(folder.settings(**settings), model="o4-mini")
+        (planned,) = folder.plan(folder.settings(**settings), model="gpt-6-luna")
         assert (planned.why, planned.to_judge) == ("its last result is incomplete", True)
         (second,) = await folder.evaluate(**settings)
         asked = [call.claim for call in server.calls]
@@ -239,7 +239,7 @@ async def test_a_judge_that_fails_over_a_refused_key_is_not_to_blame(folder: Fol
     )
     folder.judge("bridge", JUDGE + "    " + insists + "\n")
     async with StandInLLM(api_key="key-b") as server:
-        settings: dict[str, Any] = {"model": "openai/o4-mini", "openai_base_url": server.base_url}
+        settings: dict[str, Any] = {"model": "openai/gpt-6-luna", "openai_base_url": server.base_url}
         with pytest.raises(LLMRejected, match="the key is wrong or revoked"):
             await folder.evaluate(**settings, openai_api_key="key-a")
         server.rule = lambda call: False
@@ -250,7 +250,7 @@ async def test_a_judge_that_fails_over_a_refused_key_is_not_to_blame(folder: Fol
 
 async def test_without_a_reply_cache_everything_is_asked_anew_and_nothing_kept(folder: Folder) -> None:
     async with StandInLLM() as server:
-        settings: dict[str, Any] = {"model": "openai/o4-mini", "openai_base_url": server.base_url}
+        settings: dict[str, Any] = {"model": "openai/gpt-6-luna", "openai_base_url": server.base_url}
         await folder.evaluate(**settings, reply_cache_bytes=0)
         assert not (folder.public.evidence_folder("otter") / "replies").exists()
         await folder.evaluate(**settings)
@@ -261,7 +261,7 @@ async def test_without_a_reply_cache_everything_is_asked_anew_and_nothing_kept(f
 
 async def test_what_comes_after_the_budget_is_not_judged_and_what_is_stored_still_counts(folder: Folder) -> None:
     async with StandInLLM() as server:
-        settings: dict[str, Any] = {"model": "openai/o4-mini", "openai_base_url": server.base_url, "max_llm": 1}
+        settings: dict[str, Any] = {"model": "openai/gpt-6-luna", "openai_base_url": server.base_url, "max_llm": 1}
         (poor,) = await folder.evaluate(**settings, budget_usd=0.0001)
         assert poor.outcome.result is not None
         leaves = poor.outcome.result["eval_breakdown"][0]["verification_tree"]["children"]

@@ -25,7 +25,7 @@ async def native(ctx):
 SCRIPT = """
 from mind2web2 import Evaluator
 
-async def evaluate_answer(client, answer, agent_name, answer_name, cache, semaphore, logger, model="o4-mini"):
+async def evaluate_answer(client, answer, agent_name, answer_name, cache, semaphore, logger, model="gpt-6-luna"):
     evaluator = Evaluator()
     evaluator.initialize(task_id="script", agent_name=agent_name, answer_name=answer_name, client=client,
                          task_description="Name the capital of France", answer=answer, global_cache=cache,
@@ -129,9 +129,9 @@ async def test_the_installations_secret_is_made_once_and_kept_to_itself(tmp_path
 
 async def test_models_of_one_provider_share_a_client(tmp_path: Path):
     async with open_runtime(settings_for_tests(data_dir=tmp_path, openai_api_key="sk-test")) as runtime:
-        first, name = runtime.models.client("openai/o4-mini")
+        first, name = runtime.models.client("openai/gpt-6-luna")
         second, other = runtime.models.client("openai:gpt-4.1")
-        assert (name, other) == ("o4-mini", "gpt-4.1")
+        assert (name, other) == ("gpt-6-luna", "gpt-4.1")
         assert first is second
         assert runtime.models.client("lexical")[0] is not first
 

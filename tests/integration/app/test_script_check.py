@@ -12,7 +12,7 @@ from tests.fakes.settings import settings_for_tests
 
 SOUND = """
 print("hello from a script")
-async def evaluate_answer(client, answer, agent_name, answer_name, cache, semaphore, logger, model="o4-mini"):
+async def evaluate_answer(client, answer, agent_name, answer_name, cache, semaphore, logger, model="gpt-6-luna"):
     return {}
 """
 FAULTS = {

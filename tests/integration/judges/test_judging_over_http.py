@@ -59,7 +59,7 @@ async def directors(ctx: JudgeContext) -> None:
 
 @asynccontextmanager
 async def tools(
-    server: StandInLLM, store: ReplyStore | None = None, style: Style = Style.NATIVE, model: str = "openai/o4-mini"
+    server: StandInLLM, store: ReplyStore | None = None, style: Style = Style.NATIVE, model: str = "openai/gpt-6-luna"
 ) -> AsyncIterator[JudgeTools]:
     llm, bare = make_client(
         model, api_key="sk-test", base_url=server.base_url, semaphore=asyncio.Semaphore(30), store=store
@@ -204,7 +204,7 @@ async def test_a_claim_may_say_what_it_likes_without_leaving_its_block():
 
 async def test_parameters_follow_the_model():
     async with StandInLLM() as server:
-        for model, params in (("openai/gpt-4o", {"temperature": 0.0}), ("openai/o4-mini", {}), ("openai/own", {})):
+        for model, params in (("openai/gpt-4o", {"temperature": 0.0}), ("openai/gpt-6-luna", {}), ("openai/own", {})):
             async with tools(server, model=model) as given:
                 await run(Judge(task="t", coroutine=_one_claim), ANSWER, given)
             assert server.calls[-1].params == params

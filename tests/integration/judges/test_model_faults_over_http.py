@@ -37,7 +37,7 @@ from tests.standin.llm import StandInLLM
 
 SEPARATOR = Separator(b"0123456789abcdef")
 REQUEST = LLMRequest(
-    model="o4-mini",
+    model="gpt-6-luna",
     messages=({"role": "user", "content": "So it is."},),
     schema=BinaryEvalResult,
     purpose="verify",
@@ -78,7 +78,7 @@ Connect = Callable[..., RemoteLLM]
 
 
 async def verdict_by(client: RemoteLLM) -> Verdict:
-    verifier = Verifier(client, "o4-mini", separator=SEPARATOR, pages=PagePreparer(SEPARATOR))
+    verifier = Verifier(client, "gpt-6-luna", separator=SEPARATOR, pages=PagePreparer(SEPARATOR))
     return await verifier.judge(Claim(text="So it is."), task="t", answer="a")
 
 
@@ -237,7 +237,7 @@ async def test_a_page_that_is_too_long_is_shown_in_part_once_and_only_its_suppor
 ):
     server.fault_for = lambda call: faults.TOO_LONG if len(call.page) > 10_000 else None
     server.rule = lambda call: result
-    verifier = Verifier(connect(), "o4-mini", separator=SEPARATOR, pages=PagePreparer(SEPARATOR))
+    verifier = Verifier(connect(), "gpt-6-luna", separator=SEPARATOR, pages=PagePreparer(SEPARATOR))
     shown = page(text="So it is. " * 1_500)
     verdict = await verifier.judge(Claim(text="So it is."), task="t", answer="a", evidence=shown)
     assert verdict.outcome is outcome
@@ -248,7 +248,7 @@ async def test_a_page_that_is_too_long_is_shown_in_part_once_and_only_its_suppor
 
 async def test_a_page_that_is_too_long_in_part_too_leaves_its_claim_open(server: StandInLLM, connect: Connect):
     server.always = faults.TOO_LONG
-    verifier = Verifier(connect(), "o4-mini", separator=SEPARATOR, pages=PagePreparer(SEPARATOR))
+    verifier = Verifier(connect(), "gpt-6-luna", separator=SEPARATOR, pages=PagePreparer(SEPARATOR))
     shown = page(text="So it is. " * 1_500)
     verdict = await verifier.judge(Claim(text="So it is."), task="t", answer="a", evidence=shown, trials=1)
     assert (verdict.outcome, verdict.reason, len(server.calls)) == (Outcome.NOT_JUDGED, Reason.LLM_REJECTED, 2)
@@ -293,7 +293,7 @@ async def test_two_of_three_votes_lost_are_no_majority(
 
         async def aclose(self) -> None: ...
 
-    verifier = Verifier(Losing(), "o4-mini", separator=SEPARATOR, pages=PagePreparer(SEPARATOR))
+    verifier = Verifier(Losing(), "gpt-6-luna", separator=SEPARATOR, pages=PagePreparer(SEPARATOR))
     verdict = await verifier.judge(Claim(text="So it is."), task="t", answer="a")
     assert (verdict.outcome, verdict.reason) == (outcome, reason)
     assert len(server.calls) == calls

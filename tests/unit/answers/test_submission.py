@@ -34,12 +34,12 @@ def refused(**changes: Any) -> list[tuple[str, ProblemCode]]:
 
 
 def test_a_sound_submission_is_kept_as_it_is() -> None:
-    made = make(model="openai/o4-mini", run="2024-05", metadata={"seed": [1, None, {"é": 0.5}]})
+    made = make(model="openai/gpt-6-luna", run="2024-05", metadata={"seed": [1, None, {"é": 0.5}]})
     assert made == Submission(
         agent="demo",
         task_id="lineage",
         answers=(Answer(name="answer_1.md", text="Some text."),),
-        model="openai/o4-mini",
+        model="openai/gpt-6-luna",
         run="2024-05",
         metadata={"seed": [1, None, {"é": 0.5}]},
     )

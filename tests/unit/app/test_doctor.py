@@ -10,7 +10,7 @@ from tests.fakes.settings import settings_for_tests
 
 
 def test_a_missing_key_fails_with_its_name_and_a_remedy() -> None:
-    check = doctor.check_keys(settings_for_tests(model="openai/o4-mini", openai_api_key=None, openai_base_url=None))
+    check = doctor.check_keys(settings_for_tests(model="openai/gpt-6-luna", openai_api_key=None, openai_base_url=None))
 
     assert check.state is State.FAILED
     assert "OPENAI_API_KEY" in check.detail
@@ -18,7 +18,7 @@ def test_a_missing_key_fails_with_its_name_and_a_remedy() -> None:
 
 
 def test_a_key_is_never_shown() -> None:
-    check = doctor.check_keys(settings_for_tests(model="openai/o4-mini", openai_api_key="sk-very-secret"))
+    check = doctor.check_keys(settings_for_tests(model="openai/gpt-6-luna", openai_api_key="sk-very-secret"))
 
     assert check.state is State.OK
     assert "secret" not in f"{check}"

@@ -13,7 +13,7 @@ from app.summary import AnswerOutcome
 from judges.result_files import AnswerFolder
 
 AT = datetime(2026, 3, 4, 5, 6, 7).astimezone()  # in local time, as file names are
-BASIS = Basis(answer_sha256="a1", script_sha256="s1", model="openai/o4-mini")
+BASIS = Basis(answer_sha256="a1", script_sha256="s1", model="openai/gpt-6-luna")
 
 
 def folder(out: Path, k: int = 1, task_id: str = "bridge") -> AnswerFolder:
@@ -27,7 +27,7 @@ def result(score: float = 1.0, **more: Any) -> dict[str, Any]:
         "score": {"value": score, "low": score, "high": score},
         "answer_sha256": "a1",
         "judge": {"script_sha256": "s1"},
-        "model": "openai/o4-mini",
+        "model": "openai/gpt-6-luna",
         **more,
     }
 

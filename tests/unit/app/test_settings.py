@@ -19,7 +19,7 @@ def elsewhere(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
 
 def test_the_defaults_are_those_of_the_contract():
     settings = load_settings()
-    assert (settings.data_dir, settings.model) == (Path("data"), "openai/o4-mini")
+    assert (settings.data_dir, settings.model) == (Path("data"), "openai/gpt-6-luna")
     assert (settings.max_tasks, settings.max_answers, settings.max_pages, settings.max_llm) == (2, 3, 5, 30)
     assert settings.database_url is None
     assert settings.api_keys == ()

@@ -26,7 +26,7 @@ class Needed(BaseModel):
 
 
 def extractor(llm: RuleLLM, style: Style = Style.NATIVE) -> Extractor:
-    return Extractor(llm, "o4-mini", separator=SEPARATOR, pages=PagePreparer(SEPARATOR), style=style)
+    return Extractor(llm, "gpt-6-luna", separator=SEPARATOR, pages=PagePreparer(SEPARATOR), style=style)
 
 
 async def test_values_are_read_out_of_the_answer():

@@ -30,7 +30,7 @@ LEAF: dict = {
     "instruction": "in crowns",
     "outcome": "passed",
     "reason": None,
-    "model": "o4-mini",
+    "model": "gpt-6-luna",
     "prompt": "verify_page@1",
 }
 RESULT = {
@@ -54,7 +54,7 @@ def test_a_settled_leaf_becomes_a_label_with_all_that_another_judge_needs() -> N
 
     assert (label.claim, label.sources, label.instruction) == (LEAF["claim"], tuple(LEAF["sources"]), "in crowns")
     assert (label.task, label.answer, label.human) == ("What does it cost?", "410!", Human.FAILED)
-    assert label.judge == RecordedVerdict(outcome=Outcome.PASSED, model="o4-mini", prompt="verify_page@1")
+    assert label.judge == RecordedVerdict(outcome=Outcome.PASSED, model="gpt-6-luna", prompt="verify_page@1")
     # The same page under another spelling of its address; one that was never captured is named all the same.
     assert label.pages == (
         LabelledPage(url="https://a.example/x/?utm_source=y", page_id="page_1", sha256=DIGEST),

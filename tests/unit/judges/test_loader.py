@@ -21,7 +21,7 @@ SCRIPT = '''
 """What the task asks."""
 raise RuntimeError("a public script is not run while it is listed")
 
-async def evaluate_answer(client, answer, agent_name, answer_name, cache, semaphore, logger, model="o4-mini"):
+async def evaluate_answer(client, answer, agent_name, answer_name, cache, semaphore, logger, model="gpt-6-luna"):
     return {}
 '''
 

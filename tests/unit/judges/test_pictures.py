@@ -48,7 +48,7 @@ async def judged(
     screenshots: tuple[bytes, ...] = (JPEG,),
     use_screenshot: bool = True,
 ) -> Verdict:
-    verifier = Verifier(llm, "o4-mini", separator=SEPARATOR, pages=PagePreparer(SEPARATOR), style=style)
+    verifier = Verifier(llm, "gpt-6-luna", separator=SEPARATOR, pages=PagePreparer(SEPARATOR), style=style)
     return await verifier.judge(
         Claim(text=CLAIM),
         task="When did it open?",

@@ -79,10 +79,10 @@ def test_votes_that_were_there_already_are_reused():
         (result(leaf(claim="Paris has 20 districts"), judge={"script_sha256": "9" * 64}), ["script"]),
         (result(leaf(prompt="verify_page@2"), prompts=["extract_answer@1", "verify_page@2"]), ["prompt"]),
         (result(leaf(claim="x"), prompts=["extract_answer@2", "verify_page@1"]), ["prompt"]),
-        (result(leaf(model="o4-mini"), model="o4-mini"), ["model"]),
+        (result(leaf(model="gpt-6-luna"), model="gpt-6-luna"), ["model"]),
         (result(asked_in="e" * 16), ["model"]),
         (result(), ["not_kept"]),
-        (result(answer_sha256="9" * 64, pages=[page(text="b" * 64)], model="o4-mini"), ["answer", "page", "model"]),
+        (result(answer_sha256="9" * 64, pages=[page(text="b" * 64)], model="gpt-6-luna"), ["answer", "page", "model"]),
     ],
 )
 def test_each_leaf_says_what_had_changed(now: dict[str, Any], because: list[str]):

@@ -24,10 +24,10 @@ def judgement(*verdicts: Verdict, extractions: tuple[ExtractionRecord, ...] = ()
         node = RubricNode(id=f"leaf{number}", desc="d", claim=Claim(text="d"), verdict=verdict)
         rubric.add(rubric.root, node)
     answer = Answer(name="answer_1.md", text="x")
-    return Judgement(judge=Judge(task="t"), answer=answer, rubric=rubric, model="o4-mini", extractions=extractions)
+    return Judgement(judge=Judge(task="t"), answer=answer, rubric=rubric, model="gpt-6-luna", extractions=extractions)
 
 
-def result(summary: dict[str, object], *, model: str = "o4-mini") -> dict[str, object]:
+def result(summary: dict[str, object], *, model: str = "gpt-6-luna") -> dict[str, object]:
     return build_result(
         summary,
         id="r1",

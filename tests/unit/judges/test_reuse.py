@@ -88,7 +88,7 @@ CASES = st.builds(
     url=st.sampled_from(["https://a.example/1", "https://b.example/?q=%26"]),
     text=st.none() | TEXTS,
     shots=st.lists(st.binary(min_size=1, max_size=8), max_size=2).map(tuple),
-    model=st.sampled_from(["gpt-4o", "o4-mini", "my-own"]),
+    model=st.sampled_from(["gpt-4o", "gpt-6-luna", "my-own"]),
     params=st.sampled_from([(), (("seed", 1),), (("seed", 2), ("top_p", 0.5))]),
     style=st.sampled_from(Style),
     use_screenshot=st.booleans(),

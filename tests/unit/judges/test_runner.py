@@ -42,8 +42,8 @@ async def judged(
     llm = llm or RuleLLM(values={"Found": Found(name="Ida Norrstad", urls=[URL])})
     pages = PagePreparer(SEPARATOR)
     tools = JudgeTools(
-        verifier=Verifier(llm, "o4-mini", separator=SEPARATOR, pages=pages),
-        extractor=Extractor(llm, "o4-mini", separator=SEPARATOR, pages=pages),
+        verifier=Verifier(llm, "gpt-6-luna", separator=SEPARATOR, pages=pages),
+        extractor=Extractor(llm, "gpt-6-luna", separator=SEPARATOR, pages=pages),
         evidence_for=shelf or Shelf({URL: page(URL, TEXT)}),
     )
     return await run(Judge(task="t", description="Who?", coroutine=coroutine), ANSWER, tools, deadline_s=deadline_s)

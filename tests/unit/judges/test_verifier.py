@@ -23,7 +23,7 @@ QUOTE = "Ida Norrstad was director"
 
 
 def verifier(llm: RuleLLM, style: Style = Style.NATIVE) -> Verifier:
-    return Verifier(llm, "o4-mini", separator=SEPARATOR, pages=PagePreparer(SEPARATOR), style=style)
+    return Verifier(llm, "gpt-6-luna", separator=SEPARATOR, pages=PagePreparer(SEPARATOR), style=style)
 
 
 async def judged(rule: Answering, *, trials: int = 3, evidence: Evidence | None = None, **fakes: object) -> Verdict:
@@ -151,7 +151,7 @@ async def test_a_verdict_says_what_was_shown_and_how_it_was_asked():
     verdict = await judged(lambda request: True, evidence=evidence, quotes=lambda request: [QUOTE])
     assert verdict.evidence == evidence.digests
     assert verdict.prompt is not None and verdict.prompt.startswith("verify_page@")
-    assert verdict.model == "o4-mini"
+    assert verdict.model == "gpt-6-luna"
     assert verdict.usage.calls == 2
 
 

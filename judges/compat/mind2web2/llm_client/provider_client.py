@@ -21,9 +21,9 @@ from judges.errors import LLMOutputUnusable, UnusableKind
 from judges.llm.client import LLMClient, LLMReply, LLMRequest
 from judges.llm.openai import AZURE_API_VERSION
 from judges.llm.overhearing import overheard
-from judges.llm.providers import Access, make_client
+from judges.llm.providers import DEFAULT_PROVIDER, Access, make_client, parse_model
 from judges.verdict_reply import BinaryEvalResult
-from mind2web2.environment import value_of
+from mind2web2.environment import model_name, value_of
 from mind2web2.loop_end import at_end_of_loop
 from mind2web2.outside import outside
 from rubrics.verdict import Usage
@@ -34,6 +34,7 @@ Response: TypeAlias = Any
 """The parsed object (None when the model refused) or the text; with ``count_token`` a pair of that and a dict."""
 
 _ANY_MODEL = "any"
+_RETIRED_DEFAULT = "o4-mini"
 _UNBOUNDED = 1_000_000
 
 
@@ -135,7 +136,25 @@ def _open(provider: str, access: Access) -> LLMClient:
         return overheard(elsewhere)
     # Whoever asks holds its own semaphore around each call.
     llm, _ = make_client(f"{provider}/{_ANY_MODEL}", access=access, semaphore=asyncio.Semaphore(_UNBOUNDED))
+    if parse_model(f"{provider}/{_ANY_MODEL}").provider == DEFAULT_PROVIDER and access.openai_base_url is None:
+        llm = _RetiredNames(llm)
     return overheard(llm)
+
+
+class _RetiredNames:
+    """A client of OpenAI's own API that asks the configured model if a script names the toolkit's retired default."""
+
+    def __init__(self, inner: LLMClient) -> None:
+        self._inner = inner
+
+    async def complete(self, request: LLMRequest) -> LLMReply:
+        if request.model == _RETIRED_DEFAULT:
+            params = {name: value for name, value in request.params.items() if name != "temperature"}
+            request = replace(request, model=model_name(), params=params)
+        return await self._inner.complete(request)
+
+    async def aclose(self) -> None:
+        await self._inner.aclose()
 
 
 async def respond(llm: LLMClient, request: LLMRequest, *, count_token: bool) -> Response:

@@ -35,7 +35,7 @@ async def api(database_url: str, judges: Path, tmp_path: Path) -> AsyncIterator[
     write_judges(judges)
     async with model() as stand_in:
         settings = settings_for_tests(
-            data_dir=tmp_path / "data", database_url=database_url, model="openai/o4-mini", api_keys="mine,yours",
+            data_dir=tmp_path / "data", database_url=database_url, model="openai/gpt-6-luna", api_keys="mine,yours",
             openai_api_key="a key of the tests", openai_base_url=stand_in.base_url,
         )  # fmt: skip
         app = create_app(settings, workers=1, runtime=scripted_runtime(judges, {URL: PAGE}))
@@ -156,7 +156,7 @@ async def results_and_judges(api: httpx.AsyncClient) -> None:
     steady = (await api.get("/v1/tasks/bridges/consistency")).json()
     assert (steady["results"], steady["flaky_leaves"], steady["older_left_out"]) == (2, 0, False)
     [votes] = steady["votes"]
-    assert (votes["model"], votes["leaves"], votes["split"], votes["agreement"]) == ("o4-mini", 4, 0, 1.0)
+    assert (votes["model"], votes["leaves"], votes["split"], votes["agreement"]) == ("gpt-6-luna", 4, 0, 1.0)
     problem(await api.get("/v1/tasks/capital/consistency"), 404, "NOT_FOUND")
 
 

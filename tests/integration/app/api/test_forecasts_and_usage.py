@@ -102,10 +102,10 @@ async def test_usage_is_told_by_agent_task_model_and_role(start: Start, model: S
         [job_id] = await submit(api, task_id="paris", agent="other", model="openai/my-own")
         await result_of(api, job_id)
         found = (await api.get("/v1/usage")).json()
-        by_agent = (await api.get("/v1/usage", params={"by": "agent", "model": "o4-mini"})).json()
+        by_agent = (await api.get("/v1/usage", params={"by": "agent", "model": "gpt-6-luna"})).json()
         nothing = (await api.get("/v1/usage", params={"since": "2999-01-01"})).json()
     priced, own = found["items"]
-    named = {"agent": "demo", "task_id": "paris", "model": "o4-mini", "role": "verify"}
+    named = {"agent": "demo", "task_id": "paris", "model": "gpt-6-luna", "role": "verify"}
     assert {name: priced[name] for name in named} == named
     assert (priced["calls"], priced["input_tokens"]) == (result["usage"]["calls"], result["usage"]["input_tokens"])
     assert priced["usd"] == pytest.approx(result["usage"]["usd"])

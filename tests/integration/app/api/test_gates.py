@@ -39,7 +39,7 @@ async def url(database_url: str, judges: Path, tmp_path: Path) -> AsyncIterator[
     write_judges(judges)
     async with model() as stand_in:
         settings = settings_for_tests(
-            data_dir=tmp_path / "data", database_url=database_url, model="openai/o4-mini",
+            data_dir=tmp_path / "data", database_url=database_url, model="openai/gpt-6-luna",
             openai_api_key="a key of the tests", openai_base_url=stand_in.base_url,
         )  # fmt: skip
         app = create_app(settings, workers=1, runtime=scripted_runtime(judges, {URL: PAGE}))

@@ -60,7 +60,11 @@ def start(database_url: str, judges: Path, tmp_path: Path, model: StandInLLM) ->
 
     @asynccontextmanager
     async def started(
-        *, pages: dict[str, str] | None = None, asks: str = "openai/o4-mini", replies: int | None = None, **claims: str
+        *,
+        pages: dict[str, str] | None = None,
+        asks: str = "openai/gpt-6-luna",
+        replies: int | None = None,
+        **claims: str,
     ) -> AsyncIterator[httpx.AsyncClient]:
         (judges / "paris.py").write_text(judge_file(**claims))
         bound = {} if replies is None else {"reply_cache_bytes": replies}

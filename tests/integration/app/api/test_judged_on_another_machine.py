@@ -71,7 +71,7 @@ def machine(database_url: str, judges: Path, tmp_path: Path, model: StandInLLM, 
 
     @asynccontextmanager
     async def started(name: str, **overrides: Any) -> AsyncIterator[httpx.AsyncClient]:
-        given = {"model": "openai/o4-mini", "openai_base_url": model.base_url, **bucket} | overrides
+        given = {"model": "openai/gpt-6-luna", "openai_base_url": model.base_url, **bucket} | overrides
         settings = settings_for_tests(data_dir=tmp_path / name, database_url=database_url, **given)
         app = create_app(settings, runtime=scripted_runtime(judges, {URL: PAGE}, kept=tmp_path / name))
         async with (

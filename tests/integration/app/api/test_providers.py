@@ -32,7 +32,7 @@ async def model() -> AsyncIterator[StandInLLM]:
 def asking(model: StandInLLM) -> dict[str, Any]:
     return {
         "pages": FRANCE,
-        "model": "openai/o4-mini",
+        "model": "openai/gpt-6-luna",
         "openai_api_key": "key",
         "openai_base_url": model.base_url,
     }

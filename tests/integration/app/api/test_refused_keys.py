@@ -45,7 +45,7 @@ def serve(database_url: str, judges: Path, tmp_path: Path, model: StandInLLM) ->
         settings = settings_for_tests(
             data_dir=tmp_path,
             database_url=database_url,
-            model="openai/o4-mini",
+            model="openai/gpt-6-luna",
             openai_api_key=key,
             openai_base_url=model.base_url,
         )

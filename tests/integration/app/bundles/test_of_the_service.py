@@ -94,7 +94,7 @@ def word(result_id: str, number: int, leaf: str, outcome: str | None, withdraws:
         leaf=leaf,
         outcome=outcome,
         verdict="passed",
-        model="o4-mini",
+        model="gpt-6-luna",
         reason="I looked at the page. " * 40,
         by="Ada",
         key_owner="local",

@@ -27,7 +27,7 @@ class Lamp(BaseModel):
 """
 ASKS = """
 async def ask(words):
-    asked = {"model": "o4-mini", "messages": [{"role": "user", "content": words}]}
+    asked = {"model": "gpt-6-luna", "messages": [{"role": "user", "content": words}]}
     awaited = await LLMClient("openai", is_async=True).async_response(response_format=Lamp, **asked)
     asked["messages"] = [{"role": "user", "content": f"blocking: {words}"}]
     # Beside the event loop, in which the model of this test lives.

@@ -33,7 +33,7 @@ async def model() -> AsyncIterator[StandInLLM]:
 async def world(tmp_path: Path, model: StandInLLM) -> AsyncIterator[JudgedWorld]:
     """One claim is first answered beside the schema in each vote, another one always."""
     llm, _ = make_client(
-        "openai/o4-mini", semaphore=asyncio.Semaphore(4), access=Access(openai_base_url=model.base_url)
+        "openai/gpt-6-luna", semaphore=asyncio.Semaphore(4), access=Access(openai_base_url=model.base_url)
     )
     asked: dict[str, int] = {}
 

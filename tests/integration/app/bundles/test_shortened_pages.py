@@ -53,7 +53,7 @@ async def model() -> AsyncIterator[StandInLLM]:
 @pytest.fixture
 async def world(tmp_path: Path, model: StandInLLM) -> AsyncIterator[JudgedWorld]:
     llm, _ = make_client(
-        "openai/o4-mini",
+        "openai/gpt-6-luna",
         semaphore=asyncio.Semaphore(4),
         access=Access(openai_base_url=model.base_url),
         store=ReplyStore(tmp_path / "replies"),

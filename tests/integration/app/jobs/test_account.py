@@ -20,7 +20,7 @@ UNUSABLE = UnusableReply(
     kind=UnusableKind.MALFORMED,
     text="I think so. \u20ac",
     detail="it stopped",
-    model="o4-mini",
+    model="gpt-6-luna",
     usage=Usage(calls=1, input_tokens=5, output_tokens=2, usd=0.5),
     then=({"role": "user", "content": "Once more."},),
 )
@@ -34,9 +34,9 @@ async def test_a_reply_comes_back_with_its_cost_and_what_came_before_it(
     [job_id] = await rig.submit("an answer")
     usage = Usage(calls=1 + len(unusable), input_tokens=10, output_tokens=4, usd=1.0)
     before: dict[str, Any] = {"unusable": unusable, "shorter_page": shorter, "retried": ("429",) if shorter else ()}
-    reply = LLMReply(text="{}", parsed=None, model="o4-mini", usage=usage, **before)
+    reply = LLMReply(text="{}", parsed=None, model="gpt-6-luna", usage=usage, **before)
     async with Ledger(rig.database, limit_usd=None).running() as ledger:
         await (await JobAccount.opened(rig.database, ledger, await rig.job(job_id))).keep("ab", reply)
         taken_over = await JobAccount.opened(rig.database, ledger, await rig.job(job_id))
-    assert taken_over.recall("ab") == KeptReply(text="{}", model="o4-mini", usage=usage, cached=False, **before)
+    assert taken_over.recall("ab") == KeptReply(text="{}", model="gpt-6-luna", usage=usage, cached=False, **before)
     assert taken_over.recall("cd") is None

@@ -90,7 +90,7 @@ async def test_a_paused_job_can_be_cancelled(rig: Rig):
 
 async def test_without_a_key_a_job_waits_for_a_worker_that_has_it(rig: Rig):
     [job_id] = await rig.submit("one")
-    missing = ModelNotConfigured(f"openai/o4-mini needs OPENAI_API_KEY {CANARY}")
+    missing = ModelNotConfigured(f"openai/gpt-6-luna needs OPENAI_API_KEY {CANARY}")
     async with rig.working(ScriptedEvaluation(error=lambda nth: missing if nth == 0 else None)):
         job = await until(rig, job_id, lambda job: job.paused)
         assert (job.attempts, job.error and job.error.code) == (0, "MODEL_NOT_CONFIGURED")

@@ -17,7 +17,7 @@ from judges.llm.circuit import Circuit, CircuitState
 
 pytestmark = pytest.mark.postgres
 
-KEY, MODEL = "openai:abc", "o4-mini"
+KEY, MODEL = "openai:abc", "gpt-6-luna"
 REFUSED = LLMRejected("401 wrong key sk-canary", status=401, scope=RejectionScope.ENDPOINT)
 
 

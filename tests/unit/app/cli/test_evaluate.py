@@ -71,7 +71,7 @@ def test_an_agent_name_cannot_lead_out_of_the_folder(assay: Call, answers: Path)
 
 
 def test_a_model_without_its_key_says_which_one_is_missing(assay: Call, answers: Path) -> None:
-    ended = assay("evaluate", "--agent", "otter", "--model", "openai/o4-mini")
+    ended = assay("evaluate", "--agent", "otter", "--model", "openai/gpt-6-luna")
 
     assert ended.code == 1
     assert "OPENAI_API_KEY" in ended.err

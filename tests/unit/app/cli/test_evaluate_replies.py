@@ -10,6 +10,7 @@ from threading import Thread
 
 import pytest
 
+from tests.standin.faults import Fault
 from tests.standin.llm import StandInLLM
 from tests.unit.app.cli.conftest import Call
 
@@ -45,7 +46,7 @@ def evaluate(assay: Call, model: StandInLLM, tmp_path: Path, monkeypatch: pytest
         (tmp_path / place).write_text(text)
     monkeypatch.setenv("OPENAI_API_KEY", "right")
     monkeypatch.setenv("OPENAI_BASE_URL", model.base_url)
-    fixed = ("evaluate", "--agent", "otter", "--judges", "judges", "--model", "openai/o4-mini", "--overwrite")
+    fixed = ("evaluate", "--agent", "otter", "--judges", "judges", "--model", "openai/gpt-6-luna", "--overwrite")
     return lambda *arguments: assay(*fixed, *arguments)
 
 
@@ -78,3 +79,63 @@ def test_a_wrong_key_is_one_call_and_one_line(
     assert (ended.code, len(model.calls)) == (1, 1)
     assert "the key is wrong or revoked" in ended.err
     assert "Traceback" not in ended.err
+
+
+def test_a_mistyped_model_is_one_call_and_one_line_with_a_suggestion(evaluate: Call, model: StandInLLM) -> None:
+    model.always = Fault(status=404, code="model_not_found", message="The model `gpt6-luna` does not exist")
+    ended = evaluate("--model", "openai/gpt6-luna")
+    assert (ended.code, len(model.calls)) == (1, 1)
+    assert "did you mean gpt-6-luna" in " ".join(ended.err.split())
+    assert "ASSAY_MODEL" in ended.err
+    assert "Traceback" not in ended.err
+
+
+def test_another_effort_or_temperature_asks_again_and_is_sent(evaluate: Call, model: StandInLLM) -> None:
+    assert evaluate().code == evaluate("--reasoning-effort", "low", "--verify-temperature", "0.5").code == 0
+    assert len(model.calls) == 2 * VOTES
+    sent = [(call.params.get("reasoning_effort"), call.params.get("temperature")) for call in model.calls]
+    assert sent == [("max", None)] * VOTES + [("low", 0.5)] * VOTES
+
+
+def test_a_result_stands_only_for_the_parameters_it_was_judged_with(
+    assay: Call, evaluate: Call, model: StandInLLM
+) -> None:
+    again = ("evaluate", "--agent", "otter", "--judges", "judges", "--model", "openai/gpt-6-luna")
+    assert evaluate().code == assay(*again).code == 0
+    assert len(model.calls) == VOTES
+    assert assay(*again, "--max-output-tokens", "5000").code == 0
+    assert len(model.calls) == 2 * VOTES
+
+
+def test_a_budget_in_usd_refuses_a_model_without_a_price_before_any_request(
+    evaluate: Call, model: StandInLLM, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("ASSAY_BUDGET_USD", "1")
+    ended = evaluate("--model", "openai/my-model")
+    assert (ended.code, len(model.calls)) == (1, 0)
+    assert "price of openai/my-model is unknown" in ended.err
+    monkeypatch.setenv("ASSAY_PRICES", '"my-model" = { input = 1, output = 2 }')
+    assert evaluate("--model", "openai/my-model").code == 0
+
+
+def test_a_budget_in_tokens_limits_a_model_without_a_price(
+    evaluate: Call, model: StandInLLM, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("ASSAY_BUDGET_TOKENS", "1")
+    ended = evaluate("--model", "openai/my-model", "--json")
+    assert (ended.code, len(model.calls)) == (3, 1)
+    [answer] = json.loads(ended.out)["answers"]
+    assert answer["status"] == "incomplete"
+
+
+def test_a_wrong_price_is_refused_with_its_row(evaluate: Call, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("ASSAY_PRICES", '"my-model" = { input = "cheap", output = 2 }')
+    ended = evaluate()
+    assert ended.code == 1
+    assert 'ASSAY_PRICES: row "my-model": input must be a number' in " ".join(ended.err.split())
+
+
+def test_an_effort_that_does_not_exist_is_named(evaluate: Call) -> None:
+    ended = evaluate("--reasoning-effort", "extreme")
+    assert ended.code != 0
+    assert "ASSAY_REASONING_EFFORT" in ended.err

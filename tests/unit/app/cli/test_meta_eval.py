@@ -26,7 +26,7 @@ def label(claim: str, human: Human, judge: Outcome = Outcome.PASSED, pages=(PAGE
         reason="I looked it up.",
         task_id="gauges",
         leaf="heron/price",
-        judge=RecordedVerdict(outcome=judge, model="o4-mini", prompt="verify_page@1"),
+        judge=RecordedVerdict(outcome=judge, model="gpt-6-luna", prompt="verify_page@1"),
     )
 
 
@@ -49,7 +49,7 @@ def test_without_a_model_the_verdicts_in_the_labels_are_measured(assay: Call, la
 
     assert ended.code == 0
     (judge,) = json.loads(ended.out)["judges"]
-    assert (judge["model"], judge["verdicts"], judge["n"]) == ("o4-mini", "recorded", 4)
+    assert (judge["model"], judge["verdicts"], judge["n"]) == ("gpt-6-luna", "recorded", 4)
     assert judge["confusion"] == {"true_positive": 1, "false_positive": 2, "false_negative": 0, "true_negative": 1}
     assert not (tmp_path / "data").exists()  # nothing was asked, so nothing was set up
 
@@ -64,7 +64,7 @@ def test_a_model_is_asked_and_measured(assay: Call, labels: str) -> None:
     assert asked["confusion"] == {"true_positive": 1, "false_positive": 1, "false_negative": 0, "true_negative": 2}
     assert "judge passed, people failed: The Heron 2 weighs 310 grams" in ended.out
     assert "Ada: I looked it up." in ended.out
-    assert "o4-mini (as recorded)" in ended.out
+    assert "gpt-6-luna (as recorded)" in ended.out
 
 
 def test_a_certificate_is_kept_where_results_will_find_it(assay: Call, labels: str) -> None:
@@ -126,6 +126,6 @@ def test_a_report_that_cannot_be_written_is_said(assay: Call, labels: str, tmp_p
 
 
 def test_a_model_without_its_key_costs_nothing(assay: Call, labels: str) -> None:
-    ended = assay("meta-eval", labels, "--model", "lexical", "--model", "openai/o4-mini")
+    ended = assay("meta-eval", labels, "--model", "lexical", "--model", "openai/gpt-6-luna")
     assert ended.code == 1
     assert "OPENAI_API_KEY" in ended.err

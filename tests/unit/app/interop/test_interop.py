@@ -129,14 +129,14 @@ def test_results_of_the_public_toolkit_are_read_and_named_by_their_folders(tmp_p
     folder = AnswerFolder(out=tmp_path, agent="otter", task_id="bridge", answer_name="answer_1.md")
     folder.results.mkdir(parents=True)
     node = {"id": "root", "desc": "d", "critical": False, "score": 1.0, "status": "passed", "strategy": "parallel"}
-    plain = {"agent_name": "otter", "answer_name": "answer_1.md", "final_score": 1.0, "judge_model": "o4-mini",
+    plain = {"agent_name": "otter", "answer_name": "answer_1.md", "final_score": 1.0, "judge_model": "gpt-6-luna",
              "eval_breakdown": [{"info": [], "verification_tree": {**node, "children": []}}]}  # fmt: skip
     (folder.results / "20250714_120000_answer_1.md.json").write_text(json.dumps(plain))
 
     (one,) = from_folder(tmp_path, "otter")
     assert (one.task_id, one.answer) == ("bridge", None)
     (row,) = result_table([one]).objects()
-    assert (row["final_score"], row["status"], row["model"], row["leaves_passed"]) == (1.0, "complete", "o4-mini", 1)
+    assert (row["final_score"], row["status"], row["model"], row["leaves_passed"]) == (1.0, "complete", "gpt-6-luna", 1)
 
 
 def test_answers_are_in_natural_order() -> None:

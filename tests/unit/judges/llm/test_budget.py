@@ -1,14 +1,16 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Mapping
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
 from judges.errors import LLMBudgetExceeded, LLMOutputUnusable, LLMRejected, RejectionScope
-from judges.llm.budget import Budget, likely_usd
+from judges.llm.budget import Budget, Estimate, estimate_cost
 from judges.llm.client import LLMRequest
-from judges.llm.pricing import price_of
+from judges.llm.pricing import Prices, price_of
 from judges.llm.remote import RemoteLLM
 from judges.llm.wire import Finish, RawReply
 from judges.verdict_reply import BinaryEvalResult
@@ -50,25 +52,41 @@ async def test_a_repair_try_is_not_asked_for_either_once_the_money_is_spent():
     assert caught.value.usage.calls == 1
 
 
-async def test_a_cost_nobody_knows_cannot_be_counted():
-    budget = Budget(1.0)
-    budget.settle(0.0, Usage(calls=1, usd=None), "mine", "verify")
-    await budget.reserve(1.0)
-    assert budget.spent_usd == 0
+UNPRICED = Estimate(model="mine", usd=None, tokens=100)
+
+
+async def test_a_budget_in_usd_refuses_a_model_whose_price_is_unknown_and_says_how_to_fix_it():
+    with pytest.raises(LLMBudgetExceeded, match=r"price of mine is unknown.*ASSAY_PRICES.*ASSAY_BUDGET_TOKENS"):
+        await Budget(1.0).reserve(UNPRICED)
+
+
+async def test_a_model_whose_price_is_unknown_is_limited_by_tokens():
+    budget = Budget(1.0, 1_000)
+    await budget.reserve(UNPRICED)
+    budget.settle(UNPRICED, Usage(calls=1, input_tokens=900, output_tokens=100, usd=None), "mine", "verify")
+    with pytest.raises(LLMBudgetExceeded, match="1000 tokens is used up: raise ASSAY_BUDGET_TOKENS"):
+        await budget.reserve(UNPRICED)
+    assert (budget.spent_usd, budget.used_tokens) == (0, 1_000)
+
+
+async def test_tokens_limit_a_model_with_a_price_too():
+    llm = limited(ScriptedBackend(reply()), Budget(None, 1_500_000))  # a request takes a million
+    ended = await asyncio.gather(*(llm.complete(ASKED) for _ in range(4)), return_exceptions=True)
+    assert sum(isinstance(one, LLMBudgetExceeded) for one in ended) == 2
 
 
 class NotingPurse:
     """A purse with no bottom that writes down what it is asked and told."""
 
     def __init__(self) -> None:
-        self.reserved: list[float] = []
-        self.settled: list[tuple[float, Usage, str]] = []
+        self.reserved: list[Estimate] = []
+        self.settled: list[tuple[Estimate, Usage, str]] = []
 
-    async def reserve(self, usd: float) -> None:
-        self.reserved.append(usd)
+    async def reserve(self, estimate: Estimate) -> None:
+        self.reserved.append(estimate)
 
-    def settle(self, reserved_usd: float, usage: Usage, model: str, role: str) -> None:
-        self.settled.append((reserved_usd, usage, model))
+    def settle(self, estimate: Estimate, usage: Usage, model: str, role: str) -> None:
+        self.settled.append((estimate, usage, model))
 
 
 async def test_the_purse_of_a_request_pays_and_the_clients_own_does_not():
@@ -99,6 +117,12 @@ def test_a_request_is_rather_guessed_too_dear():
     picture = {"role": "user", "content": [{"type": "image_url"}, {"type": "text", "text": "what is this?"}]}
     price = price_of("o4-mini")
     assert price is not None
-    assert likely_usd("o4-mini", [text]) > price.usd(input_tokens=5000, output_tokens=1000)
-    assert likely_usd("o4-mini", [text, picture]) > likely_usd("o4-mini", [text])
-    assert likely_usd("a model of my own", [text]) == 0.0
+
+    def usd(model: str, *messages: Mapping[str, Any]) -> float | None:
+        return estimate_cost(model, messages, Prices()).usd
+
+    one, both = usd("o4-mini", text), usd("o4-mini", text, picture)
+    assert one is not None
+    assert both is not None
+    assert both > one > price.usd(input_tokens=5000, output_tokens=1000)
+    assert usd("a model of my own", text) is None

@@ -4,7 +4,7 @@ import re
 
 import pytest
 
-from judges.llm.families import FAMILIES, family_of, params_for
+from judges.llm.families import FAMILIES, family_of, params_for, reasons
 
 STEADY = (
     "gpt-4o gpt-4.1-mini gpt-3.5-turbo chatgpt-4o-latest gpt-5-chat-latest claude-sonnet-4-5 gemini-2.5-pro "
@@ -40,6 +40,19 @@ def test_models_that_refuse_a_temperature_get_none(model: str):
 def test_unknown_models_get_the_providers_default(model: str):
     assert family_of(model) is None
     assert params_for(model) == {}
+
+
+def test_only_the_default_model_is_sent_an_effort():
+    assert params_for("gpt-6-luna") == params_for("gpt-6-luna-2026-09-22") == {"reasoning_effort": "max"}
+    assert params_for("gpt-6-sol") == params_for("gpt-6.1-terra") == {}
+
+
+@pytest.mark.parametrize(
+    "model", ["gpt-6.1-sol", "o3", "claude-opus-5-5", "us.anthropic.claude-haiku-5-5", "gemini-3-pro"]
+)
+def test_models_that_reason_are_known(model: str):
+    assert reasons(model)
+    assert "temperature" not in params_for(model)
 
 
 def test_the_table_is_sound():

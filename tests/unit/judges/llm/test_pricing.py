@@ -1,10 +1,11 @@
 from __future__ import annotations
 
 from datetime import date
+from pathlib import Path
 
 import pytest
 
-from judges.llm.pricing import Price, _prices, price_of, prices_as_of
+from judges.llm.pricing import LongContext, Price, Prices, WrongPrices, price_of, prices_as_of, shipped_prices
 
 
 @pytest.mark.parametrize(
@@ -59,13 +60,89 @@ def test_a_batch_costs_half_and_is_unknown_where_there_is_none():
     assert Price(input=2, output=8).batch_usd(**tokens) is None
 
 
-@pytest.mark.parametrize("model", sorted(_prices()))
+@pytest.mark.parametrize("model", sorted(shipped_prices().keys() - {"lexical"}))
 def test_every_price_is_whole_and_what_is_cached_or_in_a_batch_costs_less(model: str):
-    price = _prices()[model]
-    assert (price.batch_input is None) == (price.batch_output is None)
-    for cheaper, dearer in ((price.cached_input, price.input), (price.batch_input, price.input)):
-        assert cheaper is None or 0 < cheaper < dearer
+    price = shipped_prices()[model]
+    assert price.cached_input is not None
+    assert 0 < price.cached_input < price.input
+    assert price.cache_write is None or price.cache_write == pytest.approx(1.25 * price.input)
+    assert price.batch == 0.5
+    assert price.flex in (None, 0.5)
 
 
-def test_the_table_says_of_when_it_is():
-    assert prices_as_of() >= date(2026, 11, 1)
+@pytest.mark.parametrize("model", sorted(shipped_prices()))
+def test_every_price_says_where_and_when_it_was_read(model: str):
+    price = shipped_prices()[model]
+    assert price.source
+    assert price.checked is not None
+    assert price.checked <= prices_as_of()
+
+
+def test_a_long_request_costs_more_as_a_whole():
+    price = price_of("gpt-6.1-terra")
+    assert price is not None
+    assert price.usd(input_tokens=272_000, output_tokens=0) == pytest.approx(0.272)
+    assert price.usd(input_tokens=300_000, output_tokens=0) == pytest.approx(0.6)
+    assert price.usd(input_tokens=300_000, output_tokens=0, cached_tokens=300_000) == pytest.approx(0.03)
+    assert price.usd(input_tokens=300_000, output_tokens=1_000) == pytest.approx(0.6075)
+
+
+def test_what_is_written_to_the_prompt_cache_costs_a_quarter_more():
+    price = price_of("gpt-6.1-terra")
+    assert price is not None
+    assert price.usd(input_tokens=100_000, output_tokens=0, cache_write_tokens=100_000) == pytest.approx(0.125)
+
+
+def test_models_that_were_shut_down_keep_their_price_and_are_not_offered():
+    assert price_of("o4-mini") is not None
+    assert "o4-mini" not in Prices().names(on=date(2026, 11, 22))
+    assert "gpt-4o" in Prices().names(on=date(2027, 1, 13))
+    assert "gpt-4o" not in Prices().names(on=date(2027, 1, 14))
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        '"my-model" = { input = 1, output = 2 }',
+        '[models]\n"my-model" = { input = 1, output = 2 }',
+        '{"my-model": {"input": 1, "output": 2}}',
+    ],
+)
+def test_a_user_may_set_prices_in_line(value: str):
+    prices = Prices.read(value)
+    assert prices.of("my-model") == Price(input=1, output=2)
+    assert prices.of("My-Model-2026-01-01") == Price(input=1, output=2)
+    assert prices.of("gpt-4o") == price_of("gpt-4o")
+
+
+def test_a_user_may_set_prices_in_a_file_which_go_before_the_shipped_ones(tmp_path: Path):
+    file = tmp_path / "prices.toml"
+    file.write_text(
+        '[models]\n"gpt-4o" = { input = 1, output = 2, long_context = { above = 5, input = 2, output = 3 } }'
+    )
+    found = Prices.read(str(file)).of("gpt-4o")
+    assert found == Price(input=1, output=2, long_context=LongContext(above=5, input=2, output=3))
+
+
+@pytest.mark.parametrize(
+    ("value", "problem"),
+    [
+        ('"m" = { input = 1 }', 'row "m": output is missing; give US dollars per million tokens'),
+        ('"m" = { input = "1", output = 2 }', "row \"m\": input must be a number of at least 0, not '1'"),
+        ('"m" = { input = -1, output = 2 }', 'row "m": input must be a number of at least 0, not -1'),
+        ('"m" = { input = nan, output = 2 }', 'row "m": input must be a number of at least 0, not nan'),
+        ('"m" = { input = 1, output = 2, cashed = 1 }', "row \"m\": unknown field 'cashed'; use input, output"),
+        ('"m" = { input = 1, output = 2, shutdown = "soon" }', 'row "m": shutdown must be a date such as 2026-10-23'),
+        ('"m" = { input = 1, output = 2, long_context = 3 }', 'row "m": long_context must be an object with above'),
+        ('"m" = 3', 'row "m": expected an object with input and output'),
+        ('{"m": [1, 2]}', 'row "m": expected an object with input and output'),
+        ("{", "not valid TOML or JSON"),
+        ("= 3", "not valid TOML or JSON"),
+        ("/no/such/file.toml", "cannot be read (FileNotFoundError): use the path of a TOML file, or TOML such as"),
+        ("{}", "no row for any model"),
+    ],
+)
+def test_a_malformed_price_is_refused_with_its_row_and_the_fix(value: str, problem: str):
+    with pytest.raises(WrongPrices) as caught:
+        Prices.read(value)
+    assert problem in str(caught.value)

@@ -7,7 +7,7 @@ import pytest
 from judges.errors import ModelNotConfigured
 from judges.llm.cached import CachedLLM
 from judges.llm.lexical import LexicalClient
-from judges.llm.providers import Access, ModelName, make_client, parse_model
+from judges.llm.providers import PROVIDERS, REMOTE, Access, ModelName, Provider, account_of, make_client, parse_model
 
 KEYED = Access(
     openai_api_key="sk-1",
@@ -68,3 +68,21 @@ def test_the_lexical_judge_needs_nothing():
     client, bare = make_client("lexical", semaphore=asyncio.Semaphore(1))
     assert isinstance(client, LexicalClient)
     assert bare == "lexical"
+
+
+@pytest.mark.parametrize("row", REMOTE.values(), ids=lambda row: row.name)
+def test_every_provider_tells_its_accounts_apart(row: Provider):
+    for name in row.account:
+        one, other = (account_of(row.name, Access(**{name: value})) for value in ("a", "b"))
+        assert one != other
+    assert row.account
+    assert row.key in row.account
+    assert {field for group in row.required for field in group} <= set(row.account)
+
+
+@pytest.mark.parametrize("row", REMOTE.values(), ids=lambda row: row.name)
+def test_every_provider_names_what_it_needs(row: Provider):
+    with pytest.raises(ModelNotConfigured) as caught:
+        make_client(f"{row.name}/m", semaphore=asyncio.Semaphore(1), access=Access())
+    assert row.needs in str(caught.value)
+    assert all(PROVIDERS[alias] == row.name for alias in (row.name, *row.aliases))

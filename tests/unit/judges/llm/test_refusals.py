@@ -12,8 +12,8 @@ ENDPOINT, MODEL, REQUEST = RejectionScope.ENDPOINT, RejectionScope.MODEL, Reject
 ASKED = LLMRequest(model="m", messages=(), schema=BinaryEvalResult)
 
 
-async def watched(fault: LLMError) -> LLMRejected | None:
-    watch = RefusalWatch(RuleLLM(lambda request: fault))
+async def watched(fault: LLMError, model: str = "m") -> LLMRejected | None:
+    watch = RefusalWatch(RuleLLM(lambda request: fault), model)
     with pytest.raises(type(fault)):
         await watch.complete(ASKED)
     return watch.refusal
@@ -24,6 +24,7 @@ async def watched(fault: LLMError) -> LLMRejected | None:
     [
         LLMRejected("wrong key", status=401, scope=ENDPOINT),
         LLMRejected("no access", status=403, scope=MODEL),
+        LLMRejected("no such model", status=404, scope=MODEL, no_such_model=True),
         LLMQuotaExhausted("no money", status=429, scope=ENDPOINT),
         LLMCircuitOpen("not sent", status=401, scope=ENDPOINT),
     ],
@@ -35,10 +36,20 @@ async def test_what_a_key_a_payment_or_a_permission_would_mend_is_remembered(fau
 @pytest.mark.parametrize(
     "fault",
     [
-        LLMRejected("no such model", status=404, scope=MODEL),
+        LLMRejected("a parameter it does not take", status=400, scope=MODEL),
         LLMRejected("too long", status=400, scope=REQUEST),
         LLMUnavailable("busy", status=503),
     ],
 )
 async def test_what_another_request_might_not_meet_is_not(fault: LLMError):
     assert await watched(fault) is None
+
+
+async def test_a_model_that_is_not_the_runs_own_does_not_stop_the_run():
+    fault = LLMRejected("no such model", status=404, scope=MODEL, no_such_model=True)
+    assert await watched(fault, "another") is None
+
+
+async def test_a_wrong_key_stops_the_run_whichever_model_met_it():
+    fault = LLMRejected("wrong key", status=401, scope=ENDPOINT)
+    assert await watched(fault, "another") is fault

@@ -12,7 +12,9 @@ from rubrics.verdict import Outcome, Reason, Usage, Verdict, Vote
 PASSED, FAILED = Human.PASSED, Human.FAILED
 
 
-def label(n: int, human: Human, judge: Outcome | None = None, *, model: str | None = "o4-mini", task="gauges") -> Label:
+def label(
+    n: int, human: Human, judge: Outcome | None = None, *, model: str | None = "gpt-6-luna", task="gauges"
+) -> Label:
     said = None if judge is None else RecordedVerdict(outcome=judge, model=model, prompt="verify_page@1")
     return Label(
         human=human, claim=f"Claim {n}", reviewer="Ada", reason="I looked.", task_id=task, leaf=f"l{n}", judge=said
@@ -72,7 +74,7 @@ def test_verdicts_that_the_labels_record_are_measured_by_model() -> None:
     )
     first, second = recorded(items)
 
-    assert (first.model, first.agreement.confusion.n, len(first.unjudged)) == ("o4-mini", 2, 1)
+    assert (first.model, first.agreement.confusion.n, len(first.unjudged)) == ("gpt-6-luna", 2, 1)
     assert (second.model, second.agreement.confusion.false_negative) == ("other", 1)
 
 

@@ -1,0 +1,218 @@
+"""Models that a provider does not have: recognizing its error, listing what it has, and suggesting a name.
+
+Providers agree neither on the status nor on the code of this error. It is told from other refusals by code and wording.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import difflib
+import json
+import logging
+import re
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, date, datetime, timedelta
+from typing import Any, Final
+
+from judges.llm.families import DEFAULT_MODEL
+from judges.llm.pricing import Prices
+
+log = logging.getLogger(__name__)
+
+LIST_DEADLINE_S: Final = 5.0
+LIST_AGE_S: Final = 6 * 3600.0
+WARNING_DAYS: Final = 60
+"""How long before its shutdown a model is warned of."""
+_MAX_LISTED: Final = 5_000
+_MAX_SUGGESTIONS: Final = 3
+
+_CODES: Final = frozenset(
+    {
+        "model_not_found",
+        "modelnotfound",
+        "model_not_found_error",
+        "model_deprecated",
+        "model_decommissioned",
+        "model_retired",
+        "invalid_model",
+        "unknown_model",
+        "deploymentnotfound",
+    }
+)
+_NAME = r"[`'\"]?[\w./:@+-]+[`'\"]?"
+_WORDING: Final = re.compile(
+    rf"\bmodels?\b.{{0,160}}?\b(?:does not exist|not exist|not found|could not be found|"
+    rf"(?:has|have) been (?:deprecated|decommissioned|retired|removed|discontinued|shut ?down)|"
+    rf"(?:is|was) (?:deprecated|decommissioned|retired|discontinued|shut ?down)|"
+    rf"is no longer (?:available|supported|accessible)|is not available for this api key)"
+    rf"|\b(?:invalid|unknown) model\b(?! (?:parameter|output|response|input))"
+    rf"|\bmodel not exist\b"
+    rf"|{_NAME} is not a valid model\b"
+    rf"|\bno endpoints found for\b"
+    rf"|\bdeployment\b.{{0,80}}?\bdoes not exist\b"
+    rf"|\bmodel identifier is invalid\b"
+    rf"|\bmodel version has reached the end of its life\b",
+    re.IGNORECASE | re.DOTALL,
+)
+_BY_WORDING: Final = frozenset({400, 403, 410, 422})
+_NOT_FOUND: Final = 404
+
+
+def says_no_such_model(status: int, code: str, message: str) -> bool:
+    """Whether an error reply to a chat request means that the model is unknown or retired.
+
+    Every 404 does: either the model or the whole endpoint is missing, and no request of the run would find it.
+
+    >>> says_no_such_model(400, "", "The model `o4-mini` has been deprecated")
+    True
+    >>> says_no_such_model(400, "", "Unsupported parameter: 'temperature' is not supported with this model.")
+    False
+    """
+    if status == _NOT_FOUND or code.lower() in _CODES:
+        return True
+    return status in _BY_WORDING and _WORDING.search(message) is not None
+
+
+@dataclass(frozen=True, slots=True)
+class ListedModel:
+    """A model that a server lists, and the day on which it will be shut down, if the server says so."""
+
+    name: str
+    shutdown: date | None = None
+
+
+class ModelList:
+    """The models that a server lists: requested at most every few hours, with a deadline.
+
+    A server that has no list, or does not answer in time, has an empty one.
+    """
+
+    def __init__(self, backend: Any, *, clock: Callable[[], float] = time.monotonic) -> None:
+        self._request = getattr(backend, "models", None)
+        self._provider: str = getattr(backend, "provider", "")
+        self._clock = clock
+        self._found: tuple[ListedModel, ...] = ()
+        self._asked_at: float | None = None
+        self._asking: asyncio.Task[None] | None = None
+
+    def latest(self) -> tuple[ListedModel, ...]:
+        """The list as far as it is known; a new one is requested in the background if it is due."""
+        is_due = self._asked_at is None or self._clock() - self._asked_at > LIST_AGE_S
+        if self._request is not None and self._asking is None and is_due:
+            self._asked_at = self._clock()
+            self._asking = asyncio.create_task(self._ask(), name="list of models")
+        return self._found
+
+    async def listed(self) -> tuple[ListedModel, ...]:
+        """The list, from memory if it is recent; waits for it otherwise, at most for its deadline."""
+        self.latest()
+        if self._asking is not None:
+            await asyncio.wait({self._asking})
+        return self._found
+
+    async def aclose(self) -> None:
+        """Stop a request that is under way."""
+        if self._asking is not None:
+            self._asking.cancel()
+            await asyncio.wait({self._asking})
+
+    async def _ask(self) -> None:
+        try:
+            async with asyncio.timeout(LIST_DEADLINE_S):
+                self._found = read_models(await self._request())  # type: ignore[misc]
+        except Exception as error:  # noqa: BLE001 - the list is optional, whatever keeps a server from giving it
+            log.debug("models not listed", extra={"provider": self._provider, "error": type(error).__name__})
+        finally:
+            self._asking = None
+
+
+def read_models(body: str) -> tuple[ListedModel, ...]:
+    """The models in the body of a list of models; entries that cannot be read are left out.
+
+    Raises:
+        ValueError: the body is not JSON.
+    """
+    listing = json.loads(body)
+    entries = listing.get("data") if isinstance(listing, Mapping) else None
+    found = []
+    for entry in entries if isinstance(entries, list) else ():
+        if isinstance(entry, Mapping) and isinstance(entry.get("id"), str) and entry["id"]:
+            found.append(ListedModel(entry["id"][:200], _day(entry.get("shutdown_date"))))
+    return tuple(found[:_MAX_LISTED])
+
+
+def shutdown_of(model: str, listed: Sequence[ListedModel], prices: Prices, *, vendor: str | None) -> date | None:
+    """The shutdown date of a model: as its server says, else as the price table says of a ``vendor``'s model."""
+    said = next((one.shutdown for one in listed if one.name == model and one.shutdown is not None), None)
+    price = prices.of(model)
+    known = price.shutdown if price is not None and price.vendor in (vendor, "") else None
+    return said or known
+
+
+def shutdown_warning(model: str, shutdown: date | None, *, today: date | None = None) -> str | None:
+    """The warning about a model that is shut down soon, or was; None if there is nothing to warn of.
+
+    >>> shutdown_warning("gpt-4o", date(2027, 1, 14), today=date(2026, 11, 22))
+    'gpt-4o shuts down on 2027-01-14 (in 53 days): choose another model with ASSAY_MODEL or --model'
+    """
+    today = today or datetime.now(UTC).date()
+    if shutdown is None or shutdown - today > timedelta(days=WARNING_DAYS):
+        return None
+    remedy = "choose another model with ASSAY_MODEL or --model"
+    if shutdown <= today:
+        return f"{model} was shut down on {shutdown}: {remedy}"
+    days = (shutdown - today).days
+    return f"{model} shuts down on {shutdown} (in {days} day{'s' if days != 1 else ''}): {remedy}"
+
+
+def suggestions(
+    model: str, listed: Sequence[ListedModel], prices: Prices, *, today: date | None = None
+) -> tuple[str, ...]:
+    """Names like ``model``, best first: of models that the server lists or that have a price, never of retired ones.
+
+    >>> suggestions("gpt6-luna", (), Prices())[0]
+    'gpt-6-luna'
+    """
+    today = today or datetime.now(UTC).date()
+    alive = set(prices.names(on=today))
+    if listed:
+        retired = {
+            name for name, price in prices.all().items() if price.shutdown is not None and price.shutdown <= today
+        }
+        alive = {
+            one.name
+            for one in listed
+            if one.name.lower() not in retired and (one.shutdown is None or one.shutdown > today)
+        }
+    by_spelling = {name.lower(): name for name in sorted(alive) if name != model}
+    close = difflib.get_close_matches(model.lower(), by_spelling, n=_MAX_SUGGESTIONS, cutoff=0.7)
+    return tuple(by_spelling[name] for name in close)
+
+
+def describe_missing(said: str, model: str, listed: Sequence[ListedModel], prices: Prices) -> str:
+    """The error for a model that a provider does not have: its words, then the remedy."""
+    today = datetime.now(UTC).date()
+    price = prices.of(model)
+    said_there = next((one.shutdown for one in listed if one.name == model), None)
+    shutdown = said_there or (None if price is None else price.shutdown)
+    close = suggestions(model, listed, prices, today=today)
+    remedy = f"{model} is no model that can be used here"
+    if shutdown is not None and shutdown <= today:
+        remedy = f"{model} was shut down on {shutdown}"
+    elif any(one.name == model for one in listed):
+        remedy = f"{model} is listed there, but cannot be used with this key"
+    if close:
+        remedy += f"; did you mean {' or '.join(close)}?"
+    choices = {one.name for one in listed}
+    example = DEFAULT_MODEL if not choices or DEFAULT_MODEL in choices else min(choices)
+    fix = f"Set ASSAY_MODEL or --model (for example {example}), and check the provider's address"
+    return f"{said} ({remedy}. {fix})" if not close else f"{said} ({remedy} {fix})"
+
+
+def _day(value: Any) -> date | None:
+    try:
+        return date.fromisoformat(value)
+    except (TypeError, ValueError):
+        return None

@@ -1,0 +1,151 @@
+"""Reasoning effort, temperature and maximum output of a run, by role, and the client that sends them.
+
+What the user sets goes before the table of model families. Every request of a run passes ``ParameterizedLLM`` before it
+is recorded, counted, looked up or sent, so the record, the reply's key and the request agree.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field, replace
+from typing import Any, Final, Literal, Self, TypeAlias, get_args
+
+from judges.errors import ModelNotConfigured
+from judges.llm.client import LLMClient, LLMReply, LLMRequest
+from judges.llm.families import DEFAULT_MODEL, family_of, params_for, reasons
+from judges.llm.roles import OWN, role_of
+
+Effort: TypeAlias = Literal["default", "none", "minimal", "low", "medium", "high", "xhigh", "max"]
+EFFORTS: Final = get_args(Effort)
+PROVIDERS_OWN: Final = "default"
+"""The effort that leaves the choice to the provider: none is sent."""
+LONG_EFFORTS: Final = frozenset({"high", "xhigh", "max"})
+"""Efforts at which a reply may take minutes."""
+ROLES: Final = ("verify", "extract")
+TOOLKIT_DEFAULTS: Final = frozenset({"o4-mini", DEFAULT_MODEL})
+"""Default models of the public toolkit, past and present. A script that names one means the run's model."""
+
+_LIMITS: Final = ("max_tokens", "max_completion_tokens")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Parameters:
+    """Parameters of a request; None: not set."""
+
+    reasoning_effort: str | None = None
+    temperature: float | None = None
+    max_output_tokens: int | None = None
+
+    def or_else(self, other: Parameters) -> Parameters:
+        """These, with what is not set taken from ``other``."""
+        mine = {name: value for name, value in asdict(self).items() if value is not None}
+        return replace(other, **mine)
+
+
+NOTHING_SET: Final = Parameters()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunParameters:
+    """Parameters of one run: for ``every`` request, and those that ``roles`` (verify, extract) have of their own."""
+
+    every: Parameters = NOTHING_SET
+    roles: Mapping[str, Parameters] = field(default_factory=dict)
+
+    def set_for(self, role: str) -> Parameters:
+        """What the user set for a role."""
+        return self.roles.get(role, NOTHING_SET).or_else(self.every)
+
+    def sent_for(self, role: str, model: str) -> Parameters:
+        """What is sent for a role: what the user set, else what the model's family takes."""
+        family = params_for(model)
+        usual = Parameters(reasoning_effort=family.get("reasoning_effort"), temperature=family.get("temperature"))
+        found = self.set_for(role).or_else(usual)
+        return replace(found, reasoning_effort=None) if found.reasoning_effort == PROVIDERS_OWN else found
+
+    def as_json(self, model: str) -> dict[str, Any]:
+        """As results write them, by role; null is not sent."""
+        sent = {role: asdict(self.sent_for(role, model)) for role in ROLES}
+        return {**sent, OWN: asdict(self.set_for(OWN))}
+
+    @classmethod
+    def of_result(cls, result: Mapping[str, Any]) -> Self | None:
+        """The parameters that a result was judged with; None if it does not say."""
+        written = (result.get("judge") or {}).get("parameters")
+        if not isinstance(written, Mapping):
+            return None
+        known = tuple(asdict(NOTHING_SET))
+
+        def read(role: str) -> Parameters:
+            values = written.get(role) or {}
+            return Parameters(**{name: values.get(name) for name in known})
+
+        roles = {role: read(role) for role in ROLES}
+        exact = {
+            role: one if one.reasoning_effort else replace(one, reasoning_effort=PROVIDERS_OWN)
+            for role, one in roles.items()
+        }
+        return cls(every=read(OWN), roles=exact)
+
+
+class ParameterizedLLM:
+    """A client whose requests carry the parameters of the run. ``provider`` and ``model`` are those of the run.
+
+    Raises:
+        ModelNotConfigured: the provider has no such parameter.
+    """
+
+    def __init__(self, inner: LLMClient, parameters: RunParameters, *, provider: str, model: str) -> None:
+        if provider == "bedrock" and any(_effort(parameters.set_for(role)) for role in (*ROLES, OWN)):
+            raise ModelNotConfigured(f"{provider}/{model} takes no reasoning effort: unset ASSAY_REASONING_EFFORT")
+        self._inner = inner
+        self._parameters = parameters
+        self._provider = provider
+        self._model = model
+
+    async def complete(self, request: LLMRequest) -> LLMReply:
+        return await self._inner.complete(self.parameterized(request))
+
+    def parameterized(self, request: LLMRequest) -> LLMRequest:
+        """The request as it goes on."""
+        params = dict(request.params)
+        if request.model in TOOLKIT_DEFAULTS and request.model != self._model:
+            # The script chose its parameters for another model.
+            params = {name: value for name, value in params.items() if name not in ("temperature", "reasoning_effort")}
+            request = replace(request, model=self._model)
+        role = role_of(request)
+        limit = output_limit_name(self._provider, request.model)
+        if role in ROLES:
+            found = self._parameters.sent_for(role, request.model)
+            params |= {"reasoning_effort": found.reasoning_effort, "temperature": found.temperature}
+        else:
+            found = self._parameters.set_for(role)
+            params |= {
+                name: value
+                for name, value in (("reasoning_effort", _effort(found)), ("temperature", found.temperature))
+                if value is not None
+            }
+            if found.reasoning_effort == PROVIDERS_OWN:
+                params["reasoning_effort"] = None
+        if found.max_output_tokens is not None or reasons(request.model):
+            # A script's limit is meant for the visible reply. Reasoning counts as output and would use it up.
+            params = {name: value for name, value in params.items() if name not in _LIMITS}
+        if found.max_output_tokens is not None:
+            params[limit] = found.max_output_tokens
+        return request if params == request.params else replace(request, params=params)
+
+    async def aclose(self) -> None:
+        """The client behind belongs to somebody else."""
+
+
+def output_limit_name(provider: str, model: str) -> str:
+    """The name under which a model takes its maximum output."""
+    family = family_of(model)
+    is_openai = provider == "azure" or (
+        provider == "openai" and family is not None and family.name.startswith("openai")
+    )
+    return "max_completion_tokens" if is_openai else "max_tokens"
+
+
+def _effort(parameters: Parameters) -> str | None:
+    return None if parameters.reasoning_effort == PROVIDERS_OWN else parameters.reasoning_effort

@@ -1,0 +1,111 @@
+"""A model that its provider does not have: one request, jobs that wait for it, and no harm to other models.
+
+The model is a stand-in server asked over HTTP.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+
+from app.main import create_app
+from tests.fakes.runtimes import scripted_runtime
+from tests.fakes.settings import settings_for_tests
+from tests.integration.app.api.asking import ended, submit
+from tests.standin.call import Call
+from tests.standin.faults import Fault
+from tests.standin.llm import StandInLLM
+
+pytestmark = pytest.mark.postgres
+
+FRANCE = {"https://example.org/france": "Paris is the capital of France."}
+ANSWERS = [{"name": f"answer_{nth}", "text": f"It is Paris, for the {nth}th time."} for nth in range(6)]
+SOON = (datetime.now(UTC) + timedelta(days=30)).date()
+MISTYPED = "gpt-6-lunna"
+
+
+def unknown(call: Call) -> Fault | None:
+    if call.model != MISTYPED:
+        return None
+    return Fault(status=404, code="model_not_found", message=f"The model `{call.model}` does not exist")
+
+
+@pytest.fixture
+async def model() -> AsyncIterator[StandInLLM]:
+    async with StandInLLM() as server:
+        server.fault_for = unknown
+        server.models = [{"id": "gpt-6-luna"}, {"id": "old-model", "shutdown_date": SOON.isoformat()}]
+        yield server
+
+
+@pytest.fixture
+async def api(database_url: str, judges: Path, tmp_path: Path, model: StandInLLM) -> AsyncIterator[httpx.AsyncClient]:
+    settings = settings_for_tests(
+        data_dir=tmp_path,
+        database_url=database_url,
+        model="openai/old-model",
+        openai_api_key="key",
+        openai_base_url=model.base_url,
+    )
+    app = create_app(settings, runtime=scripted_runtime(judges, FRANCE, kept=tmp_path / "kept"))
+    transport = httpx.ASGITransport(app=app)
+    async with (
+        app.router.lifespan_context(app),
+        httpx.AsyncClient(transport=transport, base_url="http://127.0.0.1:8000") as client,
+    ):
+        yield client
+
+
+async def all_paused(api: httpx.AsyncClient, job_ids: list[str]) -> list[dict[str, Any]]:
+    async with asyncio.timeout(15.0):
+        while True:
+            found = [(await api.get(f"/v1/jobs/{job_id}")).json() for job_id in job_ids]
+            if all(job["stage"] == "paused" for job in found):
+                return found
+            await asyncio.sleep(0.05)
+
+
+async def test_an_unknown_model_costs_one_request_and_pauses_only_its_own_jobs(
+    api: httpx.AsyncClient, model: StandInLLM
+) -> None:
+    job_ids = await submit(api, answers=ANSWERS, model=f"openai/{MISTYPED}")
+    paused = await all_paused(api, job_ids)
+    others = await submit(api, answers=ANSWERS[:2], model="openai/gpt-6-luna")
+    done = [await ended(api, job_id) for job_id in others]
+    await asyncio.sleep(1.5)  # a round of looking for what can be resumed
+
+    assert len([call for call in model.calls if call.model == MISTYPED]) == 1
+    assert {(job["status"], job["attempts"], job["error"]["code"]) for job in paused} == {("queued", 0, "LLM_REJECTED")}
+    assert all("did you mean gpt-6-luna?" in job["error"]["detail"] for job in paused)
+    assert all("ASSAY_MODEL" in job["error"]["detail"] for job in paused)
+    assert {job["status"] for job in done} == {"succeeded"}
+    assert await all_paused(api, job_ids) == paused
+
+
+async def test_a_result_warns_of_a_model_that_is_shut_down_soon_and_says_how_it_was_asked(
+    api: httpx.AsyncClient, model: StandInLLM
+) -> None:
+    [job_id] = await submit(api, answers=ANSWERS[:1])
+    result = (await api.get(f"/v1/results/{(await ended(api, job_id))['result_id']}")).json()
+    [warning] = result["warnings"]
+    assert warning.startswith(f"openai/old-model shuts down on {SOON} (in 30 days)")
+    assert result["judge"]["model"] == "old-model"
+    assert result["judge"]["reasoning_effort"] is None
+    page = (await api.get(f"/results/{result['id']}")).text
+    assert f"shuts down on {SOON}" in page
+    assert (await api.get("/v1/providers")).json()["warnings"] == [warning]
+    assert f"shuts down on {SOON}" in (await api.get("/")).text
+
+
+async def test_a_result_of_the_default_model_says_its_effort(api: httpx.AsyncClient, model: StandInLLM) -> None:
+    [job_id] = await submit(api, answers=ANSWERS[:1], model="openai/gpt-6-luna")
+    result = (await api.get(f"/v1/results/{(await ended(api, job_id))['result_id']}")).json()
+    assert result["judge"]["reasoning_effort"] == "max"
+    assert result["warnings"] == []
+    assert {call.params.get("reasoning_effort") for call in model.calls} == {"max"}

@@ -1,0 +1,121 @@
+"""What models are asked with: the user's settings by role, before the table of families."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from judges.errors import ModelNotConfigured
+from judges.llm.client import LLMRequest
+from judges.llm.encoding import request_key
+from judges.llm.parameters import ParameterizedLLM, Parameters, RunParameters
+from judges.llm.remote import sent_params
+from tests.fakes.llm import RuleLLM
+
+VERIFY = LLMRequest(model="gpt-6-luna", messages=(), purpose="verify")
+EXTRACT = replace(VERIFY, purpose="extract")
+OWN = replace(VERIFY, purpose="free")
+HIGH = RunParameters(every=Parameters(reasoning_effort="high"))
+
+
+def sent(
+    request: LLMRequest, parameters: RunParameters, *, provider: str = "openai", model: str = ""
+) -> dict[str, Any]:
+    llm = ParameterizedLLM(
+        RuleLLM(lambda _: True),
+        parameters,
+        provider=provider,
+        model=model or request.model,
+    )
+    return sent_params(llm.parameterized(request))
+
+
+def test_the_default_model_is_asked_at_max_and_others_with_nothing_of_the_kind():
+    assert sent(VERIFY, RunParameters()) == {"reasoning_effort": "max"}
+    assert sent(replace(VERIFY, model="gpt-6.1-terra"), RunParameters()) == {}
+    assert sent(replace(VERIFY, model="gpt-4o"), RunParameters()) == {"temperature": 0.0}
+    assert sent(replace(VERIFY, model="my-model"), RunParameters()) == {}
+
+
+def test_what_is_set_for_a_role_goes_before_what_is_set_for_all():
+    parameters = RunParameters(
+        every=Parameters(reasoning_effort="low", temperature=0.3),
+        roles={"verify": Parameters(reasoning_effort="xhigh"), "extract": Parameters(max_output_tokens=9_000)},
+    )
+    assert sent(VERIFY, parameters) == {"reasoning_effort": "xhigh", "temperature": 0.3}
+    assert sent(EXTRACT, parameters) == {"reasoning_effort": "low", "temperature": 0.3, "max_completion_tokens": 9_000}
+    assert sent(OWN, parameters) == {"reasoning_effort": "low", "temperature": 0.3}
+
+
+def test_the_effort_default_leaves_the_choice_to_the_provider():
+    default = RunParameters(every=Parameters(reasoning_effort="default"))
+    assert sent(VERIFY, default) == sent(OWN, default) == {}
+
+
+@pytest.mark.parametrize(
+    ("provider", "model", "name"),
+    [
+        ("openai", "gpt-6-luna", "max_completion_tokens"),
+        ("openai", "gpt-4o", "max_completion_tokens"),
+        ("openai", "llama-3", "max_tokens"),
+        ("openai", "my-model", "max_tokens"),
+        ("azure", "my-deployment", "max_completion_tokens"),
+        ("bedrock", "anthropic.claude-opus-5-5", "max_tokens"),
+    ],
+)
+def test_the_maximum_output_has_the_name_that_the_model_takes(provider: str, model: str, name: str):
+    parameters = RunParameters(every=Parameters(max_output_tokens=5))
+    assert sent(replace(VERIFY, model=model), parameters, provider=provider)[name] == 5
+
+
+@pytest.mark.parametrize("limit", ["max_tokens", "max_completion_tokens"])
+def test_a_scripts_small_limit_does_not_cut_off_a_model_that_reasons(limit: str):
+    assert limit not in sent(replace(OWN, params={limit: 300}), RunParameters())
+    assert sent(replace(OWN, model="gpt-4o", params={limit: 300}), RunParameters())[limit] == 300
+
+
+@pytest.mark.parametrize("named", ["o4-mini", "gpt-6-luna"])
+def test_a_script_that_names_the_toolkits_default_means_the_runs_model(named: str):
+    asked = replace(OWN, model=named, params={"temperature": 0.7, "top_p": 0.5})
+    llm = ParameterizedLLM(RuleLLM(lambda _: True), RunParameters(), provider="openai", model="mine")
+    found = llm.parameterized(asked)
+    assert (found.model, dict(found.params)) == ("mine", {"top_p": 0.5})
+    assert llm.parameterized(replace(asked, model="gpt-4o")).model == "gpt-4o"
+
+
+def test_another_effort_is_another_question():
+    def key(parameters: RunParameters) -> str:
+        return request_key(VERIFY, provider="p", endpoint="e", params=sent(VERIFY, parameters))
+
+    low = RunParameters(roles={"verify": Parameters(reasoning_effort="low")})
+    assert len({key(RunParameters()), key(HIGH), key(low)}) == 3
+
+
+@pytest.mark.parametrize("model", ["gpt-6-luna", "gpt-4o", "my-model"])
+@pytest.mark.parametrize("request_", [VERIFY, EXTRACT, OWN])
+@pytest.mark.parametrize(
+    "parameters",
+    [
+        RunParameters(),
+        HIGH,
+        RunParameters(every=Parameters(reasoning_effort="default", temperature=0.5)),
+        RunParameters(roles={"extract": Parameters(max_output_tokens=7)}),
+    ],
+)
+def test_a_replay_sends_what_the_result_says_that_was_sent(model: str, request_: LLMRequest, parameters: RunParameters):
+    recorded = RunParameters.of_result({"judge": {"parameters": parameters.as_json(model)}})
+    assert recorded is not None
+    asked = replace(request_, model=model)
+    assert sent(asked, recorded) == sent(asked, parameters)
+
+
+def test_a_result_of_an_earlier_release_says_nothing_of_its_parameters():
+    assert RunParameters.of_result({"judge": {"script_sha256": None}}) is None
+
+
+def test_bedrock_refuses_an_effort_by_name_of_the_setting():
+    with pytest.raises(ModelNotConfigured, match="unset ASSAY_REASONING_EFFORT"):
+        sent(VERIFY, HIGH, provider="bedrock")
+    assert sent(VERIFY, RunParameters(every=Parameters(temperature=0.1)), provider="bedrock", model="claude-x")
