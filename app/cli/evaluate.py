@@ -32,6 +32,7 @@ from app.cli.judging import (
     check_tasks,
     find_answers,
     judging_settings,
+    parameter_flags,
     quiet_logging,
 )
 
@@ -78,6 +79,7 @@ def evaluate(
     as_json: JsonOption = False,
 ) -> None:
     """Judge answers in a folder, without a server."""
+    parameters = parameter_flags(locals())
     submissions = find_answers(answers, agent, task or ())  # before the large imports: this is what goes wrong most
 
     from app.evaluation import plan
@@ -91,15 +93,7 @@ def evaluate(
         judges=judges,
         evidence=None if public is None else public.evidence_folder(agent),
         model=model,
-        reasoning_effort=reasoning_effort,
-        temperature=temperature,
-        max_output_tokens=max_output_tokens,
-        verify_reasoning_effort=verify_reasoning_effort,
-        verify_temperature=verify_temperature,
-        verify_max_output_tokens=verify_max_output_tokens,
-        extract_reasoning_effort=extract_reasoning_effort,
-        extract_temperature=extract_temperature,
-        extract_max_output_tokens=extract_max_output_tokens,
+        **parameters,
         max_tasks=max_tasks,
         max_answers=max_answers,
         max_pages=max_pages,

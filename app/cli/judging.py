@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
@@ -65,6 +65,14 @@ RoleMaxOutputOption: TypeAlias = Annotated[
 MaxPagesOption: TypeAlias = Annotated[
     int | None, typer.Option("--max-pages", min=1, help="Page captures at once.  [default: 5]")
 ]
+
+
+_PARAMETERS = ("reasoning_effort", "temperature", "max_output_tokens")
+
+
+def parameter_flags(given: Mapping[str, Any]) -> dict[str, Any]:
+    """Of a command's arguments those that are sent to models, by role or for all."""
+    return {name: value for name, value in given.items() if name.endswith(_PARAMETERS)}
 
 
 def judging_settings(*, judges: Path | None = None, evidence: Path | None = None, **flags: Any) -> Settings:

@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
 from typing import Any, Final
 
+from judges.errors import LLMError
 from judges.llm.families import DEFAULT_MODEL
 from judges.llm.pricing import Prices
 
@@ -122,7 +123,7 @@ class ModelList:
         try:
             async with asyncio.timeout(LIST_DEADLINE_S):
                 self._found = read_models(await self._request())  # type: ignore[misc]
-        except Exception as error:  # noqa: BLE001 - the list is optional, whatever keeps a server from giving it
+        except (OSError, ValueError, RecursionError, LLMError) as error:
             log.debug("models not listed", extra={"provider": self._provider, "error": type(error).__name__})
         finally:
             self._asking = None

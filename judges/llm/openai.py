@@ -113,8 +113,11 @@ class ChatBackend:
         return read_completion(reply)
 
     async def models(self) -> str:
-        """The body of the server's list of models."""
-        return await self._client.get("/models", cast_to=str)
+        """The body of the server's list of models. Raises LLMUnavailable if there is none."""
+        try:
+            return await self._client.get("/models", cast_to=str)
+        except openai.OpenAIError as error:
+            raise LLMUnavailable(f"{self.provider}: no list of models ({type(error).__name__})") from error
 
     async def aclose(self) -> None:
         await self._client.close()
