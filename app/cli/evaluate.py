@@ -37,6 +37,7 @@ from app.cli.judging import (
 )
 
 if TYPE_CHECKING:
+    from answers.submission import Submission
     from app.cli.progress import Board
     from app.evaluation import Evaluated, PlannedAnswer
     from app.progress import Progress
@@ -80,13 +81,10 @@ def evaluate(
 ) -> None:
     """Judge answers in a folder, without a server."""
     parameters = parameter_flags(locals())
+    limits = {"max_tasks": max_tasks, "max_answers": max_answers, "max_pages": max_pages, "max_llm": max_llm}
     submissions = find_answers(answers, agent, task or ())  # before the large imports: this is what goes wrong most
 
-    from app.evaluation import plan
-    from app.pages_now import PagesNow
     from app.public_cache import PublicCache
-    from app.runtime import load_catalogue
-    from judges.llm.providers import parse_model
 
     public = None if cache is None else PublicCache(cache)
     settings = judging_settings(
@@ -94,36 +92,55 @@ def evaluate(
         evidence=None if public is None else public.evidence_folder(agent),
         model=model,
         **parameters,
-        max_tasks=max_tasks,
-        max_answers=max_answers,
-        max_pages=max_pages,
-        max_llm=max_llm,
+        **limits,
         reply_cache_bytes=0 if no_cache else None,
         look_ahead=True if look_ahead else None,
         isolate=None if isolate is None else isolate is OnOff.ON,
     )
     quiet_logging(settings)
+    catalogue, planned = _plan(settings, submissions, task or (), out, public, overwrite=overwrite)
+    if dry_run:
+        _foretell(settings, catalogue, planned, out, public, as_json=as_json)
+        return
+    evaluated = _judged(settings, planned, public)
+    _report(agent, out, evaluated, as_json=as_json)
+
+
+def _plan(
+    settings: Settings,
+    submissions: Sequence[Submission],
+    tasks: Sequence[str],
+    out: Path,
+    public: PublicCache | None,
+    *,
+    overwrite: bool,
+) -> tuple[JudgeCatalogue, list[PlannedAnswer]]:
+    """The judges, and what is to be judged with them."""
+    from app.evaluation import plan
+    from app.pages_now import PagesNow
+    from app.runtime import load_catalogue
+    from judges.llm.providers import parse_model
+
     catalogue = load_catalogue(settings)
-    check_tasks(task or (), catalogue)
+    check_tasks(tasks, catalogue)
     pages = asyncio.run(PagesNow.open(settings.data_dir / "captures", public))
-    model_name = parse_model(settings.model).model
     planned = plan(
         submissions,
         catalogue,
         out=out,
-        model=model_name,
+        model=parse_model(settings.model).model,
         overwrite=overwrite,
         pages=pages,
         parameters=settings.parameters,
     )
-    if dry_run:
-        _foretell(settings, catalogue, planned, out, public, as_json=as_json)
-        return
+    return catalogue, planned
+
+
+def _judged(settings: Settings, planned: Sequence[PlannedAnswer], public: PublicCache | None) -> list[Evaluated]:
     try:
-        evaluated = event_loop.run(_run(settings, planned, public))
+        return event_loop.run(_run(settings, planned, public))
     except KeyboardInterrupt:
         raise Interrupted("stopped; what is judged is kept, and the same command goes on from there") from None
-    _report(agent, out, evaluated, as_json=as_json)
 
 
 def _foretell(
