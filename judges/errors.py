@@ -185,6 +185,8 @@ class LLMOutputUnusable(LLMError):
     def __init__(self, kind: UnusableKind, message: str, *, usage: Usage | None = None) -> None:
         super().__init__(message, usage=usage)
         self.kind = kind
+        self.form: Any = None
+        """How the request was sent (a ``judges.llm.dialects.Dialect``), if the provider knows several forms."""
 
 
 class LLMBudgetExceeded(LLMError):

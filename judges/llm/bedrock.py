@@ -15,6 +15,7 @@ from typing import Any
 from judges.errors import ModelNotConfigured
 from judges.llm.client import LLMRequest, Message
 from judges.llm.faults import StatusFault, connection_fault, status_fault, timeout_fault
+from judges.llm.negotiation import Dialects
 from judges.llm.wire import Finish, RawReply
 
 MAX_OUTPUT_TOKENS = 8192
@@ -31,6 +32,7 @@ class BedrockBackend:
     """One AWS account in one region. ``sdk`` is the ``anthropic`` module, ``client`` its async Bedrock client."""
 
     provider = "bedrock"
+    dialects: Dialects | None = None
 
     def __init__(self, *, client: Any, sdk: Any, region: str) -> None:
         self.endpoint = region

@@ -14,6 +14,7 @@ from pydantic import BaseModel
 
 from judges.errors import ShorterPage, UnusableReply
 from judges.llm.budget import Purse
+from judges.llm.dialects import Dialect
 from rubrics.verdict import Usage
 
 Message: TypeAlias = Mapping[str, Any]
@@ -29,7 +30,8 @@ class LLMRequest:
     ``vote`` is the index of this vote: equal requests with different votes are different requests. ``evidence`` are
     the SHA-256 digests of the page that is shown, all of it, also of what had to be cut.
     ``purse`` is who pays (None: whoever pays for the client), ``kept_only`` that nobody is to be asked: a client that
-    keeps replies raises NotKept where it has none. Neither decides anything about the reply.
+    keeps replies raises NotKept where it has none. ``form`` is how to send it (None: as the server is known to want
+    it). None of these decides anything about the reply.
     """
 
     model: str
@@ -43,6 +45,7 @@ class LLMRequest:
     evidence: tuple[str, ...] = ()
     purse: Purse | None = field(default=None, compare=False, repr=False)
     kept_only: bool = field(default=False, compare=False, repr=False)
+    form: Dialect | None = field(default=None, compare=False, repr=False)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -52,6 +55,8 @@ class LLMReply:
     ``unusable`` are the replies before it that could not be used; whoever is given a kept reply is not told of them.
     Nor of ``retried``, the faults after which the same was sent again.
     ``shorter_page``: it is one to the request with less of its page, the whole was refused. Kept replies say so, too.
+    ``text_only``: the model was not shown the request's pictures, because it takes none; kept replies say so, too.
+    ``form`` is how the request was sent if not in the usual form, for the record of calls.
     """
 
     text: str
@@ -62,6 +67,8 @@ class LLMReply:
     unusable: tuple[UnusableReply, ...] = ()
     shorter_page: ShorterPage | None = None
     retried: tuple[str, ...] = ()
+    text_only: bool = False
+    form: str = ""
 
 
 class LLMClient(Protocol):

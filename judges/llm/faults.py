@@ -5,6 +5,7 @@ Providers agree on HTTP statuses and little else, so this reads values and knows
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
@@ -30,7 +31,29 @@ _QUOTA_CODES = frozenset(
 )
 _FILTER_CODES = frozenset({"content_filter", "content_policy_violation", "responsibleaipolicyviolation"})
 _TOO_LONG_CODES = frozenset({"context_length_exceeded", "string_above_max_length", "request_too_large"})
-_TOO_LONG_WORDS = ("context length", "maximum context", "too many tokens", "prompt is too long")
+_TOO_LONG = re.compile(
+    r"context[ _-]?(?:length|window|size|limit|overflow)|contextwindow|context the overflows|maximum context|max_model_len"
+    r"|too many (?:input |prompt )?tokens|(?:input|prompt|request|messages?|text|content)\b.{0,40}(?:is |are )?too (?:long|large)"
+    r"|too large for model|reduce the length|longer than the (?:maximum )?(?:model|context)|range of input length"
+    r"|must have (?:less|fewer) than \d+ tokens|tokens?`? .{0,30}must be <=|max(?:imum)? (?:input|sequence|prompt|model) length"
+    r"|(?:tokens?|input|prompt|inputs?|length).{0,60}exceed|exceed.{0,60}(?:tokens|input length)|maximum allowed length"
+)
+_OUTPUT_TOO_LONG = re.compile(r"completion tokens|max_tokens is too (?:large|high)|max_(?:completion|output)_tokens is too")
+_ACCESS_CODES = frozenset(
+    {"invalid_api_key", "authentication_error", "auth_error", "authenticationerror", "unauthorized", "unauthenticated",
+     "api_key_invalid", "invalid_authentication", "token_expired", "invalid_token"}
+)  # fmt: skip
+_ACCESS = re.compile(
+    r"authentication ?(?:error|fail|required)|(?:invalid|incorrect|wrong|missing|expired|revoked|unknown|bad|no|malformed)"
+    r"(?: or \w+)? (?:x-)?(?:proxy server )?(?:api[ _-]?key|credentials?|access token|(?:auth|bearer|virtual key|proxy server) ?token"
+    r"|token passed|authentication|authorization)|api[ _-]?key.{0,40}(?:not valid|invalid|incorrect|expired|revoked|missing|required"
+    r"|not found|disabled)|\bunauthori[sz]ed\b|not authenticated|no auth credentials|invalid proxy server token"
+)
+_UNKNOWN_MODEL_CODES = frozenset({"model_not_found", "deploymentnotfound", "invalid_model", "model_not_available"})
+_UNKNOWN_MODEL = re.compile(
+    r"model\b.{0,100}(?:not found|does not exist|doesn't exist|not exist|no longer|deprecated|retired|decommissioned|not loaded)"
+    r"|(?:no such|unknown|invalid) model\b|invalid model name"
+)
 _THIS_REQUEST_CODES = _TOO_LONG_CODES | frozenset(
     {
         "array_above_max_length",
@@ -44,8 +67,9 @@ _THIS_REQUEST_CODES = _TOO_LONG_CODES | frozenset(
 )
 """Codes of a 400 that say something about this one request and nothing about the next."""
 
-_THIS_REQUEST_WORDS = (*_TOO_LONG_WORDS, "response_format")
 _TOO_LARGE = 413
+_TOO_LONG_STATUSES = frozenset({400, 413, 422, 500})
+_ACCESS_STATUSES = frozenset({400, 403, 500})
 _SCOPES = {401: RejectionScope.ENDPOINT, 402: RejectionScope.ENDPOINT}
 _MODEL_SCOPE = frozenset({400, 403, 404})
 _REMEDIES = {
@@ -58,12 +82,15 @@ _REMEDIES = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StatusFault:
-    """An HTTP reply that is no success. ``code`` is the provider's own, in whatever field it came."""
+    """An HTTP reply that is no success. ``code`` is the provider's own, in whatever field it came, ``param`` the part of
+    the request that it names.
+    """
 
     provider: str
     status: int
     code: str = ""
     message: str = ""
+    param: str = ""
     headers: Mapping[str, str] = field(default_factory=dict)
 
 
@@ -71,11 +98,14 @@ def status_fault(fault: StatusFault, *, now: float) -> LLMError:
     """The error for a status; ``now`` is the wall clock (seconds since the epoch) that dates in headers refer to."""
     code = fault.code.lower()
     text = f"{fault.provider}: {fault.status} {fault.message}"[:MAX_MESSAGE_CHARS]
-    if code in _QUOTA_CODES:
+    if is_quota(fault):
         return LLMQuotaExhausted(text, status=fault.status, scope=RejectionScope.ENDPOINT)
-    if fault.status in TRANSIENT_STATUSES or fault.status >= 500:
+    if is_about_access(fault):
+        return LLMRejected(f"{text} ({_REMEDIES[401]})", status=fault.status, scope=RejectionScope.ENDPOINT)
+    too_long = is_too_long(fault)
+    if fault.status in TRANSIENT_STATUSES or (fault.status >= 500 and not too_long):
         return LLMUnavailable(text, status=fault.status, retry_after_s=_retry_after(fault.headers, now=now))
-    if code in _FILTER_CODES:
+    if is_filtered(fault):
         return LLMOutputUnusable(UnusableKind.FILTERED, text)
     if says_no_such_model(fault.status, code, fault.message):
         return LLMRejected(text, status=fault.status, scope=RejectionScope.MODEL, no_such_model=True)
@@ -84,8 +114,37 @@ def status_fault(fault: StatusFault, *, now: float) -> LLMError:
         f"{text} ({remedy})" if remedy else text,
         status=fault.status,
         scope=_scope(fault, code),
-        too_long=_is_too_long(fault, code),
+        too_long=too_long,
     )
+
+
+def is_quota(fault: StatusFault) -> bool:
+    """Whether the account has no money or credit left."""
+    return fault.code.lower() in _QUOTA_CODES
+
+
+def is_filtered(fault: StatusFault) -> bool:
+    """Whether a content filter refused the prompt."""
+    return fault.status == 400 and fault.code.lower() in _FILTER_CODES
+
+
+def is_about_access(fault: StatusFault) -> bool:
+    """Whether the key was refused, under a status other than 401: proxies pass on a refusal in their own way."""
+    said = fault.code.lower() in _ACCESS_CODES or _ACCESS.search(fault.message.lower()) is not None
+    return fault.status == 401 or (fault.status in _ACCESS_STATUSES and said)
+
+
+def is_unknown_model(fault: StatusFault) -> bool:
+    """Whether the server has no such model."""
+    return fault.code.lower() in _UNKNOWN_MODEL_CODES or _UNKNOWN_MODEL.search(fault.message.lower()) is not None
+
+
+def is_too_long(fault: StatusFault) -> bool:
+    """Whether the same question would be accepted if it were shorter."""
+    said = fault.message.lower()
+    if fault.status == _TOO_LARGE or fault.code.lower() in _TOO_LONG_CODES:
+        return fault.status in _TOO_LONG_STATUSES
+    return fault.status in _TOO_LONG_STATUSES and bool(_TOO_LONG.search(said)) and not _OUTPUT_TOO_LONG.search(said)
 
 
 def connection_fault(provider: str, cause: BaseException) -> LLMUnavailable:
@@ -96,15 +155,9 @@ def timeout_fault(provider: str) -> LLMTimeout:
     return LLMTimeout(f"{provider}: no reply in time")
 
 
-def _is_too_long(fault: StatusFault, code: str) -> bool:
-    """Whether the same question would be taken if it were shorter."""
-    says_so = code in _TOO_LONG_CODES or any(word in fault.message.lower() for word in _TOO_LONG_WORDS)
-    return fault.status == _TOO_LARGE or (fault.status == 400 and says_so)
-
-
 def _scope(fault: StatusFault, code: str) -> RejectionScope:
-    about_this = code in _THIS_REQUEST_CODES or any(word in fault.message.lower() for word in _THIS_REQUEST_WORDS)
-    if fault.status == 400 and about_this:
+    about_this = code in _THIS_REQUEST_CODES or is_too_long(fault) or "response_format" in fault.message.lower()
+    if fault.status in (400, 500) and about_this:
         return RejectionScope.REQUEST
     if fault.status in _MODEL_SCOPE:
         return RejectionScope.MODEL

@@ -8,21 +8,24 @@ kind of unusable reply here, not a crash.
 from __future__ import annotations
 
 import asyncio
-import json
 import time
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 from urllib.parse import quote
 
 import aiohttp
 import openai
 
-from judges.errors import LLMUnavailable
+from judges.errors import LLMRejected, LLMUnavailable
+from judges.llm.chat_body import chat_body, has_images, sent_parts
 from judges.llm.client import LLMRequest
+from judges.llm.completions import error_in, read_completion
+from judges.llm.dialects import Dialect, Sent, adapted, is_vague, vaguely_adapted
 from judges.llm.encoding import JsonBody
 from judges.llm.faults import StatusFault, connection_fault, status_fault, timeout_fault
-from judges.llm.schemas import response_format
-from judges.llm.wire import Finish, RawReply
+from judges.llm.negotiation import DialectFile, Dialects, Images
+from judges.llm.wire import RawReply
 
 OPENAI_BASE_URL = "https://api.openai.com/v1"
 AZURE_API_VERSION = "2024-10-21"
@@ -30,19 +33,29 @@ NO_KEY = "no-key"
 """Sent to servers of one's own that ask for no key: the SDK insists on one."""
 BACKSTOP_S = 600.0
 """The SDK's own time limit; the retrier sets the real one."""
-MAX_BROKEN_CHARS = 4_000
-"""How much is kept of a body that is no chat completion."""
-
-_FINISH = {
-    "stop": Finish.STOP,
-    "tool_calls": Finish.STOP,
-    "length": Finish.LENGTH,
-    "content_filter": Finish.FILTER,
-}
+MAX_REFUSALS = 12
+"""How many forms of one request are tried."""
+_NO_STATUS = 500
+"""Stands for the status of an error that came with status 200."""
 
 
-def open_openai(*, api_key: str | None, base_url: str | None = None, timeout_s: float = BACKSTOP_S) -> ChatBackend:
-    """OpenAI itself, or with ``base_url`` a server that speaks its API."""
+class _Refused(Exception):
+    """The server answered with an error."""
+
+    def __init__(self, fault: StatusFault) -> None:
+        super().__init__(fault.message)
+        self.fault = fault
+
+
+def open_openai(
+    *,
+    api_key: str | None,
+    base_url: str | None = None,
+    timeout_s: float = BACKSTOP_S,
+    images: Images = Images.AUTO,
+    dialects: DialectFile | None = None,
+) -> ChatBackend:
+    """OpenAI itself, or with ``base_url`` a server that speaks its API. ``dialects`` is where its form is kept."""
     endpoint = (base_url or OPENAI_BASE_URL).rstrip("/")
     client = openai.AsyncOpenAI(
         api_key=api_key or NO_KEY,
@@ -51,11 +64,19 @@ def open_openai(*, api_key: str | None, base_url: str | None = None, timeout_s: 
         timeout=timeout_s,
         http_client=openai.DefaultAioHttpClient(),
     )
-    return ChatBackend(client, provider="openai", endpoint=endpoint)
+    return ChatBackend(
+        client, provider="openai", endpoint=endpoint, dialects=Dialects(endpoint, images=images, file=dialects)
+    )
 
 
 def open_azure(
-    *, api_key: str, base_url: str, api_version: str = AZURE_API_VERSION, timeout_s: float = BACKSTOP_S
+    *,
+    api_key: str,
+    base_url: str,
+    api_version: str = AZURE_API_VERSION,
+    timeout_s: float = BACKSTOP_S,
+    images: Images = Images.AUTO,
+    dialects: DialectFile | None = None,
 ) -> ChatBackend:
     """Azure OpenAI: the model's name is that of a deployment, and stands in the path."""
     endpoint = base_url.rstrip("/")
@@ -67,25 +88,77 @@ def open_azure(
         timeout=timeout_s,
         http_client=openai.DefaultAioHttpClient(),
     )
-    return ChatBackend(client, provider="azure", endpoint=endpoint, path="/deployments/{model}/chat/completions")
+    return ChatBackend(
+        client,
+        provider="azure",
+        endpoint=endpoint,
+        dialects=Dialects(endpoint, images=images, file=dialects),
+        path="/deployments/{model}/chat/completions",
+    )
 
 
 class ChatBackend:
     """One account at one endpoint. ``path`` is below the client's base URL and may name the ``{model}``."""
 
     def __init__(
-        self, client: openai.AsyncOpenAI, *, provider: str, endpoint: str, path: str = "/chat/completions"
+        self,
+        client: openai.AsyncOpenAI,
+        *,
+        provider: str,
+        endpoint: str,
+        dialects: Dialects,
+        path: str = "/chat/completions",
     ) -> None:
         self.provider = provider
         self.endpoint = endpoint
+        self.dialects = dialects
         self._client = client
         self._path = path
         self._turn = asyncio.Lock()
 
     async def send(self, request: LLMRequest, params: Mapping[str, Any]) -> RawReply:
-        body: dict[str, Any] = {"model": request.model, "messages": request.messages, **params}
-        if request.schema is not None:
-            body["response_format"] = response_format(request.schema)
+        """Send a request, in other forms if the server refuses its form. Such refusals are nobody's fault."""
+        form = self.dialects.form_of(request)
+        vague: StatusFault | None = None
+        for _ in range(MAX_REFUSALS):
+            body = chat_body(request, params, form)
+            try:
+                reply = await self._post(request, body)
+            except _Refused as refused:
+                following = self._following(request, refused.fault, form, body, is_searching=vague is not None)
+                if following is None:
+                    raise status_fault(vague or refused.fault, now=time.time()) from refused
+                if is_vague(refused.fault) and adapted(form, refused.fault, self._sent(request, body, form)) is None:
+                    vague = vague or refused.fault
+                form = following
+                continue
+            self.dialects.accepted(request, form)
+            return replace(reply, form=form, text_only=not form.images and has_images(request))
+        raise status_fault(
+            vague or StatusFault(provider=self.provider, status=400, message="no form of the request is accepted"),
+            now=time.time(),
+        )
+
+    def _following(
+        self, request: LLMRequest, fault: StatusFault, form: Dialect, body: Mapping[str, Any], *, is_searching: bool
+    ) -> Dialect | None:
+        """The form to try after a refusal; None if it is not about the form."""
+        sent = self._sent(request, body, form)
+        following = adapted(form, fault, sent)
+        if following is not None:
+            if not is_searching:
+                self.dialects.refused(request, following)
+            return following
+        if fault.status == _NO_STATUS and not isinstance(status_fault(fault, now=0.0), LLMRejected):
+            return self.dialects.failed(request)
+        if is_vague(fault) and not self.dialects.known(request.model).settled:
+            return vaguely_adapted(form, sent)
+        return None
+
+    def _sent(self, request: LLMRequest, body: Mapping[str, Any], form: Dialect) -> Sent:
+        return sent_parts(request, body, form, may_drop_images=self.dialects.images is Images.AUTO)
+
+    async def _post(self, request: LLMRequest, body: Mapping[str, Any]) -> RawReply:
         async with self._turn:
             # Sending a page is a millisecond or two of work: one a round, or thirty at once would hold up the loop.
             await asyncio.sleep(0)
@@ -100,17 +173,29 @@ class ChatBackend:
         except openai.APIConnectionError as error:
             raise self._fault(error) from error
         except openai.APIStatusError as error:
-            raise status_fault(
+            raise _Refused(
                 StatusFault(
                     provider=self.provider,
                     status=error.status_code,
                     code=error.code or error.type or "",
                     message=self._message(error),
+                    param=str(error.param or ""),
                     headers=error.response.headers,
-                ),
-                now=time.time(),
+                )
             ) from error
-        return read_completion(reply)
+        failed = error_in(reply)
+        if failed is None:
+            return read_completion(reply)
+        code = str(failed.get("code") or failed.get("type") or "")
+        raise _Refused(
+            StatusFault(
+                provider=self.provider,
+                status=int(code) if code.isdigit() and 400 <= int(code) < 600 else _NO_STATUS,
+                code=code,
+                message=str(failed.get("message") or failed),
+                param=str(failed.get("param") or ""),
+            )
+        )
 
     async def models(self) -> str:
         """The body of the server's list of models. Raises LLMUnavailable if there is none."""
@@ -138,28 +223,6 @@ class ChatBackend:
         """The provider's own words, without the key that some servers repeat in them."""
         body = error.body
         said = body.get("message") if isinstance(body, Mapping) else None
+        if isinstance(said, Mapping | list):
+            said = str(said)
         return str(said or error.message).replace(self._client.api_key, "***")
-
-
-def read_completion(body: str) -> RawReply:
-    """Read the body of a 200. What is no chat completion comes back as ``Finish.BROKEN``."""
-    try:
-        completion = json.loads(body)
-        choice = completion["choices"][0]
-        message = choice["message"]
-        text, refusal = message.get("content"), message.get("refusal")
-        finish = _FINISH.get(choice.get("finish_reason") or "stop", Finish.STOP)
-        usage = completion.get("usage") or {}
-        details = usage.get("prompt_tokens_details") or {}
-        return RawReply(
-            text=next((said for said in (text, refusal) if said and isinstance(said, str)), ""),
-            finish=Finish.REFUSAL if refusal else finish,
-            model=str(completion.get("model") or ""),
-            input_tokens=usage.get("prompt_tokens"),
-            output_tokens=usage.get("completion_tokens"),
-            cached_tokens=details.get("cached_tokens") or 0,
-            cache_write_tokens=details.get("cache_write_tokens") or 0,
-        )
-    except (ValueError, TypeError, AttributeError, LookupError):
-        detail = "its body is no chat completion"
-        return RawReply(text=body[:MAX_BROKEN_CHARS], finish=Finish.BROKEN, model="", detail=detail)

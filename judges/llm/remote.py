@@ -25,6 +25,7 @@ from judges.errors import (
 from judges.llm.budget import Purse, estimate_cost
 from judges.llm.circuit import Circuit
 from judges.llm.client import LLMReply, LLMRequest
+from judges.llm.dialects import OUTPUT_CAP, Dialect
 from judges.llm.families import params_for
 from judges.llm.missing_models import ModelList, describe_missing
 from judges.llm.parameters import LONG_EFFORTS
@@ -38,6 +39,9 @@ from judges.prompts.library import load_prompt
 from rubrics.verdict import Usage
 
 log = logging.getLogger(__name__)
+
+_FORM_FAULTS = frozenset({UnusableKind.MALFORMED, UnusableKind.OFF_SCHEMA, UnusableKind.EMPTY})
+"""What a server's replies look like if it ignores the form in which it was asked."""
 
 OnRetry: TypeAlias = Callable[[LLMUnavailable], None]
 
@@ -121,22 +125,51 @@ class RemoteLLM:
         raise unseen from refusal
 
     async def _asked(self, request: LLMRequest, on_retry: OnRetry) -> LLMReply:
+        dialects = self._backend.dialects
+        if dialects is None:
+            return await self._usable(request, on_retry)
+        async with dialects.turn(request.model):
+            return await self._usable(request, on_retry)
+
+    async def _usable(self, request: LLMRequest, on_retry: OnRetry) -> LLMReply:
+        """A reply that can be used: the first, or one to the same request with a last word on what was wrong.
+
+        A server of which little is known is asked in further forms.
+        """
         params = sent_params(request)
-        first = await self._exchange(request, params, Usage(), on_retry)
-        if isinstance(first, LLMReply):
-            return first
-        log.info("llm reply unusable", extra={"kind": first.kind, "model": request.model, "prompt": request.prompt})
-        again = repaired(request, first.kind)
-        added = again.messages[len(request.messages) :]
-        before = tuple(replace(each, then=added) for each in first.unusable)
-        try:
-            second = await self._exchange(again, params, first.usage, on_retry)
-            if isinstance(second, LLMOutputUnusable):
-                raise second
-        except LLMError as error:
-            error.unusable = before + error.unusable
-            raise
-        return replace(second, unusable=before)
+        asked, usage, before = request, Usage(), list[UnusableReply]()
+        while True:
+            try:
+                reply = await self._exchange(asked, params, usage, on_retry)
+            except LLMError as error:
+                error.unusable = (*before, *error.unusable)
+                raise
+            if isinstance(reply, LLMReply):
+                return replace(reply, unusable=tuple(before))
+            following = self._asked_again(request, asked, reply, is_first=not before)
+            if following is None:
+                reply.unusable = (*before, *reply.unusable)
+                raise reply
+            log.info("llm reply unusable", extra={"kind": reply.kind, "model": request.model, "prompt": request.prompt})
+            added = following.messages[len(request.messages) :] if not before else ()
+            before += [replace(each, then=added) for each in reply.unusable]
+            asked, usage = following, reply.usage
+
+    def _asked_again(
+        self, request: LLMRequest, asked: LLMRequest, reply: LLMOutputUnusable, *, is_first: bool
+    ) -> LLMRequest | None:
+        """The request to send after an unusable reply: with the repair, and in a form that says more. None: no more."""
+        again = repaired(request, reply.kind) if is_first else asked
+        dialects, form = self._backend.dialects, reply.form
+        if dialects is None or form is None or request.schema is None:
+            return again if is_first else None
+        if reply.kind is UnusableKind.TRUNCATED and form.cap is None and is_first:
+            dialects.capped(request, form, OUTPUT_CAP)
+            return replace(again, form=replace(form, cap=OUTPUT_CAP))
+        following = dialects.next_form(request, form) if reply.kind in _FORM_FAULTS else None
+        if following is None:
+            return again if is_first else None
+        return replace(again, form=following)
 
     async def aclose(self) -> None:
         await self._models.aclose()
@@ -176,12 +209,17 @@ class RemoteLLM:
             # A verdict must be a boolean; what scripts extract may be as lax as their classes.
             parsed = read_reply(raw, request.schema, strict=request.purpose == "verify")
         except LLMOutputUnusable as error:
-            error.usage = before + used
+            error.usage, error.form = before + used, raw.form
             error.unusable = (
                 UnusableReply(kind=error.kind, text=raw.text, detail=raw.detail, model=model, usage=used),
             )
             return error
-        return LLMReply(text=raw.text, parsed=parsed, model=model, usage=before + used)
+        if self._backend.dialects is not None and raw.form is not None:
+            self._backend.dialects.usable(request, raw.form)
+        form = "" if raw.form in (None, Dialect()) else str(raw.form)
+        return LLMReply(
+            text=raw.text, parsed=parsed, model=model, usage=before + used, text_only=raw.text_only, form=form
+        )
 
     async def _send(self, request: LLMRequest, params: Mapping[str, Any]) -> RawReply:
         async with self.circuit.attempt(request.model):

@@ -1,22 +1,29 @@
-"""Whether a raw reply says what was asked for. Pure: text in, value out, or the way in which it is unusable.
+"""Read a raw reply into the class that was asked for. Pure: text in, value out, or the way in which it is unusable.
 
-Lenient where the meaning is beyond doubt (a fence around the whole object, fields nobody asked for), strict
-where it is not: two objects, half an object or a word where a boolean belongs are never guessed at.
+Lenient about the form (see ``json_objects``), strict about the meaning: half an object, two objects that differ, an
+object with none of the wanted fields, or a word in place of a boolean are never guessed at.
 """
 
 from __future__ import annotations
 
-import re
-from typing import Final
+import json
+from collections.abc import Iterator
+from functools import lru_cache
+from typing import Any, Final
 
-from pydantic import BaseModel, ValidationError
+from pydantic import AliasChoices, BaseModel, RootModel, ValidationError
 
 from judges.errors import JudgeBug, LLMOutputUnusable, UnusableKind
 from judges.foreign import judge_code
+from judges.llm.json_objects import NoSingleObject, one_object
 from judges.llm.wire import Finish, RawReply
 
 MAX_REPLY_CHARS: Final = 2_000_000
-_FENCE = re.compile(r"\s*```[a-zA-Z]*\s*\n(?P<body>.*?)\n?\s*```\s*", re.DOTALL)
+MAX_WRAPPINGS: Final = 3
+"""How many objects with a single key may stand around the wanted one."""
+_CALL_ARGUMENTS: Final = ("arguments", "parameters", "input")
+_CALL_KEYS: Final = frozenset({*_CALL_ARGUMENTS, "name", "id", "type"})
+_BOOLEANS: Final = {"true": True, "false": False}
 _UNUSABLE_FINISH = {
     Finish.LENGTH: UnusableKind.TRUNCATED,
     Finish.REFUSAL: UnusableKind.REFUSED,
@@ -28,8 +35,8 @@ _UNUSABLE_FINISH = {
 def read_reply(raw: RawReply, schema: type[BaseModel] | None, *, strict: bool) -> BaseModel | None:
     """Return the reply as an instance of ``schema``; None for a request without one.
 
-    ``strict`` takes only values of the declared JSON types, as a verdict needs it: in the lax mode that
-    extractions use, "yes" is a boolean and "2020" a number.
+    ``strict`` takes only values of the declared JSON types, as a verdict needs it, and the strings "true" and "false"
+    for a boolean. In the lax mode that extractions use, "yes" is a boolean and "2020" a number.
 
     Raises:
         LLMOutputUnusable: with the kind; its message never repeats what the model wrote.
@@ -46,17 +53,99 @@ def read_reply(raw: RawReply, schema: type[BaseModel] | None, *, strict: bool) -
         return None
     if len(text) > MAX_REPLY_CHARS:
         raise LLMOutputUnusable(UnusableKind.MALFORMED, f"the reply is longer than {MAX_REPLY_CHARS} characters")
-    fenced = _FENCE.fullmatch(text)
+    try:
+        value = one_object(text)
+    except NoSingleObject:
+        raise LLMOutputUnusable(UnusableKind.MALFORMED, "the reply is not one JSON object") from None
+    unusable = LLMOutputUnusable(
+        UnusableKind.OFF_SCHEMA, f"the reply does not fit the schema: it has no field of {schema.__name__}"
+    )
+    for candidate in _unwrapped(value, schema):
+        try:
+            return _fitted(candidate, schema, strict=strict)
+        except LLMOutputUnusable as error:
+            unusable = error
+    raise unusable
+
+
+def _unwrapped(value: Any, schema: type[BaseModel]) -> Iterator[Any]:
+    """The value, and what is wrapped in it, each if it has a field of ``schema``."""
+    fields = _fields(schema)
+    if fields is None:
+        yield value
+        return
+    for _ in range(MAX_WRAPPINGS + 1):
+        arguments = _call_arguments(value, schema, fields)
+        if arguments is None and isinstance(value, dict) and fields & value.keys():
+            yield value
+        value = _wrapped_in(value) if arguments is None else arguments
+
+
+def _wrapped_in(value: Any) -> Any:
+    """What a list of one, or an object with one key, holds; None if it is neither."""
+    if isinstance(value, list | dict) and len(value) == 1:
+        [inner] = value.values() if isinstance(value, dict) else value
+        if isinstance(inner, str) and inner.lstrip().startswith("{"):
+            try:
+                return one_object(inner)
+            except NoSingleObject:
+                return None
+        return inner
+    return None
+
+
+def _call_arguments(value: Any, schema: type[BaseModel], fields: frozenset[str]) -> Any:
+    """The arguments of a tool call that the model wrote as text; None if the value is no such call."""
+    if not isinstance(value, dict) or "name" not in value or not value.keys() <= _CALL_KEYS:
+        return None
+    given = {key: value[key] for key in _CALL_ARGUMENTS if key in value}
+    if "name" in fields and value["name"] != schema.__name__:
+        return None  # a field of the class, not the name of a tool
+    return _wrapped_in(given)
+
+
+@lru_cache(maxsize=256)
+def _fields(schema: type[BaseModel]) -> frozenset[str] | None:
+    """The keys that ``schema`` reads; None if it reads other values than objects with named fields."""
+    described = schema.model_json_schema()
+    top = described.get("$defs", {}).get(str(described.get("$ref")).rpartition("/")[2], described)
+    names = set(top.get("properties", ()))
+    validators = schema.__pydantic_decorators__.model_validators.values()
+    if not names or issubclass(schema, RootModel) or any(each.info.mode != "after" for each in validators):
+        return None
+    for name, field in schema.model_fields.items():
+        alias = field.validation_alias
+        if alias is None or schema.model_config.get("populate_by_name"):
+            names.add(name)
+        names |= {each for each in alias.choices if isinstance(each, str)} if isinstance(alias, AliasChoices) else set()
+    return frozenset(names)
+
+
+def _fitted(value: Any, schema: type[BaseModel], *, strict: bool) -> BaseModel:
+    if strict and isinstance(value, dict):
+        value = {key: _as_boolean(each) if _is_boolean(schema, key) else each for key, each in value.items()}
     try:
         # The class is a judge file's: its validators may raise anything over a value they did not foresee.
         with judge_code(f"a validator of {schema.__name__} raised"):
-            return schema.model_validate_json(fenced["body"] if fenced else text, strict=strict)
+            found = schema.model_validate_json(json.dumps(value), strict=strict)
     except JudgeBug as bug:
         cause = bug.__cause__
         if isinstance(cause, ValidationError):
             raise _translated(cause) from cause
         why = f"a validator of {schema.__name__} raised {type(cause).__name__}"
         raise LLMOutputUnusable(UnusableKind.OFF_SCHEMA, f"the reply does not fit the schema: {why}") from cause
+    if _fields(schema) is None and schema.model_fields and not found.model_fields_set:
+        raise LLMOutputUnusable(UnusableKind.OFF_SCHEMA, f"the reply sets no field of {schema.__name__}")
+    return found
+
+
+def _is_boolean(schema: type[BaseModel], name: str) -> bool:
+    field = schema.model_fields.get(name)
+    return field is not None and field.annotation is bool
+
+
+def _as_boolean(value: Any) -> Any:
+    return _BOOLEANS.get(value.strip().lower(), value) if isinstance(value, str) else value
 
 
 def _translated(error: ValidationError) -> LLMOutputUnusable:

@@ -11,6 +11,8 @@ from enum import StrEnum
 from typing import Any, Protocol
 
 from judges.llm.client import LLMRequest
+from judges.llm.dialects import Dialect
+from judges.llm.negotiation import Dialects
 
 
 class Finish(StrEnum):
@@ -31,7 +33,8 @@ class RawReply:
     The words of a refusal are ``text``, too, and so is the beginning of a broken body: nobody reads a verdict out of
     either, and they belong into the record.
     ``cached_tokens`` of the ``input_tokens`` were read from the provider's prompt cache, ``cache_write_tokens`` written
-    to it. Token counts are None where the provider does not report them.
+    to it. Token counts are None if the provider does not report them. ``form`` is how the request was sent (None: the
+    provider has one form), ``text_only`` that its pictures were left out.
     """
 
     text: str
@@ -42,6 +45,8 @@ class RawReply:
     output_tokens: int | None = None
     cached_tokens: int = 0
     cache_write_tokens: int = 0
+    form: Dialect | None = None
+    text_only: bool = False
 
 
 class Backend(Protocol):
@@ -56,6 +61,11 @@ class Backend(Protocol):
     @property
     def endpoint(self) -> str:
         """The base URL or region: with ``provider`` it tells one account from another."""
+        ...
+
+    @property
+    def dialects(self) -> Dialects | None:
+        """How each model of the server wants to be asked; None: all in one way."""
         ...
 
     async def send(self, request: LLMRequest, params: Mapping[str, Any]) -> RawReply: ...

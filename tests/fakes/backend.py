@@ -8,6 +8,7 @@ from typing import Any
 
 from judges.blocks import Separator
 from judges.llm.client import LLMRequest, Message
+from judges.llm.negotiation import Dialects
 from judges.llm.wire import Finish, RawReply
 
 GOOD_TEXT = '{"reasoning": "so", "result": true, "quotes": []}'
@@ -29,6 +30,7 @@ class ScriptedBackend:
 
     provider = "scripted"
     endpoint = "memory"
+    dialects: Dialects | None = None
 
     def __init__(self, *script: RawReply | Exception, gate: asyncio.Event | None = None) -> None:
         self._script = list(script) or [raw()]

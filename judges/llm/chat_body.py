@@ -1,0 +1,108 @@
+"""The body of a chat completion request, in the form that a server takes."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from pydantic import BaseModel
+
+from judges.llm.client import LLMRequest, Message
+from judges.llm.dialects import Dialect, Rung, Sent
+from judges.llm.schemas import response_format
+from judges.prompts.library import load_prompt
+
+
+def chat_body(request: LLMRequest, params: Mapping[str, Any], dialect: Dialect) -> dict[str, Any]:
+    """What is sent as JSON."""
+    messages = list(request.messages)
+    if not dialect.images:
+        messages = [{**message, "content": _without_images(message.get("content"))} for message in messages]
+    if request.schema is not None and dialect.in_words:
+        messages = _with_words(messages, _words(request.schema))
+    if dialect.one_message:
+        messages = _joined(messages)
+    messages = [{**message, "content": _plain(message.get("content"))} for message in messages]
+    body: dict[str, Any] = {"model": request.model, "messages": messages, **dialect.parameters(params)}
+    if request.schema is not None:
+        body |= _structure(request.schema, dialect.rung)
+    return body
+
+
+def sent_parts(request: LLMRequest, body: Mapping[str, Any], dialect: Dialect, *, may_drop_images: bool) -> Sent:
+    """What a refusal of ``body`` may be about."""
+    return Sent(
+        params=[name for name in body if name not in ("model", "messages", "response_format", "tools", "tool_choice")],
+        has_schema=request.schema is not None,
+        has_images=dialect.images and has_images(request),
+        has_system=len(body["messages"]) > 1 or any(message["role"] != "user" for message in body["messages"]),
+        may_drop_images=may_drop_images,
+    )
+
+
+def has_images(request: LLMRequest) -> bool:
+    """Whether any message shows a picture."""
+    contents = [message.get("content") for message in request.messages]
+    return any(_is_image(part) for content in contents if not isinstance(content, str) for part in content or ())
+
+
+def _is_image(part: Any) -> bool:
+    return isinstance(part, Mapping) and "image_url" in part
+
+
+def _structure(schema: type[BaseModel], rung: Rung) -> dict[str, Any]:
+    strict = response_format(schema)
+    described = strict["json_schema"]
+    plain = {"name": described["name"], "schema": described["schema"]}
+    if rung is Rung.STRICT:
+        return {"response_format": strict}
+    if rung is Rung.SCHEMA:
+        return {"response_format": {"type": "json_schema", "json_schema": plain}}
+    if rung is Rung.OBJECT:
+        return {"response_format": {"type": "json_object"}}
+    if rung is Rung.PROMPT:
+        return {}
+    function = {"name": plain["name"], "description": "Give your reply.", "parameters": plain["schema"]}
+    return {
+        "tools": [{"type": "function", "function": function}],
+        "tool_choice": {"type": "function", "function": {"name": plain["name"]}},
+    }
+
+
+def _words(schema: type[BaseModel]) -> str:
+    described = response_format(schema)["json_schema"]["schema"]
+    return load_prompt("schema_words").render(schema=json.dumps(described, ensure_ascii=False))
+
+
+def _with_words(messages: Sequence[Message], words: str) -> list[Message]:
+    """The schema goes to the end: what many requests share stays at the beginning, for the provider's prefix cache."""
+    *before, last = messages
+    content = last.get("content")
+    if isinstance(content, str):
+        return [*before, {**last, "content": f"{content}\n\n{words}"}]
+    return [*before, {**last, "content": [*(content or ()), {"type": "text", "text": words}]}]
+
+
+def _joined(messages: Sequence[Message]) -> list[Message]:
+    """All messages as one of the user's; pictures first, as they are rendered."""
+    if any(message["role"] == "assistant" for message in messages):
+        return list(messages)
+    parts = [part for message in messages for part in _parts(message.get("content"))]
+    return [{"role": "user", "content": sorted(parts, key=lambda part: not _is_image(part))}]
+
+
+def _parts(content: Any) -> list[Any]:
+    return [{"type": "text", "text": content}] if isinstance(content, str) else list(content or ())
+
+
+def _without_images(content: Any) -> Any:
+    return [part for part in content if not _is_image(part)] if isinstance(content, list | tuple) else content
+
+
+def _plain(content: Any) -> Any:
+    """Parts without a picture as one string: not every server takes parts."""
+    if isinstance(content, str) or not content:
+        return content
+    texts = [part if isinstance(part, str) else part.get("text") for part in content]
+    return "\n\n".join(texts) if all(isinstance(text, str) for text in texts) else content

@@ -1,0 +1,208 @@
+"""How one server wants to be asked for one of its models: the form of requests, and how a refusal changes it. Pure.
+
+OpenAI-compatible servers differ in how they take a schema, in the parameters and roles they know, and in whether a
+model takes pictures. Requests start in OpenAI's own form. A refusal that names something in it takes that away.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Mapping
+from dataclasses import asdict, dataclass, replace
+from enum import StrEnum
+from typing import Any, Final
+
+from judges.llm.faults import StatusFault, is_about_access, is_filtered, is_quota, is_too_long, is_unknown_model
+
+
+class Rung(StrEnum):
+    """How a schema is stated: a step of the structured output ladder."""
+
+    STRICT = "json_schema strict"
+    SCHEMA = "json_schema"
+    OBJECT = "json_object"
+    TOOL = "tool call"
+    PROMPT = "prompt"
+
+
+LADDER: Final = tuple(Rung)
+REFUSING_STATUSES: Final = frozenset({400, 404, 405, 415, 422, 500, 501})
+"""Statuses with which servers refuse the form of a request."""
+VAGUE_STATUSES: Final = frozenset({400, 422})
+"""Statuses that mean it even if nothing of the form is named."""
+OUTPUT_CAP: Final = 4096
+"""Tokens to ask for where a server's own default cuts replies short."""
+_CAPS: Final = ("max_tokens", "max_completion_tokens", "max_output_tokens")
+_KEPT: Final = frozenset({"model", "messages", "response_format", "tools", "tool_choice"})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Dialect:
+    """The form of requests. ``in_words``: the schema is written into the prompt, too. ``dropped`` parameters are not
+    sent, ``cap_name`` is the parameter for the maximum output, ``cap`` its value if a request brings none.
+    """
+
+    rung: Rung = Rung.STRICT
+    in_words: bool = False
+    dropped: frozenset[str] = frozenset()
+    cap_name: str | None = None
+    cap: int | None = None
+    one_message: bool = False
+    """Everything goes into one user message: the server takes no system role, or no two messages of one role."""
+    images: bool = True
+
+    def parameters(self, params: Mapping[str, Any]) -> dict[str, Any]:
+        """``params`` as they are sent."""
+        sent = dict(params)
+        if self.cap is not None and not any(name in sent for name in _CAPS):
+            sent[self.cap_name or "max_tokens"] = self.cap
+        if self.cap_name is not None:
+            sent = {self.cap_name if name in _CAPS else name: value for name, value in sent.items()}
+        return {name: value for name, value in sent.items() if name not in self.dropped}
+
+    def lower(self, *, to: Rung | None = None) -> Dialect | None:
+        """The next rung (or ``to``), with the schema in words from ``json_object`` on; None at the last rung."""
+        place = LADDER.index(self.rung) + 1 if to is None else LADDER.index(to)
+        if place >= len(LADDER):
+            return None
+        return replace(self, rung=LADDER[place], in_words=self.in_words or place >= LADDER.index(Rung.OBJECT))
+
+    def more_explicit(self) -> Dialect | None:
+        """The form to try after a reply that does not fit: the schema in words, then a lower rung."""
+        if not self.in_words:
+            return replace(self, in_words=True)
+        return self.lower(to=Rung.OBJECT) if self.rung is Rung.STRICT else self.lower()
+
+    def __str__(self) -> str:
+        notes = ["schema in words"] if self.in_words else []
+        notes += [f"without {', '.join(sorted(self.dropped))}"] if self.dropped else []
+        notes += [f"{self.cap_name or 'max_tokens'} {self.cap or ''}".strip()] if self.cap or self.cap_name else []
+        notes += ["one message"] if self.one_message else []
+        notes += [] if self.images else ["without pictures"]
+        return "; ".join([self.rung.value, *notes])
+
+
+def to_json(dialect: Dialect) -> dict[str, Any]:
+    return {**asdict(dialect), "rung": dialect.rung.value, "dropped": sorted(dialect.dropped)}
+
+
+def from_json(values: Mapping[str, Any]) -> Dialect:
+    """Raises ValueError, TypeError or LookupError if ``values`` were not written by ``to_json``."""
+    return Dialect(**{**values, "rung": Rung(values["rung"]), "dropped": frozenset(values["dropped"])})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Sent:
+    """What a refused request had in it."""
+
+    params: Collection[str]
+    has_schema: bool
+    has_images: bool
+    has_system: bool
+    may_drop_images: bool
+
+
+_IMAGES = re.compile(
+    r"image|multi-?modal|vision|mmproj|pictures?\b|content\b.{0,40}(?:must be|should be|valid|expected).{0,15}str(?:ing)?"
+    r"|(?:str|string) type expected|unsupported content|content type"
+)
+_BAD_IMAGE = re.compile(
+    r"invalid.{0,10}image|image.{0,30}(?:too (?:large|small|big|many)|decod|corrupt|exceed|dimension|resolution|download"
+    r"|fetch)|(?:decode|process|load|parse|open|download|fetch).{0,20}image|at most \d+ image|too many images"
+)
+_ROLES = re.compile(
+    r"system (?:role|message|prompt|instruction)|developer (?:role|message|instruction)|roles? .{0,40}(?:system|developer|alternat)"
+    r"|(?:system|developer)\W{1,3}(?:is|role|are|does|not)|only .{0,30}user.{0,20}assistant|must alternate"
+    r"|conversation roles|(?:support|allow|accept|unknown|invalid|unexpected).{0,30}\W(?:system|developer)\b"
+    r"|role.{0,60}\b(?:system|developer)\b|multiple user messages|consecutive"
+)
+_STRUCTURE = re.compile(
+    r"response[_ ]?format|json[_ ]?schema|json[_ ]?object|json mode|structured|guided|grammar|schema|\bstrict\b"
+    r"|additionalproperties|xgrammar|outlines|lm-format|tool|function|\bformat\b"
+)
+_STRICT = re.compile(r"\bstrict\b|additionalproperties|'required' is required|invalid schema|schema.{0,60}required")
+_NO_SCHEMA = re.compile(
+    r"(?:one of|expected|allowed|only|must be|supports?|permitted).{0,60}json_object"
+    r"|unknown variant .?json_schema|json_schema.{0,40}(?:not|unsupported|isn)|(?:not|n't|un)\W?.{0,12}support.{0,30}json_schema"
+)
+_NO_FORMAT = re.compile(
+    r"(?:un(?:known|supported|expected|recognized|recognised)|extra|invalid|not (?:permitted|allowed|supported)).{0,60}response_format(?!\.)"
+    r"|response_format\W{0,6}(?:is )?(?:not|un|extra|param).{0,20}(?:support|permit|allow|known|recogni|input|field)"
+)
+
+
+def adapted(dialect: Dialect, fault: StatusFault, sent: Sent) -> Dialect | None:
+    """The form to try next, if the refusal names something in the form of the request; else None."""
+    text = f"{fault.message} {fault.code} {fault.param}".lower()
+    if fault.status not in REFUSING_STATUSES or _is_about_something_else(fault):
+        return None
+    if sent.has_images and _IMAGES.search(text) and not _BAD_IMAGE.search(text):
+        return replace(dialect, images=False) if sent.may_drop_images else None
+    if fault.status == 404 and "parameter" not in text and "response_format" not in text and "tool" not in text:
+        return None
+    return (
+        _without_parameters(dialect, fault, text, sent)
+        or _without_roles(dialect, text, sent)
+        or _with_other_structure(dialect, text, sent)
+    )
+
+
+def vaguely_adapted(dialect: Dialect, sent: Sent) -> Dialect | None:
+    """The form to try next after a refusal that names nothing; None if all of them were tried."""
+    if sent.has_schema and dialect.rung is not Rung.PROMPT:
+        return dialect.lower()
+    optional = frozenset(sent.params) - _KEPT
+    if optional:
+        return replace(dialect, dropped=dialect.dropped | optional)
+    if sent.has_system and not dialect.one_message:
+        return replace(dialect, one_message=True)
+    if sent.has_images and sent.may_drop_images:
+        return replace(dialect, images=False)
+    return None
+
+
+def is_vague(fault: StatusFault) -> bool:
+    """Whether a refusal may be about the form though it does not say so."""
+    return fault.status in VAGUE_STATUSES and not _is_about_something_else(fault)
+
+
+def _is_about_something_else(fault: StatusFault) -> bool:
+    tests = (is_about_access, is_filtered, is_quota, is_unknown_model, is_too_long)
+    return any(test(fault) for test in tests)
+
+
+def _without_parameters(dialect: Dialect, fault: StatusFault, text: str, sent: Sent) -> Dialect | None:
+    if "max_completion_tokens" in text and "max_tokens" in sent.params and dialect.cap_name is None:
+        return replace(dialect, cap_name="max_completion_tokens")
+    own = [name for name in sent.params if name not in _KEPT]
+    named = [name for name in own if fault.param == name] or [name for name in own if _names(text, name)]
+    if not named:
+        return None
+    if "max_completion_tokens" in named and dialect.cap_name is None:
+        return replace(dialect, cap_name="max_tokens")
+    return replace(dialect, dropped=dialect.dropped | set(named))
+
+
+def _names(text: str, name: str) -> bool:
+    """Whether a message names a parameter; one whose name is an ordinary word or a letter only in quotes."""
+    before = r"[`'\"\[.:]\s?" if name in ("n", "user", "stop", "store") else r"\b"
+    return re.search(rf"{before}{re.escape(name)}\b", text) is not None
+
+
+def _without_roles(dialect: Dialect, text: str, sent: Sent) -> Dialect | None:
+    if dialect.one_message or not _ROLES.search(text):
+        return None
+    return replace(dialect, one_message=True)
+
+
+def _with_other_structure(dialect: Dialect, text: str, sent: Sent) -> Dialect | None:
+    if not sent.has_schema or not _STRUCTURE.search(text):
+        return None
+    if dialect.rung in (Rung.STRICT, Rung.SCHEMA):
+        if _NO_SCHEMA.search(text):
+            return dialect.lower(to=Rung.OBJECT)
+        if _NO_FORMAT.search(text) and not _STRICT.search(text):
+            return dialect.lower(to=Rung.TOOL)
+    if dialect.rung is Rung.OBJECT and "json_schema" in text and re.search(r"must be|expected|one of|only", text):
+        return dialect.lower(to=Rung.TOOL)
+    return dialect.lower()
