@@ -19,6 +19,7 @@ from judges.llm.circuit import Circuit, CircuitState, not_sent
 from judges.llm.client import LLMClient
 from judges.llm.joined_replies import FarReplies, JoinedReplies
 from judges.llm.missing_models import ListedModel, ModelList, shutdown_of, shutdown_warning
+from judges.llm.negotiation import DialectFile
 from judges.llm.providers import LEXICAL, REMOTE, Access, ModelName, account_of, make_client, parse_model
 from judges.llm.refusals import refuses_everything
 from judges.llm.response_cache import Replies, ReplyStore
@@ -204,6 +205,8 @@ def _access(settings: Settings) -> Access:
 
     optional = {"azure_api_version": settings.azure_api_version, "aws_region": settings.aws_region}
     return Access(
+        images=settings.images,
+        dialects=DialectFile(settings.data_dir / "dialects.json"),
         openai_api_key=plain(settings.openai_api_key),
         openai_base_url=settings.openai_base_url,
         azure_api_key=plain(settings.azure_api_key),

@@ -16,6 +16,7 @@ from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
 
 from app.errors import WrongSettings
 from judges.llm.families import DEFAULT_MODEL
+from judges.llm.negotiation import Images
 from judges.llm.parameters import ROLES, Effort, Parameters, RunParameters
 from judges.llm.pricing import Prices
 
@@ -59,6 +60,8 @@ class Settings(BaseSettings):
     """How long one request may take with all its retries; None: 60, or 900 at reasoning effort high or above."""
     prices: Annotated[Prices, NoDecode] = Prices()
     """Prices of models, in front of the shipped table."""
+    images: Images = Images.AUTO
+    """Whether models are shown the pictures of pages: ``auto`` (until a server refuses them), ``on`` or ``off``."""
     look_ahead: bool = False
     """Whether public judge scripts run with a scout that starts their claims early."""
     judges: Annotated[tuple[Path, ...], NoDecode] = ()

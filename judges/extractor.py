@@ -201,6 +201,12 @@ class Extractor(ValueReader):
             raise ExtractionFailed(
                 f"extraction failed: {error}", cause_reason=error.reason, usage=error.usage
             ) from error
+        if reply.text_only and page is not None and not page.text.strip():
+            raise ExtractionFailed(
+                f"extraction failed: {self.model} takes no pictures, and this page has no text",
+                cause_reason=Reason.LLM_REJECTED,
+                usage=reply.usage,
+            )
         return Reading(reply=reply, prompt=rendered.prompt, evidence=() if page is None else page.digests)
 
 

@@ -16,11 +16,11 @@ from typing import Any, Final, TypeAlias
 from cache.errors import CacheError
 from cache.evidence import Evidence
 from judges.blocks import Separator
-from judges.errors import LLMError, NotKept
+from judges.errors import LLMError, LLMRejected, NotKept
 from judges.grounding import find_quotes
 from judges.llm.client import LLMClient, LLMReply, LLMRequest
 from judges.off_loop import worked_out
-from judges.page_view import PagePreparer
+from judges.page_view import PagePreparer, PreparedPage
 from judges.pictures import Transcription, is_all_picture, lacks_quote, picture_quotes
 from judges.rendering import Question, Rendered, Style, render_claim, render_transcription
 from judges.sources import no_source, together, without_evidence
@@ -36,6 +36,8 @@ EvidenceFor: TypeAlias = Callable[[str], Awaitable[Evidence]]
 
 DEFAULT_TRIALS: Final = 3
 MAX_REASONING_CHARS: Final = 4_000
+PICTURES_NOT_SHOWN: Final = "pictures_not_shown"
+"""The signal of a claim that was judged on text alone, because the model takes no pictures."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,6 +48,7 @@ class _Cast:
     usage: Usage
     reply: BinaryEvalResult | None = None
     fault: LLMError | None = None
+    text_only: bool = False
 
 
 class ClaimJudge(ABC):
@@ -180,7 +183,7 @@ class Verifier(ClaimJudge):
         rendered = await worked_out(
             lambda: render_claim(question, self._separator, self._style), question.answer, question.task
         )
-        cast = await self._votes(rendered, trials, kept_only=kept_only)
+        cast = await self._votes(rendered, page, trials, kept_only=kept_only)
         read = self._is_to_be_read(cast, trials)
 
         def look() -> tuple[Asked, Verdict]:
@@ -194,7 +197,9 @@ class Verifier(ClaimJudge):
         log.info("verdict reached", extra={"outcome": verdict.outcome, "reason": verdict.reason, "votes": len(cast)})
         return verdict
 
-    async def _votes(self, rendered: Rendered, trials: int, *, kept_only: bool) -> list[_Cast]:
+    async def _votes(
+        self, rendered: Rendered, page: PreparedPage | None, trials: int, *, kept_only: bool
+    ) -> list[_Cast]:
         """As many votes as it takes, those that are needed in any case together."""
         cast: list[_Cast] = []
         while count := to_ask([each.vote.result for each in cast], trials):
@@ -202,10 +207,10 @@ class Verifier(ClaimJudge):
             if kept_only:
                 # One after the other: nobody is waited for, and the group of errors that side by side they would end
                 # in is a circle, which holds the page in memory until the garbage collector comes round.
-                cast += [await self._vote(rendered, index, kept_only=True) for index in indices]
+                cast += [await self._vote(rendered, page, index, kept_only=True) for index in indices]
                 continue
             async with asyncio.TaskGroup() as group:
-                asked = [group.create_task(self._vote(rendered, index, kept_only=False)) for index in indices]
+                asked = [group.create_task(self._vote(rendered, page, index, kept_only=False)) for index in indices]
             cast += [task.result() for task in asked]
         return cast
 
@@ -219,7 +224,7 @@ class Verifier(ClaimJudge):
             return False
         return self._style is Style.NATIVE or any(each.reply is not None and each.reply.quotes for each in cast)
 
-    async def _vote(self, rendered: Rendered, index: int, *, kept_only: bool) -> _Cast:
+    async def _vote(self, rendered: Rendered, page: PreparedPage | None, index: int, *, kept_only: bool) -> _Cast:
         request = LLMRequest(
             model=self.model,
             messages=rendered.messages,
@@ -238,7 +243,13 @@ class Verifier(ClaimJudge):
             log.warning("vote lost", extra={"reason": fault.reason, "error": str(fault)})
             return _Cast(Vote(result=None, model=self.model, fault=fault.reason), fault.usage, fault=fault)
         said = _read(reply)
-        return _Cast(Vote(result=said.result, model=reply.model, cached=reply.cached), reply.usage, said)
+        if reply.text_only and not said.result and page is not None and is_all_picture(page):
+            # What the page says may stand in its pictures, which this model was not shown.
+            unseen = LLMRejected(f"{self.model} takes no pictures, and this page has next to no text")
+            lost = Vote(result=None, model=reply.model, cached=reply.cached, fault=unseen.reason)
+            return _Cast(lost, reply.usage, fault=unseen, text_only=True)
+        vote = Vote(result=said.result, model=reply.model, cached=reply.cached)
+        return _Cast(vote, reply.usage, said, text_only=reply.text_only)
 
     async def _transcribed(self, verdict: Verdict, question: Question, asked: Asked, *, kept_only: bool) -> Verdict:
         """The verdict with what one call copied out of the pictures; without it where that fails or says nothing."""
@@ -271,7 +282,7 @@ class Verifier(ClaimJudge):
             prompt=rendered.prompt,
             model=self.model,
             usage=sum((each.usage for each in cast), Usage()),
-            signals=asked.signals(),
+            signals=_signals(cast, asked),
         )
         result = decided([each.vote.result for each in cast], trials)
         if result is None or result is NO_MAJORITY:
@@ -284,6 +295,12 @@ class Verifier(ClaimJudge):
         quotes = _grounds(replies, asked)
         grounded = asked.grounded(quotes)
         return replace(base, outcome=Outcome.PASSED, reasoning=reasoning, quotes=quotes, grounded=grounded)
+
+
+def _signals(cast: Sequence[_Cast], asked: Asked) -> tuple[str, ...]:
+    """What a reader should know of the material, and that its pictures were not shown."""
+    found = asked.signals()
+    return tuple(sorted({*found, PICTURES_NOT_SHOWN})) if any(each.text_only for each in cast) else found
 
 
 def _read(reply: LLMReply) -> BinaryEvalResult:

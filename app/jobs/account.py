@@ -86,6 +86,7 @@ class JobAccount:
             unusable=reply.unusable,
             shorter_page=reply.shorter_page,
             retried=reply.retried,
+            text_only=reply.text_only,
         )
         await self._ledger.keep(Checkpoint(job_id=self._job_id, key=key, reply=_written(kept)))
         self._known[key] = kept
@@ -122,7 +123,7 @@ async def kept_replies(connection: AsyncConnection, job: Job) -> dict[str, KeptR
 def _written(reply: KeptReply) -> str:
     values = asdict(reply)
     del values["counted"]
-    for rare in ("unusable", "shorter_page", "retried"):
+    for rare in ("unusable", "shorter_page", "retried", "text_only"):
         if not values[rare]:
             del values[rare]
     return storable(json.dumps(values, ensure_ascii=False))

@@ -6,11 +6,13 @@ Votes of one claim are different requests by their index, so they are never join
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Protocol
 
 from cache.single_flight import SingleFlight
 from judges.errors import LLMOutputUnusable, NotKept, ShorterPage
 from judges.llm.client import LLMReply, LLMRequest
 from judges.llm.encoding import request_key
+from judges.llm.negotiation import Images
 from judges.llm.remote import RemoteLLM, sent_params
 from judges.llm.replies import read_reply
 from judges.llm.response_cache import Replies
@@ -30,8 +32,13 @@ class CachedLLM:
 
     def key_of(self, request: LLMRequest) -> str:
         """The hash of everything that decides the reply."""
+        # A setting that decides what is shown makes another question; the default is not part of the key.
+        shown = {} if self._inner.images is Images.AUTO else {"images": self._inner.images.value}
         return request_key(
-            request, provider=self._inner.provider, endpoint=self._inner.endpoint, params=sent_params(request)
+            request,
+            provider=self._inner.provider,
+            endpoint=self._inner.endpoint,
+            params={**sent_params(request), **shown},
         )
 
     def manner(self, request: LLMRequest) -> str:
@@ -62,7 +69,7 @@ class CachedLLM:
         if asked:
             return reply
         # Whoever joined paid nothing: the cost stands with the one who asked.
-        joined = read_for(request, reply.text, reply.model, reply.shorter_page)
+        joined = read_for(request, reply)
         return joined if joined is not None else await self._inner.complete(request)
 
     async def kept(self, request: LLMRequest) -> LLMReply | None:
@@ -75,21 +82,39 @@ class CachedLLM:
 
     async def _stored(self, key: str, request: LLMRequest) -> LLMReply | None:
         found = None if self._store is None else await self._store.get(key)
-        return None if found is None else read_for(request, found.text, found.model, found.shorter_page)
+        return None if found is None else read_for(request, found)
 
 
-def read_for(request: LLMRequest, text: str, model: str, shorter_page: ShorterPage | None = None) -> LLMReply | None:
-    """A reply that was paid for before, as an object of the request's own class; None where it does not fit.
+class PaidReply(Protocol):
+    """What is kept of a reply that was paid for."""
+
+    @property
+    def text(self) -> str: ...
+    @property
+    def model(self) -> str: ...
+    @property
+    def shorter_page(self) -> ShorterPage | None: ...
+    @property
+    def text_only(self) -> bool: ...
+
+
+def read_for(request: LLMRequest, paid: PaidReply) -> LLMReply | None:
+    """Return a reply that was paid for before, as an object of the request's own class; None if it does not fit.
 
     Even for equal requests the classes may be two: each answer has its judge script loaded anew. And a class may
-    have changed since the reply was stored. Of ``shorter_page`` is told what tells the requests apart.
+    have changed since the reply was stored. ``shorter_page`` keeps only what tells the requests apart.
     """
+    raw = RawReply(text=paid.text, finish=Finish.STOP, model=paid.model)
     try:
-        parsed = read_reply(
-            RawReply(text=text, finish=Finish.STOP, model=model), request.schema, strict=request.purpose == "verify"
-        )
+        parsed = read_reply(raw, request.schema, strict=request.purpose == "verify")
     except LLMOutputUnusable:
         return None
-    shorter = None if shorter_page is None else replace(shorter_page, unusable=())
-    usage = Usage(cached_calls=1)
-    return LLMReply(text=text, parsed=parsed, model=model, usage=usage, cached=True, shorter_page=shorter)
+    return LLMReply(
+        text=paid.text,
+        parsed=parsed,
+        model=paid.model,
+        usage=Usage(cached_calls=1),
+        cached=True,
+        shorter_page=None if paid.shorter_page is None else replace(paid.shorter_page, unusable=()),
+        text_only=paid.text_only,
+    )

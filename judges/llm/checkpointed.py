@@ -30,10 +30,11 @@ class KeptReply:
     unusable: tuple[UnusableReply, ...] = ()
     shorter_page: ShorterPage | None = None
     retried: tuple[str, ...] = ()
+    text_only: bool = False
 
     def read_for(self, request: LLMRequest) -> LLMReply | None:
         """What the job was told, as it was told; None where it does not fit the request any more."""
-        again = read_for(request, self.text, self.model, self.shorter_page)
+        again = read_for(request, self)
         if again is None or self.counted:
             return again
         return replace(

@@ -38,7 +38,9 @@ _TOO_LONG = re.compile(
     r"|must have (?:less|fewer) than \d+ tokens|tokens?`? .{0,30}must be <=|max(?:imum)? (?:input|sequence|prompt|model) length"
     r"|(?:tokens?|input|prompt|inputs?|length).{0,60}exceed|exceed.{0,60}(?:tokens|input length)|maximum allowed length"
 )
-_OUTPUT_TOO_LONG = re.compile(r"completion tokens|max_tokens is too (?:large|high)|max_(?:completion|output)_tokens is too")
+_OUTPUT_TOO_LONG = re.compile(
+    r"completion tokens|max_tokens is too (?:large|high)|max_(?:completion|output)_tokens is too"
+)
 _ACCESS_CODES = frozenset(
     {"invalid_api_key", "authentication_error", "auth_error", "authenticationerror", "unauthorized", "unauthenticated",
      "api_key_invalid", "invalid_authentication", "token_expired", "invalid_token"}

@@ -180,6 +180,7 @@ class Dialects:
     def usable(self, request: LLMRequest, form: Dialect) -> None:
         """A reply in this form could be read."""
         known = self.known(request.model)
+        is_first = request.purpose not in known.proven
         known.proven.add(request.purpose)
         if known.trial == form:
             return
@@ -188,7 +189,7 @@ class Dialects:
         elif request.form is not None and request.form == form and not known.dialect.in_words:
             # Only the form with the schema in words was understood: once may be chance.
             known.helped += 1
-            if known.helped >= _TIMES_HELPED:
+            if is_first or known.helped >= _TIMES_HELPED:
                 self._learn(request, form)
 
     def next_form(self, request: LLMRequest, form: Dialect) -> Dialect | None:
@@ -217,7 +218,9 @@ class Dialects:
             return
         known.dialect, known.settled, known.errors, known.trial = dialect, True, 0, None
         if dialect != Dialect():
-            log.info("model server wants requests in another form", extra={"model": request.model, "form": str(dialect)})
+            log.info(
+                "model server wants requests in another form", extra={"model": request.model, "form": str(dialect)}
+            )
         if self._file is not None:
             self._file.write(self._server, request.model, dialect)
 

@@ -18,6 +18,7 @@ from judges.llm.client import LLMClient
 from judges.llm.families import DEFAULT_MODEL
 from judges.llm.lexical import LexicalClient
 from judges.llm.missing_models import ModelList
+from judges.llm.negotiation import DialectFile, Images
 from judges.llm.openai import AZURE_API_VERSION, open_azure, open_openai
 from judges.llm.pricing import Prices
 from judges.llm.remote import RemoteLLM
@@ -44,10 +45,19 @@ class Access:
     aws_secret_key: str | None = None
     aws_session_token: str | None = None
     aws_region: str = "us-east-1"
+    images: Images = Images.AUTO
+    """Whether models are shown the pictures of pages."""
+    dialects: DialectFile | None = None
+    """Where it is kept how servers want to be asked; None: only in memory."""
 
 
 def _open_openai(access: Access) -> Backend:
-    return open_openai(api_key=access.openai_api_key, base_url=access.openai_base_url)
+    return open_openai(
+        api_key=access.openai_api_key,
+        base_url=access.openai_base_url,
+        images=access.images,
+        dialects=access.dialects,
+    )
 
 
 def _open_azure(access: Access) -> Backend:
@@ -55,6 +65,8 @@ def _open_azure(access: Access) -> Backend:
         api_key=str(access.azure_api_key),
         base_url=str(access.azure_endpoint),
         api_version=access.azure_api_version,
+        images=access.images,
+        dialects=access.dialects,
     )
 
 

@@ -28,13 +28,14 @@ from judges.llm.client import LLMReply, LLMRequest
 from judges.llm.dialects import OUTPUT_CAP, Dialect
 from judges.llm.families import params_for
 from judges.llm.missing_models import ModelList, describe_missing
+from judges.llm.negotiation import Dialects, Images
 from judges.llm.parameters import LONG_EFFORTS
 from judges.llm.pricing import Prices
 from judges.llm.replies import read_reply
 from judges.llm.retry import Retrier, RetryPolicy
 from judges.llm.roles import role_of
 from judges.llm.shrinking import page_chars_allowed, with_page_of
-from judges.llm.wire import Backend, RawReply
+from judges.llm.wire import Backend, Finish, RawReply
 from judges.prompts.library import load_prompt
 from rubrics.verdict import Usage
 
@@ -77,6 +78,16 @@ class RemoteLLM:
     @property
     def endpoint(self) -> str:
         return self._backend.endpoint
+
+    @property
+    def images(self) -> Images:
+        """Whether models are shown pictures."""
+        return Images.AUTO if self.dialects is None else self.dialects.images
+
+    @property
+    def dialects(self) -> Dialects | None:
+        """How the server wants to be asked; None: in one way."""
+        return self._backend.dialects
 
     async def complete(self, request: LLMRequest) -> LLMReply:
         """Ask, and ask once more if the reply cannot be used, or with less of the page if that was too long.
@@ -209,7 +220,7 @@ class RemoteLLM:
             # A verdict must be a boolean; what scripts extract may be as lax as their classes.
             parsed = read_reply(raw, request.schema, strict=request.purpose == "verify")
         except LLMOutputUnusable as error:
-            error.usage, error.form = before + used, raw.form
+            error.usage, error.form = before + used, None if raw.finish is Finish.BROKEN else raw.form
             error.unusable = (
                 UnusableReply(kind=error.kind, text=raw.text, detail=raw.detail, model=model, usage=used),
             )

@@ -37,6 +37,7 @@ class StoredReply:
     text: str
     model: str
     shorter_page: ShorterPage | None = None
+    text_only: bool = False
 
 
 class Replies(Protocol):
@@ -213,6 +214,9 @@ def entry_of(reply: LLMReply | StoredReply, *, at: str = "") -> str:
         "model": reply.model,
         "text": reply.text,
     }
+    if reply.text_only:
+        # Bound into the digest, so that a program that knows no such replies does not take it for one to the pictures.
+        entry |= {"text_only": True, "sha256": _digest(reply.model, reply.text, f"{at} text only", cut)}
     return json.dumps(entry if cut is None else {**entry, "shorter_page": cut})
 
 
@@ -225,11 +229,11 @@ def read_entry(entry: str | bytes, *, at: str = "") -> StoredReply | None:
     found = json.loads(entry)
     if found["version"] != ENTRY_VERSION:
         return None
-    cut = found.get("shorter_page")
-    if found["sha256"] != _digest(found["model"], found["text"], at, cut):
+    cut, text_only = found.get("shorter_page"), found.get("text_only") is True
+    if found["sha256"] != _digest(found["model"], found["text"], f"{at} text only" if text_only else at, cut):
         return None
     shorter = None if cut is None else ShorterPage(refusal=cut["refusal"], page_chars=cut["page_chars"])
-    return StoredReply(text=found["text"], model=found["model"], shorter_page=shorter)
+    return StoredReply(text=found["text"], model=found["model"], shorter_page=shorter, text_only=text_only)
 
 
 def _digest(model: str, text: str, at: str, cut: Mapping[str, Any] | None) -> str:

@@ -11,6 +11,7 @@ from typing import Any
 
 from tests.standin.http import HttpRequest
 
+_NO_PARAMETERS = frozenset({"model", "messages", "response_format", "tools", "tool_choice"})
 _BLOCK = r"<{label} (?P<nonce>[0-9a-f]+)>\n(?P<text>.*?)\n</{label} (?P=nonce)>"
 
 
@@ -25,6 +26,9 @@ class Call:
     schema_name: str = ""
     schema: Mapping[str, Any] | None = None
     api_key: str | None = None
+    form: str = "prompt"
+    """How the schema was given: ``json_schema``, ``json_object``, ``tool``, or only in the ``prompt``."""
+    is_strict: bool = False
     path: str = ""
     """With its query."""
     body_bytes: int = 0
@@ -66,20 +70,32 @@ class Call:
 
 def read_call(request: HttpRequest, *, index: int) -> Call:
     body = json.loads(request.body)
-    asked = (body.get("response_format") or {}).get("json_schema") or {}
+    wanted = body.get("response_format") or {}
+    asked = wanted.get("json_schema") or {}
+    tools = [tool["function"] for tool in body.get("tools") or ()]
+    if tools:
+        asked = {"name": tools[0]["name"], "schema": tools[0]["parameters"]}
     scheme, _, key = request.headers.get("authorization", "").partition(" ")
     return Call(
         index=index,
         model=body["model"],
         messages=body["messages"],
-        params={name: body[name] for name in body if name not in {"model", "messages", "response_format"}},
+        params={name: body[name] for name in body if name not in _NO_PARAMETERS},
         schema_name=asked.get("name", ""),
         schema=asked.get("schema"),
+        form=wanted.get("type") or ("tool" if tools else "prompt"),
+        is_strict="strict" in asked,
         api_key=key if scheme.lower() == "bearer" else request.headers.get("api-key"),
         path=request.path,
         body_bytes=len(request.body),
         headers=request.headers,
     )
+
+
+def schema_in_words(text: str) -> Mapping[str, Any] | None:
+    """The JSON schema that is written into a prompt, if there is one."""
+    found = list(re.finditer(r'^\{.*"properties".*\}$', text, re.MULTILINE))
+    return json.loads(found[-1][0]) if found else None
 
 
 def _texts(content: Any) -> list[str]:

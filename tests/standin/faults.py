@@ -12,7 +12,7 @@ class Fault:
     """One misbehaving reply. With no field set it is an ordinary one.
 
     ``status`` sends an error, ``reset`` cuts the connection (before the reply or in its middle), ``raw_body`` is
-    sent as the whole body of a 200, ``content`` replaces the message's text or maps the good text to a bad one.
+    sent as the whole body of a 200, ``error_body`` as that of an error, ``content`` replaces the message's text or maps the good text to a bad one.
     """
 
     status: int | None = None
@@ -25,6 +25,8 @@ class Fault:
     content: str | Callable[[str], str] | None = None
     refusal: str | None = None
     finish_reason: str = "stop"
+    param: str | None = None
+    error_body: str | None = None
 
 
 RATE_LIMITED = Fault(status=429, message="Rate limit reached", code="rate_limit_exceeded")
@@ -43,7 +45,7 @@ FILTERED = Fault(finish_reason="content_filter", content="")
 EMPTY = Fault(content="")
 MALFORMED = Fault(content="The claim is true, I think.")
 CUT_JSON = Fault(content=lambda good: good[:-3])
-TWO_OBJECTS = Fault(content=lambda good: good + good)
+TWO_OBJECTS = Fault(content=lambda good: good + good.replace("true", "false"))
 OFF_SCHEMA = Fault(content='{"verdict": "supported"}')
 WRONG_TYPES = Fault(content='{"reasoning": "x", "result": "yes", "quotes": []}')
 NOT_A_NUMBER = Fault(content='{"reasoning": "x", "result": NaN, "quotes": []}')

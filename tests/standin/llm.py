@@ -17,7 +17,8 @@ from contextlib import suppress
 from types import TracebackType
 from typing import Any, Self
 
-from tests.standin.call import Call, read_call
+from tests.standin.call import Call, read_call, schema_in_words
+from tests.standin.dialects import DIALECTS, events
 from tests.standin.faults import Fault
 from tests.standin.http import HttpRequest, Reset, read_request, response
 from tests.standin.rules import first_sentence_quotes, keyword_rule, minimal_instance
@@ -31,7 +32,8 @@ class StandInLLM:
     """The server. ``delay_s`` is the latency of every reply; ``faults`` are used up one per call, in order.
 
     ``fault_for`` decides by the call instead, ``always`` applies to every call that neither of them covers.
-    ``extractions`` maps the name of a schema to what is replied for it.
+    ``extractions`` maps the name of a schema to what is replied for it. ``dialect`` names how the server wants to be
+    asked and replies (``dialects.py``); without one it does what OpenAI does.
     """
 
     def __init__(
@@ -45,6 +47,7 @@ class StandInLLM:
         always: Fault | None = None,
         fault_for: Callable[[Call], Fault | None] | None = None,
         api_key: str | None = None,
+        dialect: str | None = None,
     ) -> None:
         self.rule = rule or keyword_rule({})
         self.quotes = quotes
@@ -54,6 +57,7 @@ class StandInLLM:
         self.always = always
         self.fault_for = fault_for
         self.api_key = api_key
+        self.dialect = None if dialect is None else DIALECTS[dialect]
         self.calls: list[Call] = []
         self.in_flight = 0
         self.most_in_flight = 0
@@ -138,10 +142,12 @@ class StandInLLM:
                 await writer.drain()
             raise Reset
         if fault is not None and fault.status is not None:
-            return response(fault.status, _error(fault.message, fault.code), fault.headers)
+            error = fault.error_body or _error(fault.message, fault.code, fault.param)
+            return response(fault.status, error, fault.headers)
         if fault is not None and fault.raw_body is not None:
             return response(200, fault.raw_body)
-        return response(200, self._completion(call, fault or Fault()))
+        body = self._completion(call, fault or Fault())
+        return response(200, events(body) if self.dialect is not None and self.dialect.streams else body)
 
     async def _pause(self, seconds: float) -> None:
         if seconds > 0:
@@ -153,6 +159,8 @@ class StandInLLM:
             return self.faults.popleft()
         if self.fault_for is not None and (found := self.fault_for(call)) is not None:
             return found
+        if self.dialect is not None and (refused := self.dialect.refusal(call)) is not None:
+            return refused
         return self.always
 
     def _completion(self, call: Call, fault: Fault) -> dict[str, Any]:
@@ -162,6 +170,8 @@ class StandInLLM:
             message["content"] = None
         elif fault.content is not None:
             message["content"] = fault.content(content) if callable(fault.content) else fault.content
+        elif self.dialect is not None:
+            message |= self.dialect.shape(content, call)
         return {
             "id": f"chatcmpl-{call.index}",
             "object": "chat.completion",
@@ -176,26 +186,35 @@ class StandInLLM:
         }
 
     def _content(self, call: Call) -> Any:
-        if call.schema is None:
-            return {"text": "ok"}
-        fields = call.schema.get("properties", {})
+        schema = self._schema(call)
+        if schema is None:
+            return {"text": "ok"} if self.dialect is None else {"unexpected": 1}
+        fields = schema.get("properties", {})
         if "result" in fields and "reasoning" in fields:
             verdict: dict[str, Any] = {"reasoning": "by rule of the stand-in", "result": self.rule(call)}
             return verdict | ({"quotes": self.quotes(call)} if "quotes" in fields else {})
-        canned = self.extractions.get(call.schema_name)
+        canned = self.extractions.get(call.schema_name or str(schema.get("title")))
         if canned is None:
-            return minimal_instance(call.schema)
+            return minimal_instance(schema)
         return dict(canned(call) if callable(canned) else canned)
 
+    def _schema(self, call: Call) -> Mapping[str, Any] | None:
+        """The schema that the model knows: from the form if its server honours that, else from the prompt."""
+        if self.dialect is None or call.form in self.dialect.honours:
+            return call.schema
+        told = schema_in_words(call.text)
+        asks_for_verdict = '"result", true if the claim holds' in call.text
+        return {"properties": {"reasoning": {}, "result": {}, "quotes": {}}} if asks_for_verdict else told
 
-def _error(message: str, code: str | None) -> dict[str, Any]:
-    return {"error": {"message": message, "type": code, "code": code, "param": None}}
+
+def _error(message: str, code: str | None, param: str | None = None) -> dict[str, Any]:
+    return {"error": {"message": message, "type": code, "code": code, "param": param}}
 
 
-async def _main(port: int, delay_s: float, seed: int, pass_rate: float) -> None:
+async def _main(port: int, delay_s: float, seed: int, pass_rate: float, dialect: str | None) -> None:
     from tests.standin.rules import seeded_rule
 
-    server = StandInLLM(rule=seeded_rule(seed, pass_rate), delay_s=delay_s)
+    server = StandInLLM(rule=seeded_rule(seed, pass_rate), delay_s=delay_s, dialect=dialect)
     await server.start(port)
     print(f"stand-in model at {server.base_url}", flush=True)
     await asyncio.Event().wait()
@@ -207,5 +226,10 @@ if __name__ == "__main__":
     options.add_argument("--delay", type=float, default=0.0, help="seconds of latency for each reply")
     options.add_argument("--seed", type=int, default=0)
     options.add_argument("--pass-rate", type=float, default=0.8)
+    options.add_argument("--dialect", choices=sorted(DIALECTS), help="how the server wants to be asked and replies")
+    options.add_argument("--list-dialects", action="store_true", help="print the names of the dialects and exit")
     given = options.parse_args()
-    asyncio.run(_main(given.port, given.delay, given.seed, given.pass_rate))
+    if given.list_dialects:
+        print("\n".join(f"{each.name:<22} {each.about}" for each in DIALECTS.values()))
+    else:
+        asyncio.run(_main(given.port, given.delay, given.seed, given.pass_rate, given.dialect))

@@ -1,6 +1,11 @@
 from __future__ import annotations
 
+import json
+import time
+
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from pydantic import BaseModel
 
 from judges.errors import LLMOutputUnusable, UnusableKind
@@ -9,6 +14,9 @@ from judges.llm.wire import Finish, RawReply
 from judges.verdict_reply import BinaryEvalResult
 
 GOOD = '{"reasoning": "so", "result": true, "quotes": ["a"]}'
+
+
+BAD = GOOD.replace("true", "false")
 
 
 class Year(BaseModel):
@@ -34,6 +42,20 @@ def kind_of(reply: RawReply, schema: type[BaseModel] | None = BinaryEvalResult) 
         f"```\n{GOOD}\n```\n",
         GOOD[:-1] + ', "confidence": 0.9, "result2": false}',
         '{"reasoning": "so", "result": true}',
+        f"Here you are: {GOOD} Anything else about {{this}}?",
+        GOOD + GOOD,
+        f"~~~json {GOOD}~~~",
+        f"\ufeff{GOOD}",
+        GOOD.replace("true", "True"),
+        GOOD.replace("true", '"True"'),
+        repr({"reasoning": "it's so", "result": True, "quotes": None or []}),
+        json.dumps(GOOD),
+        f"[{GOOD}]",
+        f'{{"BinaryEvalResult": {GOOD}}}',
+        json.dumps({"name": "BinaryEvalResult", "arguments": GOOD}),
+        f"<think>Perhaps {BAD}</think>{GOOD}",
+        f'I write {{"result": true/false}}. {BAD}</think>\n{GOOD}',
+        f"<think>\nLet me see.\n{GOOD}",
     ],
 )
 def test_a_reply_whose_meaning_is_beyond_doubt_is_read(text: str):
@@ -53,9 +75,12 @@ def test_a_reply_whose_meaning_is_beyond_doubt_is_read(text: str):
         (raw(" \n"), UnusableKind.EMPTY),
         (raw("The claim holds."), UnusableKind.MALFORMED),
         (raw(GOOD[:-2]), UnusableKind.MALFORMED),
-        (raw(GOOD + GOOD), UnusableKind.MALFORMED),
-        (raw(f"```json\n{GOOD}\n```\n```json\n{GOOD}\n```"), UnusableKind.MALFORMED),
-        (raw(f"Here you are: {GOOD}"), UnusableKind.MALFORMED),
+        (raw(GOOD + BAD), UnusableKind.MALFORMED),
+        (raw(f"```json\n{GOOD}\n```\n```json\n{BAD}\n```"), UnusableKind.MALFORMED),
+        (raw(f"<think>{BAD}\n{GOOD}"), UnusableKind.MALFORMED),
+        (raw(f"<think>{GOOD}</think>"), UnusableKind.MALFORMED),
+        (raw('{"reasoning": "x", "result": true, "result": false}'), UnusableKind.MALFORMED),
+        (raw('{"reasoning": "x", "result": "maybe"}'), UnusableKind.OFF_SCHEMA),
         (raw('{"verdict": true}'), UnusableKind.OFF_SCHEMA),
         (raw('{"reasoning": "x", "result": "yes"}'), UnusableKind.OFF_SCHEMA),
         (raw('{"reasoning": "x", "result": 1}'), UnusableKind.OFF_SCHEMA),
@@ -88,3 +113,60 @@ def test_free_text_needs_no_shape(finish: Finish):
 @pytest.mark.parametrize("finish", [Finish.STOP, Finish.LENGTH, Finish.REFUSAL])
 def test_no_text_at_all_is_unusable_even_as_free_text(finish: Finish):
     kind_of(raw("", finish), None)
+
+
+class AllDefaults(BaseModel):
+    name: str = ""
+    urls: list[str] = []
+
+
+@pytest.mark.parametrize("text", ['{"unexpected": 1}', "{}", '{"a": {"b": {}}}', "[]", "3"])
+def test_an_object_with_none_of_the_fields_is_never_an_empty_extraction(text: str):
+    with pytest.raises(LLMOutputUnusable) as caught:
+        read_reply(raw(text), AllDefaults, strict=False)
+    assert caught.value.kind is UnusableKind.OFF_SCHEMA
+
+
+TEXTS = st.text(st.characters(exclude_characters="{}[]<>\"'\\", exclude_categories=("Cs",)), max_size=30)
+OBJECTS = st.fixed_dictionaries(
+    {"name": st.text(st.characters(exclude_categories=("Cs",)))},
+    optional={"urls": st.lists(st.text(max_size=5), max_size=2)},
+)
+WRAPPINGS = st.sampled_from(
+    [
+        lambda text: text,
+        lambda text: f"```json\n{text}\n```",
+        lambda text: f"~~~\n{text}~~~",
+        lambda text: f"<think>so {{not}} so</think>{text}",
+        lambda text: f"so so</think>{text}",
+        lambda text: f"[{text}]",
+        lambda text: f'{{"answer": {text}}}',
+        json.dumps,
+    ]
+)
+
+
+@given(OBJECTS, WRAPPINGS, TEXTS, TEXTS)
+def test_every_wrapping_of_one_object_reads_back_to_it(value, wrap, before: str, after: str):
+    wrapped = wrap(json.dumps(value))
+    text = wrapped if wrapped.startswith('"') else f"{before}{wrapped}{after}"
+    assert read_reply(raw(text), AllDefaults, strict=False) == AllDefaults(**value)
+
+
+@given(OBJECTS, OBJECTS, WRAPPINGS.filter(lambda wrap: wrap is not json.dumps), TEXTS)
+def test_two_different_objects_are_never_read(left, right, wrap, between: str):
+    if left != right:
+        with pytest.raises(LLMOutputUnusable):
+            read_reply(raw(wrap(f"{json.dumps(left)}{between}{json.dumps(right)}")), AllDefaults, strict=False)
+
+
+@pytest.mark.parametrize(
+    "piece", ["{", "{}", '{"', '{"a":', "<think>", '{"a": b}', '{"a": b}</think>', "{'", '{"a":1}']
+)
+@pytest.mark.parametrize("before", ["", "x <think>", 'x {"a": ['])
+def test_hostile_replies_cost_little(piece: str, before: str):
+    text = (before + piece * MAX_REPLY_CHARS)[:MAX_REPLY_CHARS]
+    began = time.process_time()
+    with pytest.raises(LLMOutputUnusable):
+        read_reply(raw(text), AllDefaults, strict=False)
+    assert time.process_time() - began < 2

@@ -1,0 +1,87 @@
+"""Every dialect of OpenAI-compatible servers, over a real socket, through the whole client.
+
+For each: a claim that holds, one that does not, and an extraction, with the number of requests each of them costs.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from collections.abc import AsyncIterator
+
+import pytest
+from pydantic import BaseModel
+
+from judges.blocks import Separator
+from judges.extractor import Extractor
+from judges.llm.client import LLMClient
+from judges.llm.providers import Access, make_client
+from judges.llm.retry import RetryPolicy
+from judges.page_view import PagePreparer
+from judges.verifier import Verifier
+from rubrics.verdict import Claim, Outcome
+from tests.fakes.pages import page
+from tests.standin.dialects import DIALECTS
+from tests.standin.llm import StandInLLM
+from tests.standin.rules import keyword_rule
+
+SEPARATOR = Separator(b"0123456789abcdef")
+MODEL = "llama-9"
+"""Of a family that is sent a temperature."""
+MAX_FIRST = 12
+PICTURE = b"\xff\xd8\xff\xe0 a picture"
+SHOWN = page(text="The lamp shop is open on Mondays and closed on Sundays. " * 8, screenshots=(PICTURE,))
+
+
+class Shop(BaseModel):
+    name: str = ""
+    days: list[str] = []
+
+
+@pytest.fixture
+async def server() -> AsyncIterator[StandInLLM]:
+    shop = {"name": "The lamp shop", "days": ["Monday"]}
+    async with StandInLLM(rule=keyword_rule({"sundays only": False}), extractions={"Shop": shop}) as running:
+        yield running
+
+
+def client_of(server: StandInLLM) -> LLMClient:
+    access = Access(openai_api_key="sk-test", openai_base_url=server.base_url)
+    policy = RetryPolicy(first_wait_s=0.01)
+    client, _ = make_client(f"openai/{MODEL}", semaphore=asyncio.Semaphore(30), access=access, policy=policy)
+    return client
+
+
+@pytest.mark.parametrize("name", sorted(DIALECTS))
+async def test_every_dialect_leads_to_right_verdicts_and_its_form_is_found_once(server: StandInLLM, name: str):
+    server.dialect = DIALECTS[name]
+    client = client_of(server)
+    pages = PagePreparer(SEPARATOR)
+    verifier = Verifier(client, MODEL, separator=SEPARATOR, pages=pages)
+    extractor = Extractor(client, MODEL, separator=SEPARATOR, pages=pages)
+    counts: list[int] = []
+
+    async def judged(text: str, trials: int = 1) -> Outcome:
+        before = len(server.calls)
+        verdict = await verifier.judge(Claim(text=text), task="t", answer="a", evidence=SHOWN, trials=trials)
+        counts.append(len(server.calls) - before)
+        return verdict.outcome
+
+    async def extracted() -> Shop:
+        before = len(server.calls)
+        shop = await extractor.extract(Shop, "Which shop?", task="t", answer="The lamp shop, Monday")
+        counts.append(len(server.calls) - before)
+        return shop
+
+    try:
+        outcomes = [await judged("The shop is open.", trials=3), await judged("It is open on Sundays only.")]
+        shops = [await extracted(), await extracted()]
+        outcomes.append(await judged("The shop is open on Mondays."))
+    finally:
+        await client.aclose()
+    if os.environ.get("ASSAY_DIALECT_TABLE"):
+        print(f"| {name} | {server.dialect.about} | {outcomes} | {counts} |")
+    assert outcomes == [Outcome.PASSED, Outcome.FAILED, Outcome.PASSED]
+    assert shops == [Shop(name="The lamp shop", days=["Monday"])] * 2
+    assert counts[0] <= MAX_FIRST
+    assert (counts[1], counts[3], counts[4]) == (1, 1, 1)
