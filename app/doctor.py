@@ -6,15 +6,16 @@ import asyncio
 import platform
 import shutil
 import time
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from enum import StrEnum
 from importlib.metadata import version
 from io import StringIO
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from typing import Any
 
 from app.browser_log import sandboxed
 from app.errors import AppError
@@ -28,8 +29,9 @@ from app.runtime import load_catalogue, open_blobs, open_runtime
 from app.settings import Settings
 from app.storage.database import open_database
 from cache.errors import CacheError
-from judges.errors import JudgeError
+from judges.errors import JudgeError, LLMError
 from judges.llm.missing_models import suggestions
+from judges.llm.probing import probe
 from judges.llm.providers import LEXICAL, parse_model
 
 WANTED_BYTES = 2 * 1024**3
@@ -56,10 +58,12 @@ class Check:
     state: State
     detail: str
     remedy: str = ""
+    facts: Mapping[str, Any] = field(default_factory=dict)
+    """The detail as values, for programs."""
 
 
-async def examine(settings: Settings) -> AsyncIterator[Check]:
-    """Every check, as it is done. What is logged meanwhile goes nowhere."""
+async def examine(settings: Settings, model: str | None = None) -> AsyncIterator[Check]:
+    """Every check, as it is done, with a probe of ``model`` at the end. What is logged meanwhile goes nowhere."""
     log = StringIO()
     configure_logging(Redactor(settings.secrets), stream=log)
     yield check_program()
@@ -73,6 +77,8 @@ async def examine(settings: Settings) -> AsyncIterator[Check]:
     yield await asyncio.to_thread(check_judges, settings)
     yield check_disk(settings.data_dir)
     yield await check_access(settings)
+    if model is not None:
+        yield await probe_model(settings, model)
 
 
 def check_program() -> Check:
@@ -218,6 +224,27 @@ async def check_model(settings: Settings) -> Check:
     price = "price unknown (set ASSAY_PRICES)" if settings.prices.of(name.model) is None else "price known"
     is_listed = "listed by its provider" if listed else "the provider lists no models"
     return Check(name="model", state=State.OK, detail=f"{name}: {is_listed}, {price}")
+
+
+async def probe_model(settings: Settings, model: str) -> Check:
+    """Find out how the server of ``model`` wants to be asked. Costs two small requests, and is remembered."""
+    models = ModelClients(settings, Limits.from_settings(settings), None)
+    try:
+        client, name = await models.opened(model)
+        found = await probe(client, name)
+    except LLMError as error:
+        remedy = "Check the key, OPENAI_BASE_URL and the model's name."
+        return Check(name="model server", state=State.FAILED, detail=f"{model}: {error}", remedy=remedy)
+    except JudgeError as error:
+        return Check(name="model server", state=State.FAILED, detail=f"{model}: {error}")
+    finally:
+        await models.aclose()
+    pictures = "takes pictures" if found.images else "takes no pictures: pages are judged on their text"
+    detail = f"{model} is asked by {found.form}; {pictures}. Remembered in {settings.data_dir / 'dialects.json'}"
+    if not found.right:
+        remedy = "Its replies have the right form and wrong content: try a more capable model."
+        return Check(name="model server", state=State.WARNING, detail=detail, remedy=remedy, facts=found.facts)
+    return Check(name="model server", state=State.OK, detail=detail, facts=found.facts)
 
 
 def check_judges(settings: Settings) -> Check:

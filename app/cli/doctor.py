@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from rich.markup import escape
@@ -18,24 +18,32 @@ if TYPE_CHECKING:
     from app.settings import Settings
 
 
-def doctor(as_json: JsonOption = False) -> None:
+ModelOption = Annotated[
+    str | None,
+    typer.Option(
+        "--model", metavar="M", help="Probe how the server of this model wants to be asked. Costs two requests."
+    ),
+]
+
+
+def doctor(model: ModelOption = None, as_json: JsonOption = False) -> None:
     """Check browser, database, keys, judges and disk."""
     from app.doctor import State
     from app.settings import load_settings
 
-    checks = asyncio.run(_examined(load_settings(), quiet=as_json))
+    checks = asyncio.run(_examined(load_settings(), model, quiet=as_json))
     if as_json:
         print_json({"checks": [_as_json(check) for check in checks]})
     if any(check.state is State.FAILED for check in checks):
         raise typer.Exit(Exit.FAILED)
 
 
-async def _examined(settings: Settings, *, quiet: bool) -> Sequence[Check]:
+async def _examined(settings: Settings, model: str | None, *, quiet: bool) -> Sequence[Check]:
     from app.doctor import examine
 
     console = output()
     checks = []
-    async for check in examine(settings):
+    async for check in examine(settings, model):
         checks.append(check)
         if not quiet:
             console.print(_line(check), soft_wrap=True)
@@ -49,5 +57,6 @@ def _line(check: Check) -> str:
     return f"{line}\n{' ' * 19}{escape(check.remedy)}" if check.remedy else line
 
 
-def _as_json(check: Check) -> dict[str, str]:
-    return {"name": check.name, "state": check.state.value, "detail": check.detail, "remedy": check.remedy}
+def _as_json(check: Check) -> dict[str, Any]:
+    found = {"name": check.name, "state": check.state.value, "detail": check.detail, "remedy": check.remedy}
+    return {**found, "facts": dict(check.facts)} if check.facts else found

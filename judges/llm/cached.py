@@ -30,6 +30,11 @@ class CachedLLM:
         self._store = store
         self._under_way: SingleFlight[str, LLMReply] = SingleFlight()
 
+    @property
+    def remote(self) -> RemoteLLM:
+        """The client behind, which keeps nothing."""
+        return self._inner
+
     def key_of(self, request: LLMRequest) -> str:
         """The hash of everything that decides the reply."""
         # A setting that decides what is shown makes another question; the default is not part of the key.

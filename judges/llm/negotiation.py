@@ -115,6 +115,10 @@ class Dialects:
             self._models[model] = Known(kept or start, settled=kept is not None)
         return self._models[model]
 
+    def forget(self, model: str) -> None:
+        """Find out anew how to ask for a model."""
+        self._models[model] = Known(Dialect(images=self.images is not Images.OFF))
+
     def form_of(self, request: LLMRequest) -> Dialect:
         """The form in which to send a request."""
         known = self.known(request.model)

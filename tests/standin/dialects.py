@@ -1,3 +1,4 @@
+# ruff: noqa: E501 - one row per server reads best as a table
 """Dialects of OpenAI-compatible servers, by name: what each refuses and how each words its replies.
 
 A dialect is made of refusals (tried in order, the first that applies is sent) and of a shape that turns the good JSON
@@ -9,6 +10,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any, TypeAlias
 
 from tests.standin.call import Call
@@ -72,7 +74,7 @@ def _roles(message: str, status: int = 400) -> Refusal:
 
 def _alternating(call: Call) -> Fault | None:
     roles = [each["role"] for each in call.messages]
-    if any(left == right for left, right in zip(roles, roles[1:], strict=False)):
+    if any(left == right for left, right in pairwise(roles)):
         return Fault(status=400, message="Conversation roles must alternate user/assistant/user/assistant/...")
     return None
 

@@ -12,7 +12,8 @@ class Fault:
     """One misbehaving reply. With no field set it is an ordinary one.
 
     ``status`` sends an error, ``reset`` cuts the connection (before the reply or in its middle), ``raw_body`` is
-    sent as the whole body of a 200, ``error_body`` as that of an error, ``content`` replaces the message's text or maps the good text to a bad one.
+    sent as the whole body of a 200, ``error_body`` as that of an error, ``content`` replaces the message's text or
+    maps the good text to a bad one.
     """
 
     status: int | None = None

@@ -201,7 +201,7 @@ class StandInLLM:
     def _schema(self, call: Call) -> Mapping[str, Any] | None:
         """The schema that the model knows: from the form if its server honours that, else from the prompt."""
         if self.dialect is None or call.form in self.dialect.honours:
-            return call.schema
+            return call.schema or schema_in_words(call.text)
         told = schema_in_words(call.text)
         asks_for_verdict = '"result", true if the claim holds' in call.text
         return {"properties": {"reasoning": {}, "result": {}, "quotes": {}}} if asks_for_verdict else told
