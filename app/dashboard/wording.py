@@ -92,6 +92,7 @@ SIGNALS: Mapping[str, str] = {
     "orders_in_claim": "The claim's text tries to give orders to the judge.",
     "orders_in_url": "The source's address tries to give orders to the judge.",
     "answer_says_nothing": "The answer says nothing of its own.",
+    "pictures_not_shown": "The model takes no pictures: the claim was judged on the page's text.",
     "page_is_flooded": "The page repeats itself at great length.",
     "page_restates_task": "The page says the task's own words again.",
     "source_is_paste": "The source is a place where anybody may paste text.",

@@ -40,7 +40,7 @@ def read_completion(body: str) -> RawReply:
             text = refusal
         return RawReply(
             text=text,
-            finish=Finish.REFUSAL if refusal else _FINISH.get(choice.get("finish_reason"), Finish.STOP),
+            finish=Finish.REFUSAL if refusal else _FINISH.get(str(choice.get("finish_reason")), Finish.STOP),
             model=str(completion.get("model") or ""),
             input_tokens=usage.get("prompt_tokens"),
             output_tokens=usage.get("completion_tokens"),

@@ -103,15 +103,17 @@ class Sent:
 
 
 _IMAGES = re.compile(
-    r"image|multi-?modal|vision|mmproj|pictures?\b|content\b.{0,40}(?:must be|should be|valid|expected).{0,15}str(?:ing)?"
-    r"|(?:str|string) type expected|unsupported content|content type"
+    r"image|multi-?modal|vision|mmproj|pictures?\b|content\b.{0,40}(?:must be|should be|valid|expected)"
+    r".{0,15}str(?:ing)?|(?:str|string) type expected|unsupported content|content type"
 )
 _BAD_IMAGE = re.compile(
-    r"invalid.{0,10}image|image.{0,30}(?:too (?:large|small|big|many)|decod|corrupt|exceed|dimension|resolution|download"
+    r"invalid.{0,10}image|image.{0,30}(?:too (?:large|small|big|many)|decod|corrupt|exceed|dimension"
+    r"|resolution|download"
     r"|fetch)|(?:decode|process|load|parse|open|download|fetch).{0,20}image|at most \d+ image|too many images"
 )
 _ROLES = re.compile(
-    r"system (?:role|message|prompt|instruction)|developer (?:role|message|instruction)|roles? .{0,40}(?:system|developer|alternat)"
+    r"system (?:role|message|prompt|instruction)|developer (?:role|message|instruction)"
+    r"|roles? .{0,40}(?:system|developer|alternat)"
     r"|(?:system|developer)\W{1,3}(?:is|role|are|does|not)|only .{0,30}user.{0,20}assistant|must alternate"
     r"|conversation roles|(?:support|allow|accept|unknown|invalid|unexpected).{0,30}\W(?:system|developer)\b"
     r"|role.{0,60}\b(?:system|developer)\b|multiple user messages|consecutive"
@@ -123,10 +125,12 @@ _STRUCTURE = re.compile(
 _STRICT = re.compile(r"\bstrict\b|additionalproperties|'required' is required|invalid schema|schema.{0,60}required")
 _NO_SCHEMA = re.compile(
     r"(?:one of|expected|allowed|only|must be|supports?|permitted).{0,60}json_object"
-    r"|unknown variant .?json_schema|json_schema.{0,40}(?:not|unsupported|isn)|(?:not|n't|un)\W?.{0,12}support.{0,30}json_schema"
+    r"|unknown variant .?json_schema|json_schema.{0,40}(?:not|unsupported|isn)"
+    r"|(?:not|n't|un)\W?.{0,12}support.{0,30}json_schema"
 )
 _NO_FORMAT = re.compile(
-    r"(?:un(?:known|supported|expected|recognized|recognised)|extra|invalid|not (?:permitted|allowed|supported)).{0,60}response_format(?!\.)"
+    r"(?:un(?:known|supported|expected|recognized|recognised)|extra|invalid|not (?:permitted|allowed"
+    r"|supported)).{0,60}response_format(?!\.)"
     r"|response_format\W{0,6}(?:is )?(?:not|un|extra|param).{0,20}(?:support|permit|allow|known|recogni|input|field)"
 )
 

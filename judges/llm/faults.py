@@ -32,11 +32,15 @@ _QUOTA_CODES = frozenset(
 _FILTER_CODES = frozenset({"content_filter", "content_policy_violation", "responsibleaipolicyviolation"})
 _TOO_LONG_CODES = frozenset({"context_length_exceeded", "string_above_max_length", "request_too_large"})
 _TOO_LONG = re.compile(
-    r"context[ _-]?(?:length|window|size|limit|overflow)|contextwindow|context the overflows|maximum context|max_model_len"
-    r"|too many (?:input |prompt )?tokens|(?:input|prompt|request|messages?|text|content)\b.{0,40}(?:is |are )?too (?:long|large)"
+    r"context[ _-]?(?:length|window|size|limit|overflow)|contextwindow|context the overflows"
+    r"|maximum context|max_model_len"
+    r"|too many (?:input |prompt )?tokens|(?:input|prompt|request|messages?|text|content)\b.{0,40}(?:is "
+    r"|are )?too (?:long|large)"
     r"|too large for model|reduce the length|longer than the (?:maximum )?(?:model|context)|range of input length"
-    r"|must have (?:less|fewer) than \d+ tokens|tokens?`? .{0,30}must be <=|max(?:imum)? (?:input|sequence|prompt|model) length"
-    r"|(?:tokens?|input|prompt|inputs?|length).{0,60}exceed|exceed.{0,60}(?:tokens|input length)|maximum allowed length"
+    r"|must have (?:less|fewer) than \d+ tokens|tokens?`? .{0,30}must be <=|max(?:imum)? (?:input|sequence"
+    r"|prompt|model) length"
+    r"|(?:tokens?|input|prompt|inputs?|length).{0,60}exceed|exceed.{0,60}(?:tokens|input length)"
+    r"|maximum allowed length"
 )
 _OUTPUT_TOO_LONG = re.compile(
     r"completion tokens|max_tokens is too (?:large|high)|max_(?:completion|output)_tokens is too"
@@ -46,14 +50,18 @@ _ACCESS_CODES = frozenset(
      "api_key_invalid", "invalid_authentication", "token_expired", "invalid_token"}
 )  # fmt: skip
 _ACCESS = re.compile(
-    r"authentication ?(?:error|fail|required)|(?:invalid|incorrect|wrong|missing|expired|revoked|unknown|bad|no|malformed)"
-    r"(?: or \w+)? (?:x-)?(?:proxy server )?(?:api[ _-]?key|credentials?|access token|(?:auth|bearer|virtual key|proxy server) ?token"
-    r"|token passed|authentication|authorization)|api[ _-]?key.{0,40}(?:not valid|invalid|incorrect|expired|revoked|missing|required"
+    r"authentication ?(?:error|fail|required)|(?:invalid|incorrect|wrong|missing|expired|revoked|unknown"
+    r"|bad|no|malformed)"
+    r"(?: or \w+)? (?:x-)?(?:proxy server )?(?:api[ _-]?key|credentials?|access token|(?:auth|bearer"
+    r"|virtual key|proxy server) ?token"
+    r"|token passed|authentication|authorization)|api[ _-]?key.{0,40}(?:not valid|invalid|incorrect"
+    r"|expired|revoked|missing|required"
     r"|not found|disabled)|\bunauthori[sz]ed\b|not authenticated|no auth credentials|invalid proxy server token"
 )
 _UNKNOWN_MODEL_CODES = frozenset({"model_not_found", "deploymentnotfound", "invalid_model", "model_not_available"})
 _UNKNOWN_MODEL = re.compile(
-    r"model\b.{0,100}(?:not found|does not exist|doesn't exist|not exist|no longer|deprecated|retired|decommissioned|not loaded)"
+    r"model\b.{0,100}(?:not found|does not exist|doesn't exist|not exist|no longer|deprecated|retired"
+    r"|decommissioned|not loaded)"
     r"|(?:no such|unknown|invalid) model\b|invalid model name"
 )
 _THIS_REQUEST_CODES = _TOO_LONG_CODES | frozenset(

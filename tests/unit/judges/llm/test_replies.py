@@ -127,9 +127,9 @@ def test_an_object_with_none_of_the_fields_is_never_an_empty_extraction(text: st
     assert caught.value.kind is UnusableKind.OFF_SCHEMA
 
 
-TEXTS = st.text(st.characters(exclude_characters="{}[]<>\"'\\", exclude_categories=("Cs",)), max_size=30)
-OBJECTS = st.fixed_dictionaries(
-    {"name": st.text(st.characters(exclude_categories=("Cs",)))},
+TEXTS = st.text(st.characters(exclude_characters="{}[]<>\"'\\", exclude_categories=["Cs"]), max_size=30)
+OBJECTS: st.SearchStrategy[dict[str, object]] = st.fixed_dictionaries(
+    {"name": st.text(st.characters(exclude_categories=["Cs"]))},
     optional={"urls": st.lists(st.text(max_size=5), max_size=2)},
 )
 WRAPPINGS = st.sampled_from(
