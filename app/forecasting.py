@@ -168,7 +168,7 @@ def kept_for(replies: Mapping[str, KeptReply]) -> Callable[[str, LLMRequest], LL
 
     def recall(key: str, request: LLMRequest) -> LLMReply | None:
         found = replies.get(key)
-        return None if found is None else read_for(request, found.text, found.model)
+        return None if found is None else read_for(request, replace(found, shorter_page=None))
 
     return recall
 

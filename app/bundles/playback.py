@@ -27,6 +27,7 @@ from judges.errors import (
 from judges.llm.cached import read_for
 from judges.llm.client import LLMClient, LLMReply, LLMRequest
 from judges.llm.recorded_calls import asked_key
+from judges.llm.response_cache import StoredReply
 from mind2web2.outside import Live
 from rubrics.verdict import Reason, Usage
 
@@ -51,6 +52,7 @@ class Said(BaseModel):
     by: str = ""
     usage: Usage
     fault: Fault | None = None
+    text_only: bool = False
 
 
 class Lacking:
@@ -81,7 +83,7 @@ class PlayedLLM:
         call = said.popleft() if len(said) > 1 else said[0]
         if call.fault is not None:
             raise _fault(call.fault, call.usage)
-        reply = read_for(request, call.reply or "", call.by)
+        reply = read_for(request, StoredReply(text=call.reply or "", model=call.by, text_only=call.text_only))
         if reply is None:
             self._lacking.note(f"a usable reply to {_named(request)}")
             raise LLMOutputUnusable(UnusableKind.OFF_SCHEMA, "the reply in the bundle does not fit the request")

@@ -23,6 +23,8 @@ def said_in_reply(reply: LLMReply, mask: Mask) -> dict[str, Any]:
         text = reply.parsed.model_dump_json(by_alias=True)
     said = {"reply": text, "by": reply.model, "usage": asdict(reply.usage), "cached": reply.cached}
     counted = {"reply": text, "by": reply.model}
+    if reply.text_only:
+        said["text_only"] = True
     if reply.form:
         said["form"] = reply.form
     return said | _on_the_way(reply.unusable, reply.shorter_page, reply.retried, counted, mask)
