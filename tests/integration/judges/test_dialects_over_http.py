@@ -85,3 +85,16 @@ async def test_every_dialect_leads_to_right_verdicts_and_its_form_is_found_once(
     assert shops == [Shop(name="The lamp shop", days=["Monday"])] * 2
     assert counts[0] <= MAX_FIRST
     assert (counts[1], counts[3], counts[4]) == (1, 1, 1)
+
+
+async def test_thirty_first_claims_at_once_find_the_form_once(server: StandInLLM):
+    server.dialect = DIALECTS["gateway-prompt-only"]
+    client = client_of(server)
+    verifier = Verifier(client, MODEL, separator=SEPARATOR, pages=PagePreparer(SEPARATOR))
+    claims = [Claim(text=f"The shop has {number} lamps.") for number in range(30)]
+    try:
+        verdicts = await asyncio.gather(*(verifier.judge(each, task="t", answer="a", trials=1) for each in claims))
+    finally:
+        await client.aclose()
+    assert {verdict.outcome for verdict in verdicts} == {Outcome.PASSED}
+    assert len(server.calls) <= 30 + MAX_FIRST
