@@ -11,8 +11,8 @@ from PIL import Image
 from pydantic import BaseModel
 
 from judges.errors import LLMError, ModelNotConfigured
-from judges.llm.client import LLMRequest
 from judges.llm.cached import CachedLLM
+from judges.llm.client import LLMRequest
 from judges.llm.dialects import to_json
 from judges.llm.images import DataURI, image_part
 
