@@ -92,8 +92,8 @@ _REMEDIES = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StatusFault:
-    """An HTTP reply that is no success. ``code`` is the provider's own, in whatever field it came, ``param`` the part of
-    the request that it names.
+    """An HTTP reply that is no success. ``code`` is the provider's own, in whatever field it came; ``param`` names the
+    part of the request that was refused.
     """
 
     provider: str

@@ -231,7 +231,7 @@ def make_client(
 
 def _backend(name: ModelName, access: Access, *, api_key: str | None, base_url: str | None) -> Backend:
     row = REMOTE[name.provider]
-    given = {row.key: api_key} if api_key else {}
+    given: dict[str, Any] = {row.key: api_key} if api_key else {}
     if base_url and row.address is not None:
         given[row.address] = base_url
     access = replace(access, **given)

@@ -6,15 +6,16 @@ from pathlib import Path
 
 import pytest
 
-from app.doctor import State, check_model
+from app.doctor import State, probe_model
 from app.settings import Settings
+from tests.fakes.settings import settings_for_tests
 from tests.standin.llm import StandInLLM
 
 FILLED = {"word": "lighthouse", "holds": True}
 
 
 def settings(server: StandInLLM, folder: Path) -> Settings:
-    return Settings(data_dir=folder, openai_base_url=server.base_url, _env_file=None)
+    return settings_for_tests(data_dir=folder, openai_base_url=server.base_url)
 
 
 @pytest.mark.parametrize(
@@ -22,7 +23,7 @@ def settings(server: StandInLLM, folder: Path) -> Settings:
 )
 async def test_a_probe_tells_the_form_and_remembers_it(tmp_path: Path, dialect: str, form: str, images: bool):
     async with StandInLLM(dialect=dialect, extractions={"Probe": FILLED}) as server:
-        check = await check_model(settings(server, tmp_path), "openai/llama-9")
+        check = await probe_model(settings(server, tmp_path), "openai/llama-9")
     assert check.state is State.OK, check
     assert (check.facts["rung"], check.facts["images"]) == (form, images)
     assert form in (tmp_path / "dialects.json").read_text("utf-8")
@@ -32,5 +33,5 @@ async def test_a_server_that_cannot_be_reached_fails_the_check(tmp_path: Path):
     async with StandInLLM() as server:
         gone = settings(server, tmp_path).model_copy(update={"openai_base_url": f"{server.base_url}/nowhere"})
         server.api_key = "another"
-        check = await check_model(gone, "openai/llama-9")
+        check = await probe_model(gone, "openai/llama-9")
     assert (check.state, bool(check.remedy)) == (State.FAILED, True)

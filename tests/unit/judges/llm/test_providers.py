@@ -1,6 +1,8 @@
 from __future__ import annotations
 
 import asyncio
+from dataclasses import replace
+from typing import Any
 
 import pytest
 
@@ -73,7 +75,8 @@ def test_the_lexical_judge_needs_nothing():
 @pytest.mark.parametrize("row", REMOTE.values(), ids=lambda row: row.name)
 def test_every_provider_tells_its_accounts_apart(row: Provider):
     for name in row.account:
-        one, other = (account_of(row.name, Access(**{name: value})) for value in ("a", "b"))
+        values: list[dict[str, Any]] = [{name: "a"}, {name: "b"}]
+        one, other = (account_of(row.name, replace(Access(), **value)) for value in values)
         assert one != other
     assert row.account
     assert row.key in row.account
