@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 
 import pytest
@@ -31,6 +32,7 @@ def pytest_xdist_auto_num_workers(config: pytest.Config) -> int:
 
 def pytest_collection_finish(session: pytest.Session) -> None:
     """Find out whether browsers have a sandbox before any event loop runs, which is where tests ask."""
+    gc.freeze()  # the thousands of collected tests live to the end: no garbage collection need visit them
     if not session.config.option.collectonly and any(item.get_closest_marker("browser") for item in session.items):
         sandbox_problem()
 

@@ -39,7 +39,7 @@ PAGE = (
 CLAIMS, VOTES = 5, 2
 DELAY_S = 0.05
 STALLED_S = 1.0
-SWEPT_S = 20.0
+SWEPT_S = 120.0
 MAX_LLM = 4
 JUDGE = f"""
 from judges.registry import judge

@@ -1,4 +1,7 @@
-"""F8: hundreds of random kills, and some sleeps past the lease: nothing lost, doubled, wrong or paid for twice."""
+"""F8: random kills, and some sleeps past the lease: nothing lost, doubled, wrong or paid for twice.
+
+`make bench` does the same a thousand times.
+"""
 
 from __future__ import annotations
 
@@ -11,13 +14,13 @@ from tests.faults.killing import CLAIMS, VOTES, Hunt
 
 pytestmark = [pytest.mark.postgres, pytest.mark.timeout(900)]
 
-KILLS, JOBS = 220, 50
+KILLS, JOBS = 60, 20
 
 
-async def test_two_hundred_random_kills_over_fifty_jobs_leave_no_trace(database: Database, tmp_path: Path):
+async def test_random_kills_leave_no_trace(database: Database, tmp_path: Path):
     bag = await Hunt(database, tmp_path, seed=20).run(kills=KILLS, wave=JOBS, within_s=880)
     print(bag)
     assert bag.faults == []
-    assert bag.kills >= 150 and bag.jobs >= JOBS
+    assert bag.kills >= 40 and bag.jobs >= JOBS
     assert bag.kills + bag.sleeps == KILLS
     assert bag.calls >= bag.jobs * CLAIMS * VOTES

@@ -120,7 +120,7 @@ async def test_claims_and_votes_on_a_page_share_their_bytes_up_to_the_claim(styl
 
 
 async def test_votes_of_different_claims_run_side_by_side():
-    async with StandInLLM(extractions=VALUES, delay_s=0.05) as server:
+    async with StandInLLM(extractions=VALUES, delay_s=0.5) as server:
         await judged(server)
     assert server.most_in_flight >= 8
 

@@ -117,7 +117,7 @@ PAGE_CHANGES = {"address"}
 
 @pytest.mark.parametrize("what", CHANGES)
 @given(case=CASES)
-@settings(max_examples=12, deadline=None)
+@settings(max_examples=4, deadline=None)
 async def test_any_change_of_any_ingredient_is_judged_anew(what: str, case: Case):
     if what in PAGE_CHANGES:
         case = replace(case, text=case.text or "")
@@ -157,7 +157,7 @@ class Shared:
 
 @pytest.mark.parametrize("what", [*CHANGES, None])
 @given(case=CASES)
-@settings(max_examples=8, deadline=None)
+@settings(max_examples=3, deadline=None)
 async def test_another_machine_reuses_what_did_not_change_and_nothing_else(what: str | None, case: Case):
     shared = Shared()
     if what in PAGE_CHANGES:

@@ -78,7 +78,7 @@ def ask(operation: Any, mode: GenerationMode) -> None:
 
     @given(case=operation.as_strategy(generation_mode=mode))
     @settings(
-        max_examples=settings.get_profile("thorough").max_examples if thorough else 12,
+        max_examples=settings.get_profile("thorough").max_examples if thorough else 6,
         deadline=None,
         database=None,
         derandomize=True,

@@ -29,7 +29,7 @@ async def site() -> AsyncIterator[StandInWeb]:
 @pytest.fixture
 async def capturer(site: StandInWeb) -> AsyncIterator[HttpCapturer]:
     async with EgressGuard(frozenset({site.place})) as guard:
-        yield HttpCapturer(guard, semaphore=asyncio.Semaphore(5), deadline_s=5)
+        yield HttpCapturer(guard, semaphore=asyncio.Semaphore(5), deadline_s=60)
 
 
 async def test_an_article_is_evidence_with_status_links_and_html(site: StandInWeb, capturer: HttpCapturer) -> None:
@@ -135,8 +135,10 @@ async def test_a_packed_page_that_breaks_off_is_partial(site: StandInWeb, captur
 )
 async def test_every_end_has_its_outcome(site: StandInWeb, reply: Answer, outcome: CaptureOutcome, gone: bool) -> None:
     site.pages["/page"] = reply
+    deadline_s = 1 if outcome is CaptureOutcome.TIMEOUT else 60
     async with EgressGuard(frozenset({site.place})) as guard:
-        seen = await HttpCapturer(guard, semaphore=asyncio.Semaphore(1), deadline_s=1).capture(site.url("/page"))
+        capturer = HttpCapturer(guard, semaphore=asyncio.Semaphore(1), deadline_s=deadline_s)
+        seen = await capturer.capture(site.url("/page"))
     assert (seen.outcome, seen.gone) == (outcome, gone)
     assert seen.detail
     assert not seen.is_evidence
@@ -165,7 +167,7 @@ async def test_a_refused_connection_and_a_server_that_hangs_up_are_connect_error
     server = await asyncio.start_server(hang_up, "127.0.0.1", 0)
     rude = f"127.0.0.1:{server.sockets[0].getsockname()[1]}"
     async with EgressGuard(frozenset({closed, rude})) as guard:
-        capturer = HttpCapturer(guard, semaphore=asyncio.Semaphore(1), deadline_s=5)
+        capturer = HttpCapturer(guard, semaphore=asyncio.Semaphore(1), deadline_s=60)
         for place in (closed, rude):
             seen = await capturer.capture(f"http://{place}/")
             assert (seen.outcome, seen.gone) == (CaptureOutcome.CONNECT_ERROR, False), place
@@ -175,7 +177,7 @@ async def test_a_refused_connection_and_a_server_that_hangs_up_are_connect_error
 async def test_a_certificate_nobody_vouches_for_is_a_tls_error(tmp_path: Path) -> None:
     async with StandInWeb({"/": Reply.html(ARTICLE)}, tls=untrusted_server_context(tmp_path)) as site:
         async with EgressGuard(frozenset({f"localhost:{site.port}"})) as guard:
-            capturer = HttpCapturer(guard, semaphore=asyncio.Semaphore(1), deadline_s=5)
+            capturer = HttpCapturer(guard, semaphore=asyncio.Semaphore(1), deadline_s=60)
             seen = await capturer.capture(f"https://localhost:{site.port}/")
         assert seen.outcome is CaptureOutcome.TLS_ERROR
         assert sum(site.hits.values()) == 0

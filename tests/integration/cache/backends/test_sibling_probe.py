@@ -18,7 +18,6 @@ from tests.standin.documents import pdf_with_pages
 from tests.standin.web import Answer, Reply, StandInWeb, Visit
 
 CITED = "/songs/2020/a-song-of-ours"
-DEADLINE_S = 1.0
 ARTICLE = "<title>Lamps</title><h1>Lamps of the harbour</h1><p>" + "They were lit by hand until 1931. " * 20
 FRONT = "<title>The Harbour Post</title><h1>Today</h1><p>" + "Ships that came in this morning, and their cargo. " * 8
 GONE = "<title>Not Found | Songs</title><h1>Not Found</h1><p>Nothing is kept under {} since the move. Try the index."
@@ -42,16 +41,19 @@ class Site(StandInWeb):
         return [visit.path for visit in self.visits if visit.path not in {CITED, *known}]
 
 
-async def _seen(site: StandInWeb, path: str = CITED) -> Observation:
+async def _seen(site: StandInWeb, path: str = CITED, *, deadline_s: float = 60.0) -> Observation:
     async with EgressGuard(frozenset({site.place})) as guard:
-        return await _capturer(guard).capture(site.url(path))
+        return await _capturer(guard, deadline_s=deadline_s).capture(site.url(path))
 
 
-def _capturer(guard: EgressGuard, *, within_s: float = 10.0, max_bytes: int = 100_000) -> RoutedCapturer:
+def _capturer(
+    guard: EgressGuard, *, deadline_s: float = 60.0, within_s: float = 60.0, max_bytes: int = 100_000
+) -> RoutedCapturer:
+    """``deadline_s`` is for one request to the sibling, ``within_s`` for the whole probe."""
     slots = asyncio.Semaphore(2)
-    fetch = HttpCapturer(guard, semaphore=slots, deadline_s=DEADLINE_S, max_bytes=max_bytes)
+    fetch = HttpCapturer(guard, semaphore=slots, deadline_s=deadline_s, max_bytes=max_bytes)
     return RoutedCapturer(
-        HttpCapturer(guard, semaphore=slots, deadline_s=5), siblings=SiblingProbe(fetch, within_s=within_s)
+        HttpCapturer(guard, semaphore=slots, deadline_s=60), siblings=SiblingProbe(fetch, within_s=within_s)
     )
 
 
@@ -173,9 +175,10 @@ async def test_the_same_front_page_without_a_redirect_of_the_other_is_told_by_it
     ids=["403", "503", "500", "hang", "silence", "too much", "loop", "file", "pdf", "something else"],
 )
 async def test_any_other_answer_changes_nothing_and_costs_little(beside: Reply) -> None:
+    deadline_s = 1.0 if beside.hang or beside.delay_s else 60.0
     async with Site(lambda visit: Reply.html(SONG) if visit.path == CITED else beside) as site:
         began = time.monotonic()
-        seen = await _seen(site)
+        seen = await _seen(site, deadline_s=deadline_s)
         took = time.monotonic() - began
         assert len({path for path in site.probes() if path.startswith("/songs")}) == 1
     assert seen.outcome is CaptureOutcome.SOFT_404

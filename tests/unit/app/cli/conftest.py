@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import logging
 import os
 from collections.abc import Callable, Iterator
@@ -10,6 +11,7 @@ from pathlib import Path
 
 import pytest
 import structlog
+import typer.main
 
 from app.cli.program import run
 
@@ -22,6 +24,14 @@ class Ended:
 
 
 Call = Callable[..., Ended]
+
+
+@pytest.fixture(autouse=True, scope="session")
+def command_tree_built_once() -> Iterator[None]:
+    """Build the tree of all commands once: it takes longer than most of the commands under test."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(typer.main, "get_command", functools.cache(typer.main.get_command))
+        yield
 
 
 @pytest.fixture
