@@ -58,11 +58,11 @@ async def test_of_two_who_end_a_job_with_the_same_hold_one_wins(rig: Rig):
     assert sorted(await asyncio.gather(*(end() for _ in range(8)))) == [False] * 7 + [True]
 
 
-async def test_a_thousand_jobs_in_one_worker_are_all_begun(rig: Rig):
-    jobs = [job_id for _ in range(10) for job_id in await rig.submit(*(f"answer {nth}" for nth in range(100)))]
+async def test_hundreds_of_jobs_in_one_worker_are_all_begun(rig: Rig):
+    jobs = [job_id for _ in range(3) for job_id in await rig.submit(*(f"answer {nth}" for nth in range(100)))]
     gate = asyncio.Event()
     evaluation = ScriptedEvaluation(gate=gate)
-    async with rig.working(evaluation, concurrency=1000, deadline_s=600.0):
+    async with rig.working(evaluation, concurrency=300, deadline_s=600.0):
         async with asyncio.timeout(120):
             while len(evaluation.started) < len(jobs):  # noqa: ASYNC110 - counted by the evaluation
                 await asyncio.sleep(0.05)
