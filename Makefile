@@ -3,6 +3,7 @@
 PYTHON ?= python3
 BIN    := .venv/bin
 PYTEST := $(BIN)/python -m pytest -q --dist worksteal
+QUICK  := $(PYTEST) -n logical --hypothesis-profile quick tests/unit
 
 # Tests start hundreds of Python processes. Without bytecode files each of them compiles every library again.
 unexport PYTHONDONTWRITEBYTECODE
@@ -29,14 +30,14 @@ serve: setup ## Start the service on 127.0.0.1:8000
 	@$(BIN)/assay serve
 
 quick: setup-check ## Run the unit tests, without browser, server or database: seconds
-	@$(PYTEST) -n logical --hypothesis-profile quick tests/unit
+	@$(QUICK)
 
 check: setup-check ## Check format, lint, types and import contracts, then run the quick tests
 	@$(BIN)/ruff format --check .
 	@$(BIN)/ruff check .
 	@$(BIN)/mypy
 	@$(BIN)/lint-imports
-	@$(MAKE) --no-print-directory quick
+	@$(QUICK)
 
 test: setup-test check ## Run `check`, then every test, with a real browser, PostgreSQL and the S3 protocol
 	@$(PYTEST) -n auto

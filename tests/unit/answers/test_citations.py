@@ -3,7 +3,7 @@ from __future__ import annotations
 from time import process_time
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from answers.citations import Citation, CitationKind, citations, unique_urls
@@ -233,7 +233,6 @@ PIECES = [
 PIECES += ["https://a.example/", "http://", "www.b.example", "&amp;", "**", "href="]
 
 
-@settings(max_examples=150, deadline=None)
 @given(st.lists(st.sampled_from(PIECES), max_size=40).map("".join))
 def test_any_text_gives_ordered_places_that_hold_urls(text: str) -> None:
     found = citations(text)

@@ -10,7 +10,10 @@ from rubrics.rubric import Rubric
 from rubrics.verdict import Claim, Outcome, Quote, Reason, Usage, Verdict, Vote
 
 # No deadline and no check of the speed of drawing: a busy machine is not a broken property.
-QUICK = settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+QUICK = settings(
+    max_examples=settings().max_examples * 2 // 5, deadline=None, suppress_health_check=[HealthCheck.too_slow]
+)
+"""Trees take longer than other examples, so fewer of them: in proportion to the profile."""
 
 WEIGHTS = st.one_of(st.just(1.0), st.floats(min_value=0.01, max_value=100.0))
 UNIT = st.floats(min_value=0.0, max_value=1.0)
