@@ -20,8 +20,8 @@ from tests.fakes.services import Rig
 pytestmark = pytest.mark.postgres
 
 
-async def test_five_hundred_jobs_are_each_begun_by_one_of_three_workers(rig: Rig, database_url: str):
-    jobs = [job_id for _ in range(5) for job_id in await rig.submit(*(f"answer {nth}" for nth in range(100)))]
+async def test_many_jobs_are_each_begun_by_one_of_three_workers(rig: Rig, database_url: str):
+    jobs = [job_id for _ in range(2) for job_id in await rig.submit(*(f"answer {nth}" for nth in range(100)))]
     evaluation = ScriptedEvaluation()
     async with (
         connect(database_url) as second,
@@ -37,7 +37,7 @@ async def test_five_hundred_jobs_are_each_begun_by_one_of_three_workers(rig: Rig
     assert Counter(evaluation.started) == Counter(jobs)
     async with rig.database.begin() as connection:
         stored = (await connection.execute(text("SELECT count(*), count(DISTINCT job_id) FROM results"))).one()
-    assert tuple(stored) == (500, 500)
+    assert tuple(stored) == (200, 200)
 
 
 async def test_of_two_who_end_a_job_with_the_same_hold_one_wins(rig: Rig):
