@@ -1,3 +1,4 @@
+# ruff: noqa: RUF001 - marks of other scripts are what is tested
 from __future__ import annotations
 
 from time import process_time
@@ -78,11 +79,25 @@ URLS = {
     "«https://a.example/x»": [A],
     "https://a.example/x's author": [A],
     "https://a.example/L'Or": ["https://a.example/L'Or"],
+    "**https://a.example/x**text": [A],
+    "__https://a.example/x__": [A],
+    "***https://a.example/x***, and": [A],
+    "**_https://a.example/x_**": [A],
+    "==https://a.example/x==": [A],
+    "_Source: https://a.example/x_": [A],
+    "https://a.example/x_": ["https://a.example/x_"],
+    "_https://a.example/x__": ["https://a.example/x_"],
+    "https://a.example/x?sig=aa==": ["https://a.example/x?sig=aa=="],
+    "https://a.example/~me~/": ["https://a.example/~me~/"],
     # brackets and tables
     "(https://a.example/x)": [A],
     "(see https://a.example/x).": [A],
     "(https://a.example/Foo_(bar))": ["https://a.example/Foo_(bar)"],
     "https://a.example/Foo_(bar)": ["https://a.example/Foo_(bar)"],
+    "(https://a.example/Mercury_(planet)).": ["https://a.example/Mercury_(planet)"],
+    "https://a.example:8080/x?y=[1](2)&z": ["https://a.example:8080/x?y=[1](2)&z"],
+    "https://a.example/x(in Dutch)": [A],
+    "https://a.example/x(1": ["https://a.example/x(1"],
     "[https://a.example/x]": [A],
     "{https://a.example/x}": [A],
     "(https://a.example/x),(https://b.example/y)": [A, B],
@@ -119,7 +134,15 @@ URLS = {
     "https://例え.テスト/パス": ["https://例え.テスト/パス"],
     "https://उदाहरण.परीक्षा/": ["https://उदाहरण.परीक्षा/"],
     "見よhttps://a.example/x。次": [A],
-    "（https://a.example/x）": [A],  # noqa: RUF001
+    "（https://a.example/x）": [A],
+    "［https://a.example/x］、｢https://b.example/y｣｡": [A, B],
+    "（出典：https://a.example/Foo_(bar)）」": ["https://a.example/Foo_(bar)"],
+    "https://a.example/レオナルド・ダ・ヴィンチ・": ["https://a.example/レオナルド・ダ・ヴィンチ"],
+    "https://a.example/Michelson\u2013Morley\u2013": ["https://a.example/Michelson\u2013Morley"],
+    "https://a.example/x\u2014and": [A],
+    "‹https://a.example/x›، https://b.example/y؟": [A, B],
+    "https://a.example/x।": [A],
+    "https://a.example/x｜https://b.example/y": [A, B],
     # not URLs
     "https://": [],
     "https://... and https://": [],
@@ -243,9 +266,46 @@ def test_any_text_gives_ordered_places_that_hold_urls(text: str) -> None:
         assert "\n" not in each.url
 
 
+HOST = st.sampled_from(["a.example", "www.b.example:8443", "localhost:8000", "[2001:db8::1]:80", "münchen.example"])
+SEGMENT = st.sampled_from(
+    ["x", "Mercury_(planet)", "a_b", "~me", "f[1]", "(a(b)c)", "L'Or", "1,2;3", "a*b", "%20", "水星", "@n"]
+)
+QUERY = st.sampled_from(["", "?q=1", "?q=1&r=(2)", "?url=https://c.example/d", "#top", "?x[]=1&y==z"])
+MADE_URLS = st.builds(
+    lambda scheme, host, path, query: f"{scheme}://{host}/{'/'.join(path)}{query}",
+    st.sampled_from(["http", "https"]),
+    HOST,
+    st.lists(SEGMENT, min_size=1, max_size=3),
+    QUERY,
+)
+WRAPPINGS = [
+    "{}", "{}.", "{}, and", "see:{}", "({})", "(see {}).", "[{}]", "{{{}}}", "<{}>", '"{}"', "“{}”", "«{}»", "‹{}›",
+    "（{}）", "「{}」", "【{}】", "《{}》", "［{}］", "{}。", "{}、", "{}，", "（{}）」。", "{}！",
+    "**{}**", "__{}__", "_{}_", "*{}*", "***{}***", "**_{}_**", "~~{}~~", "=={}==", "`{}`", "```\n{}\n```", "**({})**.",
+    "**Source: {}**", "_Source: {}_",
+    "[label]({})", '[label]({} "Title")', "[label](<{}>)", "![image]({})", "**[label]({})**", "([label]({}))",
+    "[1]: {}", "[1]: <{}>", "[^1]: {}", "[text][1]\n\n[1]: {}", "| {} |", "|{}|", "| a | {} | b |", "- {}", "> {}",
+    '<a href="{}">label</a>', "<a href={}>label</a>", "<td>{}</td>",
+]  # fmt: skip
+
+
+@settings(max_examples=400)
+@given(url=MADE_URLS, wrapping=st.sampled_from(WRAPPINGS))
+def test_a_url_in_any_wrapping_is_found_as_it_is(url: str, wrapping: str) -> None:
+    assert unique_urls(wrapping.format(url)) == (url,)
+
+
+@settings(max_examples=150)
+@given(st.lists(st.tuples(MADE_URLS, st.sampled_from(WRAPPINGS)), min_size=1, max_size=8))
+def test_urls_come_in_the_order_in_which_they_are_first_cited(cited: list[tuple[str, str]]) -> None:
+    text = "\n\n".join(wrapping.replace("1]", f"n{nth}]").format(url) for nth, (url, wrapping) in enumerate(cited))
+    assert unique_urls(text) == tuple(dict.fromkeys(url for url, _ in cited))
+
+
 HOSTILE = [
     "[", "(", "](", "[](", "\\[", "[x][y]", "[a\n", "\n ", "https://", "<http://a", "](http://a\"", "href=\"http://a ",
-    "[http://a](", "http://a,", "[a]: http://a\n", "[^1]: ", "[(", "[[[[((((", "![", "[^",
+    "[http://a](", "http://a,", "http://", "_http://a_ ", "http://a_", "http://a(b ", "**", "（",
+    "[a]: http://a\n", "[^1]: ", "[(", "[[[[((((", "![", "[^",
 ]  # fmt: skip
 
 
