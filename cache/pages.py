@@ -6,6 +6,7 @@ same objects are handed to every claim and vote.
 
 from __future__ import annotations
 
+import asyncio
 import json
 from collections.abc import Callable, Mapping
 from datetime import UTC, datetime, timedelta
@@ -149,9 +150,13 @@ class PageCache:
         return await self.get(url, refresh=True, near=near)
 
     async def aclose(self) -> None:
-        for flight in (self._lookups, self._captures, self._loads):
-            await flight.aclose()
-        await self._capturer.aclose()
+        flights = [asyncio.create_task(each.aclose()) for each in (self._lookups, self._captures, self._loads)]
+        await asyncio.sleep(0)  # what runs is cancelled first
+        # Browsers are ended while captures still unwind: on a busy machine each would wait for its page to be closed.
+        try:
+            await self._capturer.aclose()
+        finally:
+            await asyncio.gather(*flights)
 
     async def _find_or_capture(self, url: str, key: str, near: datetime | None, *, refresh: bool) -> Capture:
         before = await self._index.newest(key) if refresh else None

@@ -8,7 +8,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import AsyncIterator, Callable, Sequence
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, replace
 from datetime import datetime
 from importlib.metadata import version
@@ -39,6 +39,8 @@ DEADLINE_S = 60.0
 PAGES_PER_BROWSER = 50
 _LAUNCH_MS = 30_000
 _CLOSE_S = 3.0
+_DRIVER_STOP_S = 1.0
+_DRIVER_POLL_S = 0.01
 _TRIES = 2
 _TRIES_ACROSS_NAVIGATIONS = 5
 _GRACE_S = 2.0
@@ -49,7 +51,7 @@ _NOWHERE = "http://127.0.0.1:9"  # whatever has no lane of its own goes nowhere
 class _Running:
     """One running browser with the driver and the start that belong to it."""
 
-    playwright: Playwright
+    driver: _Driver
     browser: Browser
     launch: Launch
     warden: MemoryWarden
@@ -59,20 +61,68 @@ class _Running:
     def is_alive(self) -> bool:
         return self.browser.is_connected()
 
+    def kill(self) -> None:
+        """Kill the browser. There is nothing in it to save: its profile is temporary."""
+        self.launch.cut()
+
     async def close(self) -> None:
-        """End the browser and its driver; what does not go by itself is killed."""
+        """Kill the browser and stop its driver."""
+        self.kill()
+        await self.driver.stop()
+
+
+class _Driver:
+    """The driver process, a child that passes our commands on to the browser."""
+
+    def __init__(self) -> None:
+        self._manager = async_playwright()
+
+    async def start(self) -> Playwright:
+        """Start the driver. If this fails or is cancelled, no process and no task of it is left.
+
+        A cancelled command of the library waits until the driver confirms that it was called off. When the start
+        itself is cancelled, nobody reads that confirmation, and the event loop could never be closed.
+        """
+        starting = asyncio.ensure_future(self._manager.start())
         try:
-            async with asyncio.timeout(_CLOSE_S):
-                await self.browser.close()
-        except (TimeoutError, Error) as stuck:
-            _log.warning("browser_killed", why=str(stuck) or "it did not close")
+            return await asyncio.shield(starting)
+        except asyncio.CancelledError:
+            await _until_done(asyncio.ensure_future(self._abandon(starting)))
+            raise
+
+    async def stop(self) -> None:
+        """Ask the driver to exit; kill it if it does not do so in time."""
+        stopping = asyncio.ensure_future(self._manager.__aexit__())
+        try:
+            await asyncio.wait({stopping}, timeout=_DRIVER_STOP_S)
         finally:
-            self.launch.cut()
-        try:
-            async with asyncio.timeout(_CLOSE_S):
-                await self.playwright.stop()
-        except (TimeoutError, Error) as stuck:
-            _log.warning("browser_driver_stuck", why=str(stuck))
+            if not stopping.done():
+                _log.info("browser_driver_killed")
+                self._kill()
+                await _until_done(stopping)
+
+    async def _abandon(self, starting: asyncio.Future[Playwright]) -> None:
+        while not starting.done() and not self._kill():  # there may be no process yet
+            await asyncio.wait({starting}, timeout=_DRIVER_POLL_S)
+        await asyncio.wait({starting})
+        if not starting.cancelled() and starting.exception() is None:
+            await self.stop()
+
+    def _kill(self) -> bool:
+        """Kill the process; whether there is one. The library has no call for this."""
+        process = getattr(self._manager._connection._transport, "_proc", None)
+        if process is None:
+            return False
+        with suppress(ProcessLookupError):
+            process.kill()
+        return True
+
+
+async def _until_done(ending: asyncio.Future[None]) -> None:
+    """Wait for what ends soon. Being cancelled (again) does not stop the wait: the caller is leaving anyway."""
+    while not ending.done():
+        with suppress(asyncio.CancelledError):
+            await asyncio.wait({ending})
 
 
 class BrowserCapturer:
@@ -177,7 +227,12 @@ class BrowserCapturer:
     async def _launched(self, *, sandboxed: bool) -> _Running:
         needs_no_sandbox = self._allow_unsandboxed and not sandboxed
         launch = await asyncio.to_thread(prepare_launch, self.executable, allow_unsandboxed=needs_no_sandbox)
-        playwright = await async_playwright().start()
+        driver = _Driver()
+        try:
+            playwright = await driver.start()
+        except BaseException:
+            launch.cut()
+            raise
         try:
             browser = await playwright.chromium.launch(
                 executable_path=launch.script,
@@ -187,16 +242,20 @@ class BrowserCapturer:
                 env=dict(launch.environment),
                 proxy={"server": _NOWHERE, "bypass": "<-loopback>"},
                 timeout=_LAUNCH_MS,
+                # Ctrl-C in a terminal reaches the driver, too. It must not exit before we are done with it.
+                handle_sigint=False,
+                handle_sigterm=False,
+                handle_sighup=False,
             )
             user_agent = await _user_agent(browser, self._contact)
-        except (Error, asyncio.CancelledError) as failed:
+        except BaseException as failed:
             launch.cut()
-            await playwright.stop()
+            await driver.stop()
             if isinstance(failed, Error):
                 raise _launch_error(self.executable, failed) from failed
             raise
         _log.info("browser_started", executable=str(self.executable), version=browser.version, sandboxed=sandboxed)
-        return _Running(playwright, browser, launch, MemoryWarden(launch.browser_pid()), sandboxed, user_agent)
+        return _Running(driver, browser, launch, MemoryWarden(launch.browser_pid()), sandboxed, user_agent)
 
 
 async def _user_agent(browser: Browser, contact: str) -> str:
@@ -237,17 +296,23 @@ async def _fresh_page(lease: Lease[_Running], lane: Lane) -> AsyncIterator[_Open
         )
         page = await context.new_page()
         session = await context.new_cdp_session(page)
-    except Error as lost:
+    except Exception as lost:
         lease.retire()
-        raise PageLost(lost.message) from lost
+        raise PageLost(_message(lost)) from lost
     try:
         yield _OpenPage(page, session)
     finally:
         try:
             async with asyncio.timeout(_CLOSE_S):
                 await context.close()
-        except (TimeoutError, Error):
-            lease.retire()  # it no longer answers: nothing new is opened in it
+        except Exception as lost:  # noqa: BLE001 - see _message
+            _log.info("browser_retired", why=_message(lost))
+            lease.retire()
+
+
+def _message(failed: Exception) -> str:
+    """What the library says. It raises ``Error`` for the browser, and plain exceptions when its driver is gone."""
+    return failed.message if isinstance(failed, Error) else str(failed) or type(failed).__name__
 
 
 class _FrameInPage:
@@ -259,8 +324,8 @@ class _FrameInPage:
     async def run(self, script: str, argument: object) -> Any:
         try:
             return await self._frame.evaluate(script, argument)
-        except Error as lost:
-            raise FrameLost(lost.message) from lost
+        except Exception as lost:
+            raise FrameLost(_message(lost)) from lost
 
     async def children(self) -> Sequence[tuple[str, FrameView]]:
         found: list[tuple[str, FrameView]] = []
@@ -305,8 +370,8 @@ class _OpenPage:
     async def send(self, method: str, parameters: dict[str, Any] | None = None) -> dict[str, Any]:
         try:
             answer: dict[str, Any] = await self._session.send(method, parameters)
-        except Error as lost:
-            raise PageLost(f"{method}: {lost.message}") from lost
+        except Exception as lost:
+            raise PageLost(f"{method}: {_message(lost)}") from lost
         return answer
 
     def on(self, event: str, listener: Callable[[dict[str, Any]], None]) -> None:
@@ -316,9 +381,9 @@ class _OpenPage:
         for _ in range(_TRIES_ACROSS_NAVIGATIONS):
             try:
                 return await self._page.evaluate(script, argument)
-            except Error as lost:
-                if "context was destroyed" not in lost.message:
-                    raise PageLost(lost.message) from lost
+            except Exception as lost:
+                if "context was destroyed" not in _message(lost):
+                    raise PageLost(_message(lost)) from lost
         raise PageLost("the page keeps replacing itself")
 
     async def open(self, url: str, *, timeout_s: float) -> str:
@@ -328,6 +393,8 @@ class _OpenPage:
             if "crashed" in failed.message or "has been closed" in failed.message:
                 raise PageLost(failed.message) from failed
             return failed.message
+        except Exception as lost:
+            raise PageLost(_message(lost)) from lost
         return ""
 
     def view(self) -> FrameView:

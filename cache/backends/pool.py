@@ -8,11 +8,16 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from typing import Generic, Protocol, TypeVar
 
+from cache.errors import BrowserUnavailable
+
 
 class PooledBrowser(Protocol):
     """A running browser as the pool sees it."""
 
     def is_alive(self) -> bool: ...
+
+    def kill(self) -> None:
+        """End the browser now, so that commands it has not answered fail. ``close`` still has to be called."""
 
     async def close(self) -> None:
         """End it and everything it started, whatever state it is in."""
@@ -48,6 +53,7 @@ class BrowserPool(Generic[B]):
         self._current: Lease[B] | None = None
         self._all: set[Lease[B]] = set()
         self._changing = asyncio.Lock()
+        self._closed = False
 
     @property
     def current(self) -> B | None:
@@ -76,12 +82,18 @@ class BrowserPool(Generic[B]):
                     await self._dismiss(lease)
 
     async def aclose(self) -> None:
+        """End every browser at once, whatever is under way in it, and give out no more."""
+        self._closed = True
+        for lease in self._all:
+            lease.browser.kill()
         async with self._changing:
             for lease in list(self._all):
                 lease.active = 0
                 await self._dismiss(lease)
 
     async def _usable(self) -> Lease[B]:
+        if self._closed:
+            raise BrowserUnavailable("the browsers were closed")
         current = self._current
         if current is None or current.is_done:
             if current is not None:

@@ -121,6 +121,24 @@ def test_a_killed_capture_goes_on_where_it_stopped(home: Path, site: Served) -> 
     assert "had it already" in second.stderr and "pages/min" in second.stderr
 
 
+def test_ctrl_c_while_capturing_ends_at_once(home: Path, site: Served) -> None:
+    """As in a terminal: every process of the command's group is told."""
+    process = subprocess.Popen(
+        **command(home, site, "--agent", "otter"), stderr=subprocess.PIPE, start_new_session=True
+    )
+    deadline = time.monotonic() + 60
+    while not site.web.hits and process.poll() is None and time.monotonic() < deadline:
+        time.sleep(0.01)
+    began = time.monotonic()
+    os.killpg(process.pid, signal.SIGINT)
+    _, said = process.communicate(timeout=30)
+    took = time.monotonic() - began
+    assert process.returncode == 130, said
+    assert said.splitlines()[-1].startswith("error: stopped"), said
+    assert "Traceback" not in said
+    assert took < 5, took  # some 1.5 s where the machine has nothing else to do, and where it has
+
+
 def test_what_was_captured_comes_out_goes_in_and_is_indexed_again(home: Path, site: Served) -> None:
     captured = run(home, site, "--agent", "otter", ASSAY_WAYBACK=site.archive.url(""))
     assert captured.returncode == 3, captured.stderr

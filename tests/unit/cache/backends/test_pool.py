@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import asyncio
 
+import pytest
+
 from cache.backends.pool import BrowserPool
+from cache.errors import BrowserUnavailable
 
 
 class FakeBrowser:
@@ -15,6 +18,9 @@ class FakeBrowser:
 
     def is_alive(self) -> bool:
         return self.alive
+
+    def kill(self) -> None:
+        self.alive = False
 
     async def close(self) -> None:
         await asyncio.sleep(0)
@@ -94,3 +100,34 @@ async def test_closing_ends_all_even_those_in_use() -> None:
         assert [browser.closed for browser in start.made] == [1, 1]
     assert [browser.closed for browser in start.made] == [1, 1]
     assert pool.current is None
+
+
+async def test_closing_ends_what_is_in_use_before_it_waits_for_one_that_is_starting() -> None:
+    may_start = asyncio.Event()
+    start = Starting()
+
+    async def second_waits() -> FakeBrowser:
+        if start.made:
+            await may_start.wait()
+        return await start()
+
+    pool = BrowserPool(second_waits, pages_per_browser=1)
+    async with pool.lease() as lease:
+        starting = asyncio.create_task(_page(pool))
+        await asyncio.sleep(0)
+        closing = asyncio.create_task(pool.aclose())
+        await asyncio.sleep(0)
+        assert not lease.browser.alive
+        assert not closing.done()
+        starting.cancel()
+        await closing
+    assert [browser.closed for browser in start.made] == [1]
+
+
+async def test_a_closed_pool_starts_nothing() -> None:
+    start = Starting()
+    pool = BrowserPool(start, pages_per_browser=5)
+    await pool.aclose()
+    with pytest.raises(BrowserUnavailable):
+        await _page(pool)
+    assert start.made == []

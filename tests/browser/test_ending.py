@@ -1,0 +1,84 @@
+"""What becomes of a capture when its browser's driver is signalled or dies, and when everything is closed."""
+
+from __future__ import annotations
+
+import asyncio
+import signal
+
+import psutil
+import pytest
+
+from cache.backends.patchright import BrowserCapturer
+from cache.capture import CaptureOutcome
+from cache.errors import BrowserUnavailable
+from tests.browser.conftest import Rig
+from tests.fakes.processes import below, command, lives
+from tests.fakes.sandbox import unsandboxed_here
+from tests.standin.web import Reply, Visit
+
+pytestmark = [pytest.mark.browser, pytest.mark.asyncio(loop_scope="module")]
+
+PROSE = "<title>A</title><p>Words that can be read, on a page that is captured while something else happens.</p>"
+
+
+def _drivers() -> list[psutil.Process]:
+    return [process for process in below() if "run-driver" in command(process)]
+
+
+def _capturer(rig: Rig) -> BrowserCapturer:
+    return BrowserCapturer(
+        rig.capturer.executable,
+        rig.guard,
+        semaphore=asyncio.Semaphore(2),
+        deadline_s=40,
+        allow_unsandboxed=unsandboxed_here(),
+    )
+
+
+async def _signalled(rig: Rig, number: signal.Signals) -> CaptureOutcome:
+    """The outcome of a capture whose driver gets this signal while the page is being asked for."""
+    others = set(_drivers())
+    capturer = _capturer(rig)
+    await capturer.start()
+    [driver] = set(_drivers()) - others
+
+    async def page(visit: Visit) -> Reply:
+        if driver.is_running():
+            driver.send_signal(number)
+        return Reply.html(PROSE, delay_s=0.3)
+
+    rig.site.pages["/signalled"] = page
+    try:
+        return (await capturer.capture(rig.site.url("/signalled"))).outcome
+    finally:
+        await capturer.aclose()
+
+
+async def test_ctrl_c_in_the_terminal_which_reaches_the_driver_too_does_not_end_it(rig: Rig) -> None:
+    assert await _signalled(rig, signal.SIGINT) is CaptureOutcome.OK
+
+
+async def test_a_page_whose_driver_dies_is_captured_with_a_new_one(rig: Rig) -> None:
+    assert await _signalled(rig, signal.SIGKILL) is CaptureOutcome.OK
+
+
+async def test_closing_ends_a_capture_that_waits_for_its_server(rig: Rig) -> None:
+    asked = asyncio.Event()
+
+    async def never(visit: Visit) -> Reply:
+        asked.set()
+        return Reply(hang=True)
+
+    rig.site.pages["/never"] = never
+    others = set(_drivers())
+    capturer = _capturer(rig)
+    capturing = asyncio.create_task(capturer.capture(rig.site.url("/never")))
+    await asked.wait()
+    drivers = set(_drivers()) - others
+    async with asyncio.timeout(10):  # its deadline is later
+        await capturer.aclose()
+        await asyncio.wait({capturing})
+    ended = capturing.exception()
+    assert isinstance(ended, BrowserUnavailable) if ended else capturing.result().outcome is CaptureOutcome.CRASH
+    assert drivers
+    assert not any(map(lives, drivers))

@@ -1,0 +1,55 @@
+"""A start of the browser that is called off. The driver here is a program that never answers."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import shutil
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+import psutil
+import pytest
+
+from cache.backends.patchright import BrowserCapturer
+from cache.egress import EgressGuard
+from tests.fakes.processes import below, command, lives
+
+
+@pytest.fixture
+def silent_driver(monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """The driver's program, replaced by one that reads nothing and says nothing."""
+    folder = Path(tempfile.mkdtemp(prefix="assay-silent-driver-"))
+    program = folder / "silent"
+    program.write_text("#!/bin/sh\nwhile :; do sleep 1; done\n")
+    program.chmod(0o755)
+    monkeypatch.setenv("PLAYWRIGHT_NODEJS_PATH", str(program))
+    yield program
+    shutil.rmtree(folder)
+
+
+def _drivers(program: Path) -> list[psutil.Process]:
+    return [process for process in below() if str(program) in command(process)]
+
+
+@pytest.mark.parametrize("times", [1, 2], ids=["cancelled once", "cancelled twice"])
+async def test_a_start_that_is_cancelled_leaves_no_driver_and_no_task(silent_driver: Path, times: int) -> None:
+    """A task of the library that waits for a driver's answer would keep ``asyncio.run`` from ever returning."""
+    async with EgressGuard() as guard:
+        before = asyncio.all_tasks()
+        capturer = BrowserCapturer(Path("/bin/true"), guard, semaphore=asyncio.Semaphore(1), allow_unsandboxed=True)
+        starting = asyncio.create_task(capturer.start())
+        async with asyncio.timeout(20):
+            while not (drivers := _drivers(silent_driver)):  # noqa: ASYNC110 - processes have no event to wait for
+                await asyncio.sleep(0.01)
+            for _ in range(times):
+                starting.cancel()
+                await asyncio.sleep(0)
+            with contextlib.suppress(asyncio.CancelledError):
+                await starting
+            await capturer.aclose()
+            while left := asyncio.all_tasks() - before - {starting}:
+                await asyncio.wait(left)
+        assert starting.cancelled()
+        assert not any(map(lives, drivers))
