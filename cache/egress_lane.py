@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections import deque
+import time
+from collections import Counter, deque
 from collections.abc import Awaitable, Callable, Coroutine
 from dataclasses import dataclass
 from enum import StrEnum
@@ -17,6 +18,12 @@ from cache.urls import host_and_port
 _log = structlog.get_logger(__name__)
 _CHUNK_BYTES = 64 * 1024
 _REMEMBERED_REFUSALS = 1000
+MAX_REFUSALS_PER_HOST = 20
+"""How often a page is told at once that a host cannot be reached. From then on its requests to such hosts are delayed,
+so that a script that tries again without a pause does not keep the page from coming to rest."""
+_DELAY_S = 4.0
+"""How long they are delayed, from the first time on. Not for ever: a synchronous request stops the page meanwhile."""
+_MAX_DELAYED = 8  # of the 32 connections that Chromium opens to a proxy
 _NO_BYTES_LEFT = "the byte budget of this page is used up"
 
 Stream = tuple[asyncio.StreamReader, asyncio.StreamWriter]
@@ -38,6 +45,7 @@ class RefusalReason(StrEnum):
 
 
 _DENIED = frozenset({RefusalReason.ADDRESS, RefusalReason.PORT, RefusalReason.REQUEST})
+_OF_THE_LANE = frozenset({RefusalReason.BYTES, RefusalReason.TIME})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -81,6 +89,10 @@ class Lane:
         self._server: asyncio.Server | None = None
         self._connections: set[asyncio.Task[None]] = set()
         self._refusals: deque[Refusal] = deque(maxlen=_REMEMBERED_REFUSALS)
+        self._refused: Counter[tuple[str, int]] = Counter()
+        self._delayed = 0
+        self.flooded_at: float | None = None
+        """When, on the monotonic clock, a host had been refused too often."""
         self.bytes_passed = 0
 
     @property
@@ -159,15 +171,44 @@ class Lane:
         try:
             if self.is_exhausted:
                 raise ConnectionRefused(RefusalReason.BYTES, _NO_BYTES_LEFT)
+            is_refused = self._refused[request.host, request.port] >= MAX_REFUSALS_PER_HOST
+            if is_refused and await self._leaves_during_delay(client):
+                return None
             return await self._dial(request.host, request.port)
         except ConnectionRefused as refused:
             self._remember((request.host, request.port), refused.reason, refused.detail)
             client[1].write(_refusal_response(refused.reason))
             return None
 
+    async def _leaves_during_delay(self, client: Stream) -> bool:
+        """Delay the answer to a client that was refused this host too often. Return whether it went away meanwhile.
+
+        Only a few connections are delayed at a time: the browser opens no more than 32, and the page may need others.
+        """
+        if self.flooded_at is None or self._delayed >= _MAX_DELAYED:
+            return False
+        self._delayed += 1
+        try:
+            async with asyncio.timeout(self.flooded_at + _DELAY_S - time.monotonic()):
+                await _until_closed(client[0])
+        except TimeoutError:
+            return False
+        finally:
+            self._delayed -= 1
+        return True
+
     def _remember(self, place: tuple[str, int], reason: RefusalReason, detail: str) -> None:
+        """Keep a refusal, and log the first one of a host."""
         self._refusals.append(Refusal(host=place[0], port=place[1], reason=reason, detail=detail))
-        _log.info("egress_refused", host=place[0], port=place[1], reason=reason.value, detail=detail)
+        if self._max_bytes is None or reason in _OF_THE_LANE:
+            _log.info("egress_refused", host=place[0], port=place[1], reason=reason.value, detail=detail)
+            return
+        self._refused[place] += 1
+        if self._refused[place] == 1:
+            _log.info("egress_refused", host=place[0], port=place[1], reason=reason.value, detail=detail)
+        elif self._refused[place] == MAX_REFUSALS_PER_HOST:
+            self.flooded_at = self.flooded_at or time.monotonic()
+            _log.info("egress_flood", host=place[0], port=place[1], refusals=MAX_REFUSALS_PER_HOST)
 
     async def _pass(self, request: Request, client: Stream, server: Stream) -> None:
         try:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+from collections import deque
 from collections.abc import Callable, Mapping
 from datetime import UTC, datetime, timedelta
 from typing import Protocol
@@ -29,6 +30,7 @@ from cache.urls import canonical_key, why_unfetchable
 _log = structlog.get_logger(__name__)
 
 FAILURE_TTL_S = 60.0
+_REMEMBERED_DENIALS = 1000
 PREPARED_BYTES = 32 * 1024 * 1024
 
 
@@ -81,6 +83,8 @@ class PageCache:
         self._captures: SingleFlight[str, Capture] = SingleFlight()
         self._loads: SingleFlight[str, Evidence] = SingleFlight()
         self._prepared: Recent[str, Evidence] = Recent(prepared_bytes)
+        self._denied: deque[str] = deque(maxlen=_REMEMBERED_DENIALS)
+        """The captures that this instance's own settings denied: only these answer for their page, and not for long."""
 
     async def get(self, url: str, *, refresh: bool = False, near: datetime | None = None) -> Capture:
         """The capture of a page: a stored one, or a new one made now. ``refresh`` always makes a new one.
@@ -186,6 +190,8 @@ class PageCache:
         return newest if newest is not None and (before is None or newest.id != before.id) else None
 
     def _still_answers(self, known: Capture) -> bool:
+        if known.outcome is CaptureOutcome.EGRESS_DENIED and known.id not in self._denied:
+            return False  # the settings of another run; they may have been changed to allow it
         age = self._clock() - known.captured_at
         if known.is_evidence:
             return self._max_age is None or age <= self._max_age
@@ -194,6 +200,8 @@ class PageCache:
     async def _capture(self, url: str, key: str, near: datetime | None) -> Capture:
         seen = await self._look(url)
         capture = await self._filing.file(url, key, seen)
+        if capture.outcome is CaptureOutcome.EGRESS_DENIED:
+            self._denied.append(capture.id)
         if self._archive is None or capture.is_evidence:
             return capture
         stored = await self._index.find(key)

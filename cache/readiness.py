@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import time
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -30,6 +31,7 @@ _WAIT_REAL_S = 5.0
 _QUIET_S = 1.0
 _POLL_S = 0.25
 _FRAMES_REAL_S = 0.08
+_FLOODED_S = 4.0
 _MAX_RESTARTS = 5
 _EMPTY_CHARS = 50
 _LITTLE_CHARS = 300
@@ -61,7 +63,16 @@ class Readiness:
 class Settling:
     """Brings one page to rest. ``deadline`` is on the monotonic clock; what is not done by then is left."""
 
-    def __init__(self, devtools: DevTools, navigation: Navigation, *, deadline: float) -> None:
+    def __init__(
+        self,
+        devtools: DevTools,
+        navigation: Navigation,
+        *,
+        deadline: float,
+        flooded_at: Callable[[], float | None] = lambda: None,
+    ) -> None:
+        """``flooded_at``: when the page had asked a host that is refused too often; it is not waited for long after."""
+        self._flooded_at = flooded_at
         self._devtools = devtools
         self._navigation = navigation
         self._deadline = deadline
@@ -83,7 +94,7 @@ class Settling:
         else:
             height = await self._bring_in()
             await self._wait_for_promises()
-        late = "the deadline came first" if self._left_s() <= 0 else ""
+        late = "the deadline came first" if self._deadline <= time.monotonic() else ""
         cut = late if parsed else "the document was still arriving"
         return Readiness(height_px=height, viewport_px=self._viewport_px, cut=cut)
 
@@ -114,8 +125,11 @@ class Settling:
         asked = asyncio.ensure_future(self._devtools.run(state))
         stopped = asyncio.ensure_future(self._navigation.stopped.wait())
         try:
-            limit_s = max(0.0, min(LOAD_S, self._left_s()))
-            await asyncio.wait({asked, stopped}, timeout=limit_s, return_when=asyncio.FIRST_COMPLETED)
+            until = time.monotonic() + LOAD_S
+            while (left_s := min(until - time.monotonic(), self._left_s())) > 0:
+                await asyncio.wait({asked, stopped}, timeout=min(_POLL_S, left_s), return_when=asyncio.FIRST_COMPLETED)
+                if asked.done() or stopped.done():
+                    break
             return asked.done() and bool(asked.result())
         finally:
             stopped.cancel()
@@ -233,4 +247,6 @@ class Settling:
         return seen
 
     def _left_s(self) -> float:
-        return self._deadline - time.monotonic()
+        flooded_at = self._flooded_at()
+        until = self._deadline if flooded_at is None else min(self._deadline, flooded_at + _FLOODED_S)
+        return until - time.monotonic()

@@ -199,12 +199,16 @@ class _Shown:
 
     def done(self, evaluated: Evaluated) -> None:
         from app.cli.scorecard import finished_line
+        from cache.capture import CaptureOutcome
 
         label = _label(evaluated.planned)
         reused = "  (from an earlier run)" if evaluated.reused else ""
         self._board.finish(label, finished_line(escape(label), evaluated.outcome) + reused)
         if evaluated.error is not None:
             self._board.remark(escape(evaluated.error))
+        for page in (evaluated.outcome.result or {}).get("pages") or ():
+            if page.get("outcome") == CaptureOutcome.EGRESS_DENIED:
+                self._board.remark(escape(f"not captured: {page.get('url')}: {page.get('detail')}"))
 
 
 def _label(planned: PlannedAnswer) -> str:

@@ -55,9 +55,12 @@ _CODE = re.compile(r"net::(ERR_[A-Z0-9_]+)")
 
 def of_refusal(refusal: Refusal) -> Ending:
     """What a refusal of the guard makes of the capture."""
+    allowable = refusal.reason in (RefusalReason.ADDRESS, RefusalReason.PORT)
+    host = f"[{refusal.host}]" if ":" in refusal.host else refusal.host
+    remedy = f" (ASSAY_EGRESS_ALLOW={host}:{refusal.port} would allow it)" if allowable else ""
     return Ending(
         outcome=_BY_REASON[refusal.reason],
-        detail=refusal.detail,
+        detail=refusal.detail + remedy,
         gone=refusal.reason is RefusalReason.HOST_UNKNOWN,
     )
 

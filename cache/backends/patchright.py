@@ -7,8 +7,8 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import AsyncIterator, Callable, Sequence
-from contextlib import asynccontextmanager, suppress
+from collections.abc import AsyncIterator, Callable, Iterator, Sequence
+from contextlib import asynccontextmanager, contextmanager, suppress
 from dataclasses import dataclass, replace
 from datetime import datetime
 from importlib.metadata import version
@@ -44,6 +44,7 @@ _DRIVER_POLL_S = 0.01
 _TRIES = 2
 _TRIES_ACROSS_NAVIGATIONS = 5
 _GRACE_S = 2.0
+_LOST = ("crashed", "has been closed", "Connection closed", "handler is closed")
 _NOWHERE = "http://127.0.0.1:9"  # whatever has no lane of its own goes nowhere
 
 
@@ -285,34 +286,41 @@ async def _fresh_page(lease: Lease[_Running], lane: Lane) -> AsyncIterator[_Open
     """A page in a context of its own, whose only way out is the lane."""
     context: BrowserContext | None = None
     try:
-        context = await lease.browser.browser.new_context(
-            proxy={"server": lane.url, "bypass": "<-loopback>"},
-            viewport={"width": WIDTH_PX, "height": HEIGHT_PX},
-            locale="en-US",
-            user_agent=lease.browser.user_agent,
-            accept_downloads=False,
-            service_workers="block",
-            reduced_motion="reduce",
-        )
-        page = await context.new_page()
-        session = await context.new_cdp_session(page)
-    except Exception as lost:
+        with _raising_error():
+            context = await lease.browser.browser.new_context(
+                proxy={"server": lane.url, "bypass": "<-loopback>"},
+                viewport={"width": WIDTH_PX, "height": HEIGHT_PX},
+                locale="en-US",
+                user_agent=lease.browser.user_agent,
+                accept_downloads=False,
+                service_workers="block",
+                reduced_motion="reduce",
+            )
+            page = await context.new_page()
+            session = await context.new_cdp_session(page)
+    except Error as lost:
         lease.retire()
-        raise PageLost(_message(lost)) from lost
+        raise PageLost(lost.message) from lost
     try:
         yield _OpenPage(page, session)
     finally:
         try:
-            async with asyncio.timeout(_CLOSE_S):
-                await context.close()
-        except Exception as lost:  # noqa: BLE001 - see _message
-            _log.info("browser_retired", why=_message(lost))
-            lease.retire()
+            with _raising_error():
+                async with asyncio.timeout(_CLOSE_S):
+                    await context.close()
+        except (TimeoutError, Error):
+            lease.retire()  # it no longer answers: nothing new is opened in it
 
 
-def _message(failed: Exception) -> str:
-    """What the library says. It raises ``Error`` for the browser, and plain exceptions when its driver is gone."""
-    return failed.message if isinstance(failed, Error) else str(failed) or type(failed).__name__
+@contextmanager
+def _raising_error() -> Iterator[None]:
+    """Raise Error for whatever the library raises. Once its driver is gone it raises plain exceptions."""
+    try:
+        yield
+    except (Error, TimeoutError):
+        raise
+    except Exception as gone:
+        raise Error(str(gone) or type(gone).__name__) from gone
 
 
 class _FrameInPage:
@@ -323,16 +331,18 @@ class _FrameInPage:
 
     async def run(self, script: str, argument: object) -> Any:
         try:
-            return await self._frame.evaluate(script, argument)
-        except Exception as lost:
-            raise FrameLost(_message(lost)) from lost
+            with _raising_error():
+                return await self._frame.evaluate(script, argument)
+        except Error as lost:
+            raise FrameLost(lost.message) from lost
 
     async def children(self) -> Sequence[tuple[str, FrameView]]:
         found: list[tuple[str, FrameView]] = []
         for child in self._frame.child_frames:
             try:
-                element = await child.frame_element()
-                place = await element.evaluate(script("place_of"))
+                with _raising_error():
+                    element = await child.frame_element()
+                    place = await element.evaluate(script("place_of"))
             except Error:
                 continue
             if not child.url.startswith("chrome-error:"):
@@ -369,9 +379,10 @@ class _OpenPage:
 
     async def send(self, method: str, parameters: dict[str, Any] | None = None) -> dict[str, Any]:
         try:
-            answer: dict[str, Any] = await self._session.send(method, parameters)
-        except Exception as lost:
-            raise PageLost(f"{method}: {_message(lost)}") from lost
+            with _raising_error():
+                answer: dict[str, Any] = await self._session.send(method, parameters)
+        except Error as lost:
+            raise PageLost(f"{method}: {lost.message}") from lost
         return answer
 
     def on(self, event: str, listener: Callable[[dict[str, Any]], None]) -> None:
@@ -380,21 +391,21 @@ class _OpenPage:
     async def run(self, script: str, argument: object = None) -> Any:
         for _ in range(_TRIES_ACROSS_NAVIGATIONS):
             try:
-                return await self._page.evaluate(script, argument)
-            except Exception as lost:
-                if "context was destroyed" not in _message(lost):
-                    raise PageLost(_message(lost)) from lost
+                with _raising_error():
+                    return await self._page.evaluate(script, argument)
+            except Error as lost:
+                if "context was destroyed" not in lost.message:
+                    raise PageLost(lost.message) from lost
         raise PageLost("the page keeps replacing itself")
 
     async def open(self, url: str, *, timeout_s: float) -> str:
         try:
-            await self._page.goto(url, wait_until="commit", timeout=timeout_s * 1000)
+            with _raising_error():
+                await self._page.goto(url, wait_until="commit", timeout=timeout_s * 1000)
         except Error as failed:
-            if "crashed" in failed.message or "has been closed" in failed.message:
+            if any(lost in failed.message for lost in _LOST):
                 raise PageLost(failed.message) from failed
             return failed.message
-        except Exception as lost:
-            raise PageLost(_message(lost)) from lost
         return ""
 
     def view(self) -> FrameView:

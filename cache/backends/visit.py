@@ -141,7 +141,8 @@ class Visit:
         return document.observed_as(arrived)
 
     async def _read(self, navigation: Navigation, arrived: Observation) -> Observation:
-        settling = Settling(self.page, navigation, deadline=self.deadline - self.reading_s)
+        until = self.deadline - self.reading_s
+        settling = Settling(self.page, navigation, deadline=until, flooded_at=lambda: self.lane.flooded_at)
         ready = await settling.run()
         # It may have sent on: to a document that is no page, or to where there is nothing.
         if navigation.taken.is_set() and navigation.answer is not None:

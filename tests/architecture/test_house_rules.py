@@ -22,6 +22,7 @@ MAY_READ_ENVIRONMENT = {
 MAY_CATCH_EVERYTHING = {
     "judges.foreign": "a judge file may raise anything while it is imported or run",
     "app.jobs.execution": "one job's fault must not stop the others",
+    "cache.backends.patchright": "the browser library raises plain exceptions when its driver is gone",
     "mind2web2.foreign_client": "a public script may bring a client of its own, which may raise anything",
 }
 PUBLIC_TOOLKIT_NAMES = {"mind2web2.utils", "mind2web2.utils.misc"}

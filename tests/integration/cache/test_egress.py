@@ -10,8 +10,10 @@ from types import SimpleNamespace
 import httpx
 import psutil
 import pytest
+from structlog.testing import capture_logs
 
 from cache.egress import EgressGuard, EgressLimits, Lane, RefusalReason, parse_place
+from cache.egress_lane import MAX_REFUSALS_PER_HOST
 from cache.errors import HostUnknown
 from cache.resolving import SystemResolver
 from tests.standin.web import Reply, StandInWeb, Visit
@@ -195,6 +197,38 @@ async def test_a_host_that_refuses_connections_is_named_so() -> None:
     async with EgressGuard(frozenset({place})) as guard, guard.lane() as lane:
         await _ask(lane.url, f"GET http://{place}/ HTTP/1.1".encode(), place)
         assert [refusal.reason for refusal in lane.refusals] == [RefusalReason.CONNECT_FAILED]
+
+
+async def test_a_page_that_asks_a_refused_host_again_and_again_waits_for_its_answers() -> None:
+    with capture_logs() as logs:
+        async with EgressGuard() as guard, guard.lane() as lane, httpx.AsyncClient(proxy=lane.url) as page:
+            for _ in range(MAX_REFUSALS_PER_HOST):
+                assert (await page.get("http://127.0.0.1/again")).status_code == 403
+            with pytest.raises(httpx.ReadTimeout):
+                await page.get("http://127.0.0.1/again", timeout=0.2)
+            assert (await page.get("http://127.0.0.2/another")).status_code == 403
+            async with guard.lane() as other:
+                assert (await _get(other, "http://127.0.0.1/")).status_code == 403
+            assert len([refusal for refusal in lane.refusals if refusal.host == "127.0.0.1"]) == MAX_REFUSALS_PER_HOST
+    told = [(entry["event"], entry["host"]) for entry in logs]
+    assert told == [
+        ("egress_refused", "127.0.0.1"),
+        ("egress_flood", "127.0.0.1"),
+        ("egress_refused", "127.0.0.2"),
+        ("egress_refused", "127.0.0.1"),  # on the other lane
+    ]
+
+
+async def test_of_many_requests_to_a_refused_host_only_a_few_wait_for_their_answers() -> None:
+    async with EgressGuard() as guard, guard.lane() as lane, httpx.AsyncClient(proxy=lane.url) as page:
+        for _ in range(MAX_REFUSALS_PER_HOST):
+            await page.get("http://127.0.0.1/")
+        answers = await asyncio.gather(
+            *(page.get("http://127.0.0.1/", timeout=3) for _ in range(20)), return_exceptions=True
+        )
+    unanswered = [answer for answer in answers if isinstance(answer, httpx.ReadTimeout)]
+    assert 0 < len(unanswered) < 20
+    assert {answer.status_code for answer in answers if isinstance(answer, httpx.Response)} == {403}
 
 
 async def test_a_lane_is_cut_at_its_byte_budget() -> None:

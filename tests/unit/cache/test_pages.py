@@ -141,6 +141,17 @@ async def test_old_evidence_is_captured_again_when_an_age_is_set() -> None:
     assert (await pages.get(URL)).id != first.id
 
 
+async def test_what_was_denied_under_other_settings_is_captured_again() -> None:
+    clock, blobs, index = Clock(), BlobStore.open("memory://"), MemoryIndex()
+    denied = ScriptedCapturer(clock, lambda url, nth: CaptureOutcome.EGRESS_DENIED)
+    before = PageCache(denied, blobs, index, clock=clock)
+    assert {(await before.get(URL)).outcome for _ in range(3)} == {CaptureOutcome.EGRESS_DENIED}
+    assert len(denied.asked) == 1
+    allowed = ScriptedCapturer(clock)
+    assert (await PageCache(allowed, blobs, index, clock=clock).get(URL)).is_evidence
+    assert len(allowed.asked) == 1
+
+
 async def test_a_refresh_captures_again_and_a_failure_does_not_hide_the_evidence_before() -> None:
     clock = Clock()
     outcomes = [CaptureOutcome.OK, CaptureOutcome.OK, CaptureOutcome.BLOCKED]

@@ -14,7 +14,20 @@ def test_every_refusal_has_an_outcome_that_is_no_evidence(reason: RefusalReason)
     ending = of_refusal(Refusal(host="a.com", port=80, reason=reason, detail="why"))
     assert ending.outcome not in (CaptureOutcome.OK, CaptureOutcome.PARTIAL)
     assert ending.gone is (reason is RefusalReason.HOST_UNKNOWN)
-    assert ending.detail == "why"
+    assert ending.detail.startswith("why")
+
+
+@pytest.mark.parametrize(
+    ("host", "reason", "remedy"),
+    [
+        ("a.com", RefusalReason.ADDRESS, " (ASSAY_EGRESS_ALLOW=a.com:8080 would allow it)"),
+        ("::1", RefusalReason.PORT, " (ASSAY_EGRESS_ALLOW=[::1]:8080 would allow it)"),
+        ("a.com", RefusalReason.REQUEST, ""),
+        ("a.com", RefusalReason.CONNECT_FAILED, ""),
+    ],
+)
+def test_the_setting_that_would_allow_an_address_is_named(host: str, reason: RefusalReason, remedy: str) -> None:
+    assert of_refusal(Refusal(host=host, port=8080, reason=reason, detail="why")).detail == f"why{remedy}"
 
 
 @pytest.mark.parametrize(
