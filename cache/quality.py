@@ -13,6 +13,7 @@ from urllib.parse import urlsplit
 
 from cache.capture import CaptureOutcome, Suspicion
 from cache.challenges import CAPTCHA_WIDGET, CHALLENGE_ADDRESS, CHALLENGE_TITLE, CHALLENGES
+from cache.logins import is_login_address, is_login_title, is_registration_title, may_be_login_address
 from cache.placeholders import (
     error_in_title,
     has_crashed,
@@ -29,6 +30,7 @@ _SEARCHED_CHARS = 2_000_000
 _LITTLE_TEXT = 1500
 _LOGIN_TEXT = 2500
 _LOGIN_BESIDE = 600
+_LOGIN_INPUTS = 4
 _CONSENT_BESIDE = 200
 _SOFT_404_TEXT = 2000
 _CODE_404_TEXT = 350
@@ -49,7 +51,8 @@ class PageFacts:
     """What a finding is made from. Counts are of visible characters with white space collapsed.
 
     ``login_form_chars`` and ``consent_chars`` are what stands inside a form with a visible password field and
-    inside a consent dialog; ``inputs`` counts visible fields a person can fill in.
+    inside a consent dialog; ``inputs`` counts visible fields a person can fill in. ``has_user_field``: one asks for a
+    user name or an e-mail address; ``is_registration``: every password field is one for a new password.
     """
 
     url: str
@@ -65,6 +68,8 @@ class PageFacts:
     inputs: int = 0
     links: int = 0
     large_images: int = 0
+    has_user_field: bool = False
+    is_registration: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -78,13 +83,6 @@ class Finding:
     suspicion: Suspicion | None = None
 
 
-# A segment of the path that says little else: "login", "member-login", "login.php"; not a headline with that word.
-_LOGIN_PATH = re.compile(
-    r"(?:^|/)(?:[a-z]+[_.-]){0,1}"
-    r"(?:log-?in|sign-?in|sso|oauth2?|authwall|authenticate|session/new|checkpoint)(?:[_.-][a-z]+)?(?:/|$)",
-    re.IGNORECASE,
-)
-_LOGIN_HOST = re.compile(r"^(?:login|signin|sso|accounts?|auth|idp|passport)\.", re.IGNORECASE)
 _CONSENT_HOST = re.compile(r"^(?:consent|guce|privacy-mgmt|cmp)\.", re.IGNORECASE)
 _NEEDS_SCRIPT = re.compile(
     r"\b(?:enable|activate|turn on|requires?|needs?)\b[^.]{0,30}\bjava\s?script\b"
@@ -93,6 +91,7 @@ _NEEDS_SCRIPT = re.compile(
 )
 _PAYWALL = re.compile(r"[\"']isAccessibleForFree[\"']\s*:\s*[\"']?false", re.IGNORECASE)
 _NO_WRITING = re.compile(r"[\x00-\x08\x0e-\x1a\x1c-\x1f\x7f\x80-\x84\x86-\x9f\ufffd]")
+_SENTENCE = re.compile(r"[.!?\u061f\u0964](?:\s|$)|[\u3002\uff01\uff1f]")
 _WIDE = re.compile(r"[\u1100-\u11ff\u2e80-\u9fff\uac00-\ud7af\uf900-\ufaff]")
 
 
@@ -127,6 +126,12 @@ def _prose(text: str) -> int:
     """How much of a text stands in long lines: a page that says something has them, a form and its links do not."""
     sizes = (len(line) + len(_WIDE.findall(line)) for line in text.splitlines())
     return sum(size for size in sizes if size >= _PROSE_LINE)
+
+
+def _sentences(text: str) -> int:
+    """How much of a text stands in long lines with sentences: menus may be long lines, too."""
+    lines = (line for line in text.splitlines() if _SENTENCE.search(line))
+    return _prose("\n".join(lines))
 
 
 def _browser_error(facts: PageFacts, chars: int) -> Finding | None:
@@ -192,17 +197,33 @@ def _captcha_form(facts: PageFacts, chars: int) -> Finding | None:
 
 
 def _login_wall(facts: PageFacts, chars: int) -> Finding | None:
+    """A form to log in or to register instead of the page. One beside real content is ordinary."""
     beside = chars - facts.login_form_chars
-    at_login = _is_login_address(facts.final_url)
-    sent_there = at_login and not _is_login_address(facts.url)
-    says_something = _prose(facts.text) - facts.login_form_chars >= _PROSE_BESIDE
-    if facts.has_password_field and beside < _LOGIN_BESIDE and (at_login or not says_something):
-        return Finding(outcome=CaptureOutcome.LOGIN_WALL, detail="a password field and little beside its form")
-    if facts.has_password_field and at_login and chars < _LOGIN_TEXT:
-        return Finding(outcome=CaptureOutcome.LOGIN_WALL, detail="a password field at a login address")
-    if sent_there and facts.inputs and chars < _LOGIN_TEXT:
-        return Finding(outcome=CaptureOutcome.LOGIN_WALL, detail="redirected to a login form")
-    return None
+    prose = _prose(facts.text) - facts.login_form_chars
+    sentences = _sentences(facts.text)
+    is_bare = beside < _LOGIN_BESIDE and prose < _PROSE_BESIDE
+    called = (facts.title, *facts.headlines)
+    is_called_login = any(map(is_login_title, called))
+    registers = facts.is_registration or (not is_called_login and any(map(is_registration_title, called)))
+    at_login = is_login_address(facts.final_url)
+    sent_there = at_login and not is_login_address(facts.url)
+    why = ""
+    if facts.has_password_field and registers:
+        why = "a registration form and little beside it" if is_bare else ""
+    elif facts.has_password_field:
+        if is_bare or (at_login and beside < _LOGIN_BESIDE):
+            why = "a password field and little beside its form"
+        elif at_login and (chars < _LOGIN_TEXT or sentences < _PROSE_BESIDE):
+            why = "a password field at a login address"
+        elif is_login_title(facts.title) or (is_called_login and sentences < _WHOLE_PAGE):
+            why = "a password field under a login title"
+        elif may_be_login_address(facts.final_url) and sentences < _PROSE_BESIDE:
+            why = "a password field at an account address and little text"
+    elif facts.has_user_field and facts.inputs <= _LOGIN_INPUTS and sentences < _PROSE_BESIDE and is_called_login:
+        why = "a user name field under a login title"
+    if not why and sent_there and facts.inputs and chars < _LOGIN_TEXT:
+        why = "redirected to a login form"
+    return Finding(outcome=CaptureOutcome.LOGIN_WALL, detail=why) if why else None
 
 
 def _consent_wall(facts: PageFacts, chars: int) -> Finding | None:
@@ -261,8 +282,3 @@ def _empty(facts: PageFacts, chars: int) -> Finding | None:
     if chars < _CRASH_TEXT and wants_other_browser(facts.text):
         return Finding(outcome=CaptureOutcome.EMPTY, detail="the page asks for another browser")
     return None
-
-
-def _is_login_address(url: str) -> bool:
-    parts = urlsplit(url)
-    return bool(_LOGIN_PATH.search(parts.path) or _LOGIN_HOST.match(parts.hostname or ""))

@@ -81,6 +81,8 @@ def _facts(found: Mapping[str, Any], pieces: Mapping[int, _Frame]) -> Mapping[st
         "hasPasswordField": any(each["hasPasswordField"] for each in (found, *framed)),
         "loginFormChars": max(each["loginFormChars"] for each in (found, *framed)),
         "inputs": sum(each["inputs"] for each in (found, *framed)),
+        "hasUserField": any(each["hasUserField"] for each in (found, *framed)),
+        "asksForOldPassword": any(each["asksForOldPassword"] for each in (found, *framed)),
     }
 
 

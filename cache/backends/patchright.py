@@ -8,7 +8,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import AsyncIterator, Callable, Iterator, Sequence
-from contextlib import asynccontextmanager, contextmanager, suppress
+from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass, replace
 from datetime import datetime
 from importlib.metadata import version
@@ -19,6 +19,7 @@ import structlog
 from patchright.async_api import Browser, BrowserContext, CDPSession, Error, Frame, Page, Playwright, async_playwright
 
 from cache.backends.devtools import PageLost
+from cache.backends.driver import Driver
 from cache.backends.launching import FLAGS, SANDBOX_COMPLAINTS, Launch, prepare_launch
 from cache.backends.main_document import MainDocument
 from cache.backends.memory import MemoryWarden
@@ -39,8 +40,6 @@ DEADLINE_S = 60.0
 PAGES_PER_BROWSER = 50
 _LAUNCH_MS = 30_000
 _CLOSE_S = 3.0
-_DRIVER_STOP_S = 1.0
-_DRIVER_POLL_S = 0.01
 _TRIES = 2
 _TRIES_ACROSS_NAVIGATIONS = 5
 _GRACE_S = 2.0
@@ -52,7 +51,7 @@ _NOWHERE = "http://127.0.0.1:9"  # whatever has no lane of its own goes nowhere
 class _Running:
     """One running browser with the driver and the start that belong to it."""
 
-    driver: _Driver
+    driver: Driver
     browser: Browser
     launch: Launch
     warden: MemoryWarden
@@ -70,60 +69,6 @@ class _Running:
         """Kill the browser and stop its driver."""
         self.kill()
         await self.driver.stop()
-
-
-class _Driver:
-    """The driver process, a child that passes our commands on to the browser."""
-
-    def __init__(self) -> None:
-        self._manager = async_playwright()
-
-    async def start(self) -> Playwright:
-        """Start the driver. If this fails or is cancelled, no process and no task of it is left.
-
-        A cancelled command of the library waits until the driver confirms that it was called off. When the start
-        itself is cancelled, nobody reads that confirmation, and the event loop could never be closed.
-        """
-        starting = asyncio.ensure_future(self._manager.start())
-        try:
-            return await asyncio.shield(starting)
-        except asyncio.CancelledError:
-            await _until_done(asyncio.ensure_future(self._abandon(starting)))
-            raise
-
-    async def stop(self) -> None:
-        """Ask the driver to exit; kill it if it does not do so in time."""
-        stopping = asyncio.ensure_future(self._manager.__aexit__())
-        try:
-            await asyncio.wait({stopping}, timeout=_DRIVER_STOP_S)
-        finally:
-            if not stopping.done():
-                _log.info("browser_driver_killed")
-                self._kill()
-                await _until_done(stopping)
-
-    async def _abandon(self, starting: asyncio.Future[Playwright]) -> None:
-        while not starting.done() and not self._kill():  # there may be no process yet
-            await asyncio.wait({starting}, timeout=_DRIVER_POLL_S)
-        await asyncio.wait({starting})
-        if not starting.cancelled() and starting.exception() is None:
-            await self.stop()
-
-    def _kill(self) -> bool:
-        """Kill the process; whether there is one. The library has no call for this."""
-        process = getattr(self._manager._connection._transport, "_proc", None)
-        if process is None:
-            return False
-        with suppress(ProcessLookupError):
-            process.kill()
-        return True
-
-
-async def _until_done(ending: asyncio.Future[None]) -> None:
-    """Wait for what ends soon. Being cancelled (again) does not stop the wait: the caller is leaving anyway."""
-    while not ending.done():
-        with suppress(asyncio.CancelledError):
-            await asyncio.wait({ending})
 
 
 class BrowserCapturer:
@@ -228,9 +173,9 @@ class BrowserCapturer:
     async def _launched(self, *, sandboxed: bool) -> _Running:
         needs_no_sandbox = self._allow_unsandboxed and not sandboxed
         launch = await asyncio.to_thread(prepare_launch, self.executable, allow_unsandboxed=needs_no_sandbox)
-        driver = _Driver()
+        driver = Driver(async_playwright())
         try:
-            playwright = await driver.start()
+            playwright: Playwright = await driver.start()
         except BaseException:
             launch.cut()
             raise

@@ -1,3 +1,4 @@
+# ruff: noqa: RUF001 - words of other scripts
 """Stored or fetched HTML that no browser has rendered, read as text and as the facts that quality asks for."""
 
 from __future__ import annotations
@@ -17,13 +18,22 @@ _CONSENT = re.compile(
     r"cookie|consent|gdpr|onetrust|didomi|usercentrics|truste|sp_message|iubenda|qc-cmp|cmpbox|cmp-", re.I
 )
 _OVER_THE_PAGE = re.compile(r"position:\s*(?:fixed|sticky)", re.I)
-_UNSEEN = "script, style, noscript, template, head"
+_UNSEEN = "script, style, noscript, template, head, datalist"
 _MAY_CONCEAL = "[hidden], dialog:not([open]), [popover], [style]"
 _CONCEALS = re.compile(
     r"(?:^|;)(?:display:none|visibility:(?:hidden|collapse)|content-visibility:hidden|opacity:(?:0|0?\.0\d*)%?"
     r"|font-size:0(?:\.0+)?(?:px|pt|em|rem|%)?)(?:!important)?(?:;|$)"
 )
 _NOT_FIELDS = "".join(f":not([type={kind}])" for kind in ("hidden", "submit", "button", "image", "reset"))
+_TEXT_FIELDS = "input:not([type]), input[type=text], input[type=email], input[type=tel]"
+_USER = re.compile(
+    r"user|log-?in|e-?mail|account|identifier|member|customer|kunde|benutzer|utilisateur|identifiant|usuario|utente"
+    r"|gebruiker|u[zż]ytkownik|логин|почт|kullan[ıi]c|メール|ユーザー|用户|用戶|账号|帳號|아이디|이메일|المستخدم|البريد",
+    re.IGNORECASE,
+)
+_NEWSLETTER = re.compile(r"newsletter|subscri|abonn", re.IGNORECASE)
+_MAX_FORM_CHARS = 1000
+_MAX_NEAR_CHARS = 400
 _FIELDS = f"input{_NOT_FIELDS}, textarea, select"
 
 
@@ -42,6 +52,8 @@ class PlainPage:
     inputs: int
     images: int
     hidden: str = ""
+    has_user_field: bool = False
+    is_registration: bool = False
 
 
 def read_html(html: str, base_url: str) -> PlainPage:
@@ -51,6 +63,9 @@ def read_html(html: str, base_url: str) -> PlainPage:
     title_text = _text(title) if title is not None else ""
     for node in reversed(tree.css(_UNSEEN)):  # inner ones first: what was in one that is gone must not be touched
         node.decompose()
+    for node in tree.css("select"):
+        for option in _not_chosen(node):
+            option.decompose()
     hidden = _take_out_concealed(tree)
     passwords = tree.css("input[type=password]")
     return PlainPage(
@@ -59,11 +74,13 @@ def read_html(html: str, base_url: str) -> PlainPage:
         text=_markdown(tree.html or ""),
         links=tuple(_links(tree, base_url)),
         has_password_field=bool(passwords),
-        login_form_chars=max((len(_text(_form_of(node))) for node in passwords), default=0),
+        login_form_chars=max(map(_form_chars, passwords), default=0),
         consent_chars=_consent_chars(tree),
         inputs=len(tree.css(_FIELDS)),
         images=len(tree.css("img[src], picture, video, svg")),
         hidden=hidden,
+        has_user_field=any(map(_is_user_field, tree.css(_TEXT_FIELDS))),
+        is_registration=bool(passwords) and all(map(_asks_for_new_password, passwords)),
     )
 
 
@@ -109,14 +126,55 @@ def _links(tree: LexborHTMLParser, base_url: str) -> list[tuple[str, str]]:
     return found
 
 
-def _form_of(node: LexborNode) -> LexborNode:
-    """The form around a field; where there is none the field's parent, unless that is the whole page."""
+def _not_chosen(choice: LexborNode) -> list[LexborNode]:
+    """The options of a list that are not shown while it is closed."""
+    options = choice.css("option")
+    chosen = next((n for n, option in enumerate(options) if "selected" in option.attributes), 0)
+    return [*options[:chosen], *options[chosen + 1 :]]
+
+
+def _form_of(node: LexborNode) -> LexborNode | None:
     around: LexborNode | None = node.parent
     while around is not None and around.tag != "form":
         around = around.parent
-    if around is not None:
-        return around
-    return node if node.parent is None or node.parent.tag == "body" else node.parent
+    return around
+
+
+def _form_chars(field: LexborNode) -> int:
+    """How much text a person sees of the form around a field. A form around most of a page, as ASP.NET makes it, is
+    none: then the text near the field counts."""
+    form = _form_of(field)
+    if form is not None and (seen := len(_text(form))) <= _MAX_FORM_CHARS:
+        return seen
+    chars, around = 0, field.parent
+    while around is not None and around.tag not in _WHOLE and around != form:
+        more = len(_text(around))
+        if more > _MAX_NEAR_CHARS:
+            break
+        chars, around = more, around.parent
+    return chars
+
+
+def _asks_for_new_password(field: LexborNode) -> bool:
+    form = _form_of(field)
+    group = [field] if form is None else form.css("input[type=password]")
+    told = [node.attributes.get("autocomplete") or "" for node in group]
+    return "new-password" in (field.attributes.get("autocomplete") or "") or (
+        len(group) > 1 and "current-password" not in told
+    )
+
+
+def _is_user_field(field: LexborNode) -> bool:
+    said = " ".join(
+        field.attributes.get(name) or "" for name in ("name", "id", "placeholder", "aria-label", "autocomplete")
+    )
+    form = _form_of(field)
+    about = (
+        ""
+        if form is None
+        else f"{form.attributes.get('class') or ''} {form.attributes.get('id') or ''} {_text(form)[:500]}"
+    )
+    return bool(_USER.search(said)) and not _NEWSLETTER.search(about)
 
 
 def _consent_chars(tree: LexborHTMLParser) -> int:

@@ -43,6 +43,8 @@ async def read_page(arrived: Observation, html: str, content: bytes) -> Observat
         inputs=page.inputs,
         links=len(page.links),
         large_images=page.images,
+        has_user_field=page.has_user_field,
+        is_registration=page.is_registration,
     )
     finding = await asyncio.to_thread(classify, facts)
     return replace(

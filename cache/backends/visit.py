@@ -253,4 +253,6 @@ def _facts(arrived: Observation, visible: VisibleText, html: str) -> PageFacts:
         inputs=int(facts["inputs"]),
         links=len(visible.links),
         large_images=int(facts["largeImages"]),
+        has_user_field=bool(facts["hasUserField"]),
+        is_registration=bool(facts["hasPasswordField"]) and not facts["asksForOldPassword"],
     )

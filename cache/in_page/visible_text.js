@@ -21,10 +21,11 @@
   const hosts = (globalThis.__assayHosts = []);
   const roots = globalThis.__assayRoots || new Map();
   const frames = [], hidden = [], alternatives = [], links = [], headlines = [], subheads = [];
-  const facts = { hasPasswordField: false, loginFormChars: 0, consentChars: 0, consentFrames: [], inputs: 0, largeImages: 0 };
+  const facts = { hasPasswordField: false, loginFormChars: 0, consentChars: 0, consentFrames: [], inputs: 0, largeImages: 0, hasUserField: false, asksForOldPassword: false };
   let visited = 0, hitTests = 0, truncated = false, chars = 0;
 
   const squeeze = (text) => text.replace(/[\s\u00a0]+/g, " ").trim();
+  const forms = (/* include forms */)(squeeze);
 
   // ---- what is written: lines with at most one blank line between them -------------------------------------
   class Writer {
@@ -360,10 +361,10 @@
     if (el.type === "hidden" || !visible(el, context)) return true;
     if (el.type === "password") {
       facts.hasPasswordField = true;
-      const parent = el.parentElement === document.body ? null : el.parentElement;
-      const form = el.form || el.closest("form") || parent;
-      facts.loginFormChars = Math.max(facts.loginFormChars, squeeze((form && form.innerText) || "").length);
+      facts.loginFormChars = Math.max(facts.loginFormChars, forms.formChars(el));
+      if (!forms.asksForNewPassword(el)) facts.asksForOldPassword = true;
     }
+    if (/^(?:text|email|tel)$/.test(el.type) && forms.isUserField(el)) facts.hasUserField = true;
     const isButton = /^(submit|button|reset|image)$/.test(el.type);
     if (!isButton) facts.inputs += 1;
     let text = el.type === "password" ? "" : el.value || el.placeholder || "";

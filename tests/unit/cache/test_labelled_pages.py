@@ -29,6 +29,8 @@ def _found(page: LabelledPage) -> Finding:
             inputs=plain.inputs,
             links=len(plain.links),
             large_images=plain.images,
+            has_user_field=plain.has_user_field,
+            is_registration=plain.is_registration,
         )
     )
 

@@ -17,7 +17,14 @@ class FakeFrame:
     def __init__(self, text: str, frames: dict[int, FrameView] | None = None, **found: Any) -> None:
         self._found = {"title": "T", "text": text, "hidden": [], "links": [], "headlines": [], "truncated": False}
         self._found |= {"frames": [f"0.{n}" for n in range(9)], "alternatives": []}
-        self._found |= {"consentChars": 0, "consentFrames": [], "loginFormChars": 0, "inputs": 0}
+        self._found |= {
+            "consentChars": 0,
+            "consentFrames": [],
+            "loginFormChars": 0,
+            "inputs": 0,
+            "hasUserField": False,
+            "asksForOldPassword": False,
+        }
         self._found |= {"hasPasswordField": False}
         self._found |= found
         self._frames = frames or {}

@@ -1,0 +1,69 @@
+"""The browser's driver process: started, and stopped so that nothing of it is left."""
+
+from __future__ import annotations
+
+import asyncio
+from contextlib import suppress
+from typing import Any
+
+import structlog
+
+_log = structlog.get_logger(__name__)
+
+_STOP_S = 1.0
+_POLL_S = 0.01
+
+
+class Driver:
+    """The driver process, a child that passes our commands on to the browser."""
+
+    def __init__(self, manager: Any) -> None:
+        """``manager`` is what the library's ``async_playwright()`` returns."""
+        self._manager = manager
+
+    async def start(self) -> Any:
+        """Start the driver. If this fails or is cancelled, no process and no task of it is left.
+
+        A cancelled command of the library waits until the driver confirms that it was called off. When the start
+        itself is cancelled, nobody reads that confirmation, and the event loop could never be closed.
+        """
+        starting = asyncio.ensure_future(self._manager.start())
+        try:
+            return await asyncio.shield(starting)
+        except asyncio.CancelledError:
+            await _until_done(asyncio.ensure_future(self._abandon(starting)))
+            raise
+
+    async def stop(self) -> None:
+        """Ask the driver to exit; kill it if it does not do so in time."""
+        stopping = asyncio.ensure_future(self._manager.__aexit__())
+        try:
+            await asyncio.wait({stopping}, timeout=_STOP_S)
+        finally:
+            if not stopping.done():
+                _log.info("browser_driver_killed")
+                self._kill()
+                await _until_done(stopping)
+
+    async def _abandon(self, starting: asyncio.Future[Any]) -> None:
+        while not starting.done() and not self._kill():  # there may be no process yet
+            await asyncio.wait({starting}, timeout=_POLL_S)
+        await asyncio.wait({starting})
+        if not starting.cancelled() and starting.exception() is None:
+            await self.stop()
+
+    def _kill(self) -> bool:
+        """Kill the process; whether there is one. The library has no call for this."""
+        process = getattr(self._manager._connection._transport, "_proc", None)
+        if process is None:
+            return False
+        with suppress(ProcessLookupError):
+            process.kill()
+        return True
+
+
+async def _until_done(ending: asyncio.Future[None]) -> None:
+    """Wait for what ends soon. Being cancelled (again) does not stop the wait: the caller is leaving anyway."""
+    while not ending.done():
+        with suppress(asyncio.CancelledError):
+            await asyncio.wait({ending})

@@ -1,0 +1,110 @@
+# ruff: noqa: E501 - tables
+"""Login pages of many structures and languages are recognised, and pages with a form beside their content are not."""
+
+from __future__ import annotations
+
+import time
+
+import pytest
+
+from cache.backends.plain_html import read_html
+from cache.capture import CaptureOutcome
+from cache.logins import is_login_address, is_login_title, is_registration_title, may_be_login_address
+from cache.quality import Finding, PageFacts, classify
+from tests.labelled.forms import FormPage, content_pages, login_pages
+
+
+def _found(page: FormPage) -> Finding:
+    plain = read_html(page.html, page.url)
+    return classify(
+        PageFacts(
+            url=page.url,
+            final_url=page.url,
+            status=200,
+            title=plain.title,
+            headlines=plain.headlines,
+            text=plain.text,
+            html=page.html,
+            has_password_field=plain.has_password_field,
+            login_form_chars=plain.login_form_chars,
+            inputs=plain.inputs,
+            links=len(plain.links),
+            has_user_field=plain.has_user_field,
+            is_registration=plain.is_registration,
+        )
+    )
+
+
+def test_at_least_95_percent_of_login_pages_are_recognised() -> None:
+    pages = list(login_pages())
+    missed = [page.name for page in pages if _found(page).outcome is not CaptureOutcome.LOGIN_WALL]
+    assert len(pages) >= 46
+    assert len(missed) <= 0.05 * len(pages), missed
+
+
+def test_at_most_one_percent_of_content_pages_are_refused() -> None:
+    pages = list(content_pages())
+    refused = [(page.name, _found(page).detail) for page in pages if _found(page).outcome is not CaptureOutcome.OK]
+    assert len(pages) >= 100
+    assert len(refused) <= 0.01 * len(pages), refused
+
+
+def test_registration_has_its_own_detail() -> None:
+    found = {page.name: _found(page).detail for page in login_pages()}
+    assert {found[name] for name in ("registration", "registration with countries")} == {
+        "a registration form and little beside it"
+    }
+
+
+@pytest.mark.parametrize(
+    "title",
+    ["Log in", "Login", "Sign in to Weft", "Member login | Society of Engineers", "Weft - Sign In", "Please log in",
+     "Welcome back! Sign in", "Login required", "Log in or sign up", "Customer Login", "Anmelden bei Weft", "Kunden-Login",
+     "Connectez-vous", "Inicio de sesión", "Area riservata", "Logowanie", "Вход", "Oturum aç", "ログイン | Weft",
+     "会员登录", "로그인", "تسجيل الدخول", "Sign in · Weft", "Weft: Log in"],
+)  # fmt: skip
+def test_titles_of_login_pages(title: str) -> None:
+    assert is_login_title(title)
+
+
+@pytest.mark.parametrize(
+    "title",
+    ["How to log in to Weft", "I cannot sign in", "Single sign-on - Encyclopedia", "A history of the login", "Social login",
+     "Sign in with a stamp: the county tries a new login", "Login and logout times of 1998", "docker login | Reference",
+     "Anmeldung zum Kurs: so geht es", "Connexion des réseaux électriques en Europe", "The accession", "", "Entrar en calor"],
+)  # fmt: skip
+def test_titles_of_other_pages(title: str) -> None:
+    assert not is_login_title(title)
+
+
+def test_titles_of_registration_forms() -> None:
+    assert is_registration_title("Create an account | Weft")
+    assert not is_registration_title("Registration of boats | Weft")
+
+
+@pytest.mark.parametrize(
+    ("path", "certain", "possible"),
+    [
+        ("/login", True, True),
+        ("/member-login.php", True, True),
+        ("/connexion", True, True),
+        ("/account.html", False, True),
+        ("/myaccount.asp", False, True),
+        ("/index.php?content=login", False, True),
+        ("/login-history-of-banks", False, False),
+        ("/accounts-of-the-war", False, False),
+        ("/story?title=login", False, True),
+        ("/story?q=how+to+login", False, False),
+    ],
+)
+def test_addresses_of_login_pages(path: str, certain: bool, possible: bool) -> None:
+    url = f"https://a.example{path}"
+    assert (is_login_address(url), may_be_login_address(url)) == (certain, possible)
+
+
+@pytest.mark.parametrize("piece", ["my ", "please ", "log in ", "| ", "-", "member ", "a "])
+def test_hostile_titles_are_read_at_once(piece: str) -> None:
+    began = time.process_time()
+    is_login_title(piece * 50_000)
+    is_login_title((piece * 150)[:150])
+    assert time.process_time() - began < 0.5
