@@ -58,7 +58,7 @@ _PARTS = re.compile(r"\s+[|\u2013\u2014\u00b7\u2022\u00bb\u00ab:>-]+\s+|\s*[|\u0
 # A segment of the path that says little else: "login", "member-login", "login.php"; not a headline with that word.
 _PATH = re.compile(
     r"(?:^|/)(?:[a-z]+[_.-]){0,1}"
-    r"(?:log-?[io]n|sign-?[io]n|sso|oauth2?|authwall|authenticate|session/new|checkpoint|anmelden|anmeldung|einloggen"
+    r"(?:log[-_]?[io]n|sign[-_]?[io]n|sso|oauth2?|authwall|authenticate|session/new|checkpoint|anmelden|anmeldung|einloggen"
     r"|connexion|se-connecter|iniciar-?sesion|inicio-?sesion|acceder|accedi|entrar|inloggen|logowanie|zaloguj|giris"
     r"|uye-?giris[i]?|logga-?in|kirjaudu|prihlaseni|prihlasenie|bejelentkezes|belepes|vhod|avtorizaciya|вход|войти"
     r"|ログイン|登录|登入|로그인)(?:[_.-][a-z]+){0,2}(?:/|$)",
@@ -71,7 +71,7 @@ _ACCOUNT_PATH = re.compile(
     re.IGNORECASE,
 )
 _HOST = re.compile(r"^(?:login|signin|sso|accounts?|auth|idp|passport)\.", re.IGNORECASE)
-_IN_QUERY = re.compile(r"(?:[a-z]+[_.-])?(?:log-?in|sign-?in|logon|signon|anmelden|connexion|inloggen)", re.IGNORECASE)
+_IN_QUERY = re.compile(r"(?:[a-z]+[_.-])?(?:log[-_]?in|sign[-_]?in|logon|signon|anmelden|connexion|inloggen)", re.IGNORECASE)
 _MAX_TITLE_CHARS = 150
 
 

@@ -34,6 +34,7 @@ _USER = re.compile(
 _NEWSLETTER = re.compile(r"newsletter|subscri|abonn", re.IGNORECASE)
 _MAX_FORM_CHARS = 1000
 _MAX_NEAR_CHARS = 400
+_MOST = 0.8
 _FIELDS = f"input{_NOT_FIELDS}, textarea, select"
 
 
@@ -68,13 +69,14 @@ def read_html(html: str, base_url: str) -> PlainPage:
             option.decompose()
     hidden = _take_out_concealed(tree)
     passwords = tree.css("input[type=password]")
+    whole = len(_text(tree.body)) if passwords and tree.body is not None else 0
     return PlainPage(
         title=title_text,
         headlines=_headlines(tree, "h1") or _headlines(tree, "h2")[:1],
         text=_markdown(tree.html or ""),
         links=tuple(_links(tree, base_url)),
         has_password_field=bool(passwords),
-        login_form_chars=max(map(_form_chars, passwords), default=0),
+        login_form_chars=max((_form_chars(node, whole) for node in passwords), default=0),
         consent_chars=_consent_chars(tree),
         inputs=len(tree.css(_FIELDS)),
         images=len(tree.css("img[src], picture, video, svg")),
@@ -140,12 +142,14 @@ def _form_of(node: LexborNode) -> LexborNode | None:
     return around
 
 
-def _form_chars(field: LexborNode) -> int:
+def _form_chars(field: LexborNode, whole: int) -> int:
     """How much text a person sees of the form around a field. A form around most of a page, as ASP.NET makes it, is
-    none: then the text near the field counts."""
+    none: then the text near the field counts. ``whole`` is the length of the page's text."""
     form = _form_of(field)
-    if form is not None and (seen := len(_text(form))) <= _MAX_FORM_CHARS:
-        return seen
+    in_form = 0 if form is None else len(_text(form))
+    is_page = in_form > _MAX_FORM_CHARS or (in_form > _MAX_NEAR_CHARS and in_form >= _MOST * whole)
+    if form is not None and not is_page:
+        return in_form
     chars, around = 0, field.parent
     while around is not None and around.tag not in _WHOLE and around != form:
         more = len(_text(around))

@@ -1,6 +1,6 @@
 // What tells a login form from other forms. Reads only.
 (squeeze) => {
-  const MAX_FORM_CHARS = 1000, MAX_NEAR_CHARS = 400;
+  const MAX_FORM_CHARS = 1000, MAX_NEAR_CHARS = 400, MOST = 0.8;
   const USER = /user|log-?in|e-?mail|account|identifier|member|customer|kunde|benutzer|utilisateur|identifiant|usuario|utente|gebruiker|u[zż]ytkownik|логин|почт|kullan[ıi]c|メール|ユーザー|用户|用戶|账号|帳號|아이디|이메일|المستخدم|البريد/i;
   // What a person sees of an element's text: of a list only what is chosen.
   const seenChars = (el) => [...el.querySelectorAll("select")].reduce(
@@ -9,7 +9,9 @@
   // The text of the form around a field. A form around most of a page, as ASP.NET makes it, is none: then what is near.
   const formChars = (el) => {
     const form = el.form || el.closest("form");
-    if (form && seenChars(form) <= MAX_FORM_CHARS) return seenChars(form);
+    const inForm = form ? seenChars(form) : Infinity;
+    const isPage = inForm > MAX_FORM_CHARS || (inForm > MAX_NEAR_CHARS && inForm >= MOST * seenChars(document.body));
+    if (!isPage) return inForm;
     let chars = 0;
     for (let at = el.parentElement; at && at !== document.body && at !== form; at = at.parentElement) {
       const more = seenChars(at);
