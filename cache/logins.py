@@ -71,7 +71,9 @@ _ACCOUNT_PATH = re.compile(
     re.IGNORECASE,
 )
 _HOST = re.compile(r"^(?:login|signin|sso|accounts?|auth|idp|passport)\.", re.IGNORECASE)
-_IN_QUERY = re.compile(r"(?:[a-z]+[_.-])?(?:log[-_]?in|sign[-_]?in|logon|signon|anmelden|connexion|inloggen)", re.IGNORECASE)
+_IN_QUERY = re.compile(
+    r"(?:[a-z]+[_.-])?(?:log[-_]?in|sign[-_]?in|logon|signon|anmelden|connexion|inloggen)", re.IGNORECASE
+)
 _MAX_TITLE_CHARS = 150
 
 
