@@ -9,27 +9,12 @@ from urllib.parse import urlsplit
 
 from cache.capture import Capturer, Observation
 from cache.egress import EgressGuard
-from cache.errors import HostUnknown
 from tests.labelled.labels import LabelledPage, labelled_pages
 from tests.standin.documents import image_bytes
 from tests.standin.web import Reply, StandInWeb, Visit
+from tests.standin.web_hosts import OnlyHosts
 
 _PICTURES = ("dawn", "i/1")
-
-
-class _OnlyHere:
-    """A resolver that knows the hosts of the labelled pages, all of them this machine, and nobody else."""
-
-    def __init__(self, hosts: frozenset[str]) -> None:
-        self._hosts = hosts
-
-    async def resolve(self, host: str, port: int) -> Sequence[str]:
-        if host not in self._hosts:
-            raise HostUnknown(host)
-        return ["127.0.0.1"]
-
-    def close(self) -> None:
-        """Nothing was opened."""
 
 
 @asynccontextmanager
@@ -54,7 +39,7 @@ async def _served(pages: Sequence[LabelledPage]) -> AsyncIterator[tuple[EgressGu
         site.pages.update({urlsplit(url).path or "/": answer for url in answers})
         hosts = frozenset(urlsplit(url).hostname or "" for url in answers)
         allowed = frozenset(f"{host}:{site.port}" for host in hosts)
-        async with EgressGuard(allowed, resolver=_OnlyHere(hosts)) as guard:
+        async with EgressGuard(allowed, resolver=OnlyHosts(hosts)) as guard:
             yield guard, site.port
 
 
