@@ -34,7 +34,9 @@ _LOGIN_INPUTS = 4
 _CONSENT_BESIDE = 200
 _SOFT_404_TEXT = 2000
 _CODE_404_TEXT = 350
-_EMPTY_TEXT = 50
+_BARE_TEXT = 50
+_MUCH_HIDDEN = 500
+_MOSTLY_ELSEWHERE = 1000
 _SHELL_TEXT = 500
 _SHORT_SHELL_TEXT = 200
 _CRASH_TEXT = 300
@@ -52,7 +54,9 @@ class PageFacts:
 
     ``login_form_chars`` and ``consent_chars`` are what stands inside a form with a visible password field and
     inside a consent dialog; ``inputs`` counts visible fields a person can fill in. ``has_user_field``: one asks for a
-    user name or an e-mail address; ``is_registration``: every password field is one for a new password.
+    user name or an e-mail address; ``is_registration``: every password field is one for a new password. ``large_images`` counts
+    pictures that were loaded, ``drawings`` other large things that show a picture: canvas, SVG, video, backgrounds.
+    ``hidden_chars`` is text that cannot be seen, ``script_chars`` prose inside scripts and templates.
     """
 
     url: str
@@ -70,6 +74,9 @@ class PageFacts:
     large_images: int = 0
     has_user_field: bool = False
     is_registration: bool = False
+    drawings: int = 0
+    hidden_chars: int = 0
+    script_chars: int = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -92,6 +99,11 @@ _NEEDS_SCRIPT = re.compile(
 _PAYWALL = re.compile(r"[\"']isAccessibleForFree[\"']\s*:\s*[\"']?false", re.IGNORECASE)
 _NO_WRITING = re.compile(r"[\x00-\x08\x0e-\x1a\x1c-\x1f\x7f\x80-\x84\x86-\x9f\ufffd]")
 _SENTENCE = re.compile(r"[.!?\u061f\u0964](?:\s|$)|[\u3002\uff01\uff1f]")
+_STILL_LOADING = re.compile(
+    r"\W*(?:(?:loading|please wait|one moment(?:,? please)?|wird geladen|bitte warten|chargement(?: en cours)?|cargando"
+    r"|caricamento(?: in corso)?|carregando|laden|загрузка|読み込み中|加载中|로딩 ?중)\W*){1,2}",
+    re.IGNORECASE,
+)
 _WIDE = re.compile(r"[\u1100-\u11ff\u2e80-\u9fff\uac00-\ud7af\uf900-\ufaff]")
 
 
@@ -119,6 +131,7 @@ def classify(facts: PageFacts) -> Finding:
     notes += ["a paywall: it says that not all of it is free"] if _PAYWALL.search(facts.html) else []
     sent_up = is_sent_up(facts.url, facts.final_url, (facts.title, *facts.headlines))
     notes += ["redirected to an address above it"] if sent_up else []
+    notes += _where_the_text_is(facts, chars)
     return Finding(outcome=CaptureOutcome.OK, detail="; ".join(notes), suspicion=Suspicion.SLIGHT if sent_up else None)
 
 
@@ -251,9 +264,10 @@ def _placeholder(facts: PageFacts, chars: int) -> Finding | None:
 
 
 def _soft_404(facts: PageFacts, chars: int) -> Finding | None:
+    all_it_says = [facts.text] if 0 < chars < _BARE_TEXT else []
     missing = [
         headline
-        for headline in (facts.title, *facts.headlines[:2])
+        for headline in (facts.title, *facts.headlines[:2], *all_it_says)
         if chars < _SOFT_404_TEXT
         and is_missing_headline(headline)
         and not (is_only_a_code(headline) and chars >= _CODE_404_TEXT)
@@ -266,14 +280,20 @@ def _soft_404(facts: PageFacts, chars: int) -> Finding | None:
     else:
         return None
     # What would be nothing even if it were the page stays what it is called here.
-    said = said or _empty(facts, chars) is not None
+    is_bare = chars < _BARE_TEXT and not facts.large_images
+    said = said or is_bare or _empty(facts, chars) is not None
     suspicion = Suspicion.SAID if said else Suspicion.LIKELY
     return Finding(outcome=CaptureOutcome.SOFT_404, detail=detail, suspicion=suspicion)
 
 
 def _empty(facts: PageFacts, chars: int) -> Finding | None:
-    if chars < _EMPTY_TEXT and not facts.large_images:
-        return Finding(outcome=CaptureOutcome.EMPTY, detail=f"{chars} characters of visible text")
+    shows_a_picture = bool(facts.large_images or facts.drawings)
+    if not chars and (facts.hidden_chars >= _MUCH_HIDDEN or not shows_a_picture):
+        nothing = "no visible text" if shows_a_picture else "no visible text and no picture"
+        detail = "; ".join([nothing, *_where_the_text_is(facts, chars)])
+        return Finding(outcome=CaptureOutcome.EMPTY, detail=detail)
+    if chars < _BARE_TEXT and _STILL_LOADING.fullmatch(facts.text):
+        return Finding(outcome=CaptureOutcome.EMPTY, detail="the page is still loading")
     little = chars < _SHORT_SHELL_TEXT or (chars < _SHELL_TEXT and not facts.headlines)
     if little and _NEEDS_SCRIPT.search(facts.text):
         return Finding(outcome=CaptureOutcome.EMPTY, detail="the page asks for JavaScript")
@@ -282,3 +302,13 @@ def _empty(facts: PageFacts, chars: int) -> Finding | None:
     if chars < _CRASH_TEXT and wants_other_browser(facts.text):
         return Finding(outcome=CaptureOutcome.EMPTY, detail="the page asks for another browser")
     return None
+
+
+def _where_the_text_is(facts: PageFacts, chars: int) -> list[str]:
+    """What a reader must know about a page most of whose text is not visible."""
+    notes = []
+    if facts.script_chars >= max(_MOSTLY_ELSEWHERE, 2 * chars):
+        notes.append(f"{chars} characters visible; most text is in scripts")
+    if facts.hidden_chars >= max(_MOSTLY_ELSEWHERE, chars + 1):
+        notes.append(f"most of its text is hidden ({facts.hidden_chars} of {chars + facts.hidden_chars} characters)")
+    return notes

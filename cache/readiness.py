@@ -1,15 +1,15 @@
-"""When a page is ready: loaded, its late timers run, its lazy parts brought in. By events, not by fixed sleeps.
+"""Brings a page to rest: loaded, its late timers run, its lazy parts loaded.
 
-What a page would do in the next seconds is not waited for but brought forward: its clock is run ahead, standing
-still whenever a request is open, so that text added five seconds late costs milliseconds. Lazy parts are brought
-in by growing the viewport to the page's height and telling the page it was scrolled.
+The page's clock is virtual. It is run ahead, and stands still while a request is open, so text that a timer adds after
+five seconds costs milliseconds. Lazy parts are loaded by growing the viewport to the page's height and by telling the
+page that it was scrolled. Waiting ends as soon as the text is stable and nothing is open that could bring more.
 """
 
 from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -23,7 +23,12 @@ MAX_GROWN_PX = 11_636
 MAX_SCROLLED_PX = 30_000
 LOAD_S = 15.0
 LATE_MS = 6000
+MAX_HIDDEN_MS = 15_000
+"""The longest animation that is waited for while it hides the whole page (that of AMP takes 8 seconds)."""
 _AHEAD_REAL_S = 6.0
+_PLENTY_REAL_S = 3.0
+_EXTRAS_REAL_S = 1.5
+_AFTER_HIDDEN_MS = 500
 _STUCK_REAL_S = 2.0
 _MORE_MS = 1500
 _ROUNDS = 3
@@ -33,8 +38,8 @@ _POLL_S = 0.25
 _FRAMES_REAL_S = 0.08
 _FLOODED_S = 4.0
 _MAX_RESTARTS = 5
-_EMPTY_CHARS = 50
 _LITTLE_CHARS = 300
+_PLENTY_CHARS = 2000
 _GROWTH = 1.1
 
 _WITH_A_CLOCK = ("worker", "shared_worker")
@@ -69,19 +74,24 @@ class Settling:
         navigation: Navigation,
         *,
         deadline: float,
+        framed_chars: Callable[[], Awaitable[int]],
         flooded_at: Callable[[], float | None] = lambda: None,
     ) -> None:
-        """``flooded_at``: when the page had asked a host that is refused too often; it is not waited for long after."""
+        """``framed_chars`` counts the characters of text that the page's frames show. ``flooded_at`` is when the page
+        had made too many requests to a host that is refused: it is not waited for long after that.
+        """
         self._flooded_at = flooded_at
         self._devtools = devtools
         self._navigation = navigation
+        self._requests = navigation.requests
+        self._framed_chars = framed_chars
         self._deadline = deadline
         self._viewport_px = HEIGHT_PX
         self._expired = asyncio.Event()
-        self._speaks_since = float("-inf")
-        """When the page last began to listen to what has a clock of its own: a socket or a worker."""
+        self._page_ms = 0
+        """How far the clock of this document was run ahead."""
+        self._worker_since = float("-inf")
         devtools.on("Emulation.virtualTimeBudgetExpired", lambda event: self._expired.set())
-        devtools.on("Network.webSocketCreated", self._on_speaker)
         devtools.on("Target.attachedToTarget", self._on_target)
 
     async def run(self) -> Readiness:
@@ -107,10 +117,12 @@ class Settling:
         parsed = False
         for _ in range(_MAX_RESTARTS):
             self._navigation.restarted.clear()
-            parsed = await self._reached(_PARSED)
-            if (await self._measure())["chars"] >= _LITTLE_CHARS:
+            self._page_ms = 0
+            parsed = await self._reached(_PARSED, LOAD_S)
+            chars = int((await self._measure())["chars"])
+            if chars >= _LITTLE_CHARS:
                 self._navigation.hold()
-            await self._reached(_LOADED)
+            await self._reached(_LOADED, _PLENTY_REAL_S if chars >= _PLENTY_CHARS else LOAD_S, extras=parsed)
             if not self._navigation.restarted.is_set() and (await self._measure())["chars"] < _LITTLE_CHARS:
                 await self._run_ahead(LATE_MS, real_s=_AHEAD_REAL_S)
             if not self._navigation.restarted.is_set() or self._navigation.ending is not None:
@@ -120,15 +132,19 @@ class Settling:
                 break
         return parsed
 
-    async def _reached(self, state: str) -> bool:
-        """Wait for a state of the document as long as it makes sense; whether it was reached."""
+    async def _reached(self, state: str, limit_s: float, *, extras: bool = False) -> bool:
+        """Wait for a state of the document; return whether it was reached.
+
+        With ``extras``, do not wait long if only pictures, fonts and the like are still missing.
+        """
         asked = asyncio.ensure_future(self._devtools.run(state))
         stopped = asyncio.ensure_future(self._navigation.stopped.wait())
+        began = time.monotonic()
         try:
-            until = time.monotonic() + LOAD_S
-            while (left_s := min(until - time.monotonic(), self._left_s())) > 0:
+            while (left_s := min(began + limit_s - time.monotonic(), self._left_s())) > 0:
                 await asyncio.wait({asked, stopped}, timeout=min(_POLL_S, left_s), return_when=asyncio.FIRST_COMPLETED)
-                if asked.done() or stopped.done():
+                only_extras = extras and not self._requests.text_open
+                if asked.done() or stopped.done() or (only_extras and time.monotonic() - began >= _EXTRAS_REAL_S):
                     break
             return asked.done() and bool(asked.result())
         finally:
@@ -149,7 +165,10 @@ class Settling:
         height = int(seen["height"])
         for round_number in range(_ROUNDS):
             stretches = await self._grow_to(height + int(seen["inner"]), height) and not seen["inner"]
-            await self._run_ahead(LATE_MS if round_number == 0 else _MORE_MS, real_s=_AHEAD_REAL_S)
+            late_ms = LATE_MS - self._page_ms if round_number == 0 else 0
+            hidden_ms = min(int(seen["hiddenMs"]) + _AFTER_HIDDEN_MS, MAX_HIDDEN_MS) if seen["hiddenMs"] else 0
+            real_s = _PLENTY_REAL_S if seen["chars"] >= _PLENTY_CHARS else _AHEAD_REAL_S
+            await self._run_ahead(max(late_ms, hidden_ms, _MORE_MS), real_s=real_s)
             seen = await self._measure()
             if stretches:
                 # As tall as its window, however tall that is: it is shown in an ordinary one.
@@ -181,29 +200,40 @@ class Settling:
         return int((await self._measure())["height"])
 
     async def _wait_for_promises(self) -> None:
-        """Real time for what no clock brings forward: a page that says it is loading, shows next to nothing, listens to
-        a socket or a worker, or writes its text frame by frame."""
+        """Wait in real time for text that running the page's clock ahead does not bring.
+
+        That is text which comes over a socket or from a worker, behind a request that is still open, or frame by frame.
+        A page that already shows thousands of characters is waited for only while they change.
+        """
         first, last = -1, -1
-        came = until = time.monotonic()
-        until += min(_WAIT_REAL_S, self._left_s())
+        came = began = time.monotonic()
+        until = began + min(_WAIT_REAL_S, self._left_s())
         while (now := time.monotonic()) < until:
             seen = await self._measure()
             chars = int(seen["chars"])
+            if seen["frames"] and chars < _PLENTY_CHARS:
+                chars += await self._framed_chars()
             first, came = (chars if first < 0 else first), (now if chars != last else came)
-            spoken = (chars != first and now - came >= _QUIET_S) or now - self._speaks_since >= _WAIT_REAL_S
-            enough = not seen["waiting"] and chars >= _EMPTY_CHARS and spoken
-            if enough and last in (-1, chars) and not await self._changes():
+            is_quiet = last in (-1, chars) and (chars == first or now - came >= _QUIET_S)
+            is_enough = is_quiet and self._is_enough(chars, says_loading=bool(seen["waiting"]), waited_s=now - began)
+            if is_enough and not await self._changes():
                 return
             last = chars
             await self._run_ahead(int(_POLL_S * 1000), real_s=_POLL_S)
             await asyncio.sleep(_POLL_S)  # a socket or a worker may bring it, and those have no event to wait for
 
-    def _on_speaker(self, event: dict[str, Any]) -> None:
-        self._speaks_since = time.monotonic()
+    def _is_enough(self, chars: int, *, says_loading: bool, waited_s: float) -> bool:
+        """Whether no more text is to be expected of a page whose text is stable."""
+        listening_since = max(self._worker_since, self._requests.listening_since)
+        if chars >= _PLENTY_CHARS:
+            return True
+        if time.monotonic() - listening_since < _WAIT_REAL_S or self._requests.text_open:
+            return False
+        return waited_s >= _QUIET_S or (chars > 0 and not says_loading)
 
     def _on_target(self, event: dict[str, Any]) -> None:
         if event["targetInfo"]["type"] in _WITH_A_CLOCK:
-            self._on_speaker(event)
+            self._worker_since = time.monotonic()
 
     async def _changes(self) -> int:
         """How often text changes while a few frames are drawn. Not waited for by a frame: there may come none."""
@@ -212,19 +242,40 @@ class Settling:
         return int(await self._devtools.run(script("changes")))
 
     async def _run_ahead(self, budget_ms: int, *, real_s: float) -> None:
-        """Run the page's clock ahead; if an open request stops it for ``real_s``, go on without that request."""
-        for policy, limit_s in (("pauseIfNetworkFetchesPending", real_s), ("advance", _STUCK_REAL_S)):
-            self._expired.clear()
-            await self._devtools.send(
-                "Emulation.setVirtualTimePolicy",
-                {"policy": policy, "budget": budget_ms, "maxVirtualTimeTaskStarvationCount": 1000},
-            )
-            try:
-                async with asyncio.timeout(max(0.0, min(limit_s, self._left_s()))):
-                    await self._expired.wait()
-                return
-            except TimeoutError:
-                continue
+        """Run the page's clock ahead.
+
+        An open request stops the clock for ``real_s`` at most, and for less if it cannot bring text. After that the
+        page goes on without it, and it is not waited for again.
+        """
+        requests = self._requests
+        self._page_ms += budget_ms
+        if requests.any_open or not requests.given_up:
+            await self._set_clock("pauseIfNetworkFetchesPending", budget_ms)
+            began = time.monotonic()
+            while (left_s := min(began + real_s - time.monotonic(), self._left_s())) > 0:
+                if await self._has_expired(min(_POLL_S, left_s)):
+                    return
+                if not requests.text_open and time.monotonic() - began >= _EXTRAS_REAL_S:
+                    break
+            requests.give_up()
+        await self._set_clock("advance", budget_ms)
+        await self._has_expired(min(_STUCK_REAL_S, self._left_s()))
+
+    async def _set_clock(self, policy: str, budget_ms: int) -> None:
+        self._expired.clear()
+        await self._devtools.send(
+            "Emulation.setVirtualTimePolicy",
+            {"policy": policy, "budget": budget_ms, "maxVirtualTimeTaskStarvationCount": 1000},
+        )
+
+    async def _has_expired(self, limit_s: float) -> bool:
+        """Wait until the clock has run as far ahead as was asked; return whether it has."""
+        try:
+            async with asyncio.timeout(max(0.0, limit_s)):
+                await self._expired.wait()
+        except TimeoutError:
+            return False
+        return True
 
     async def _grow(self, height_px: int) -> int:
         """Set the viewport's height and let the page react; its height right after."""

@@ -13,17 +13,21 @@ from collections.abc import Sequence
 from dataclasses import replace
 from itertools import chain, repeat
 
-from PIL import Image, UnidentifiedImageError
+from PIL import Image, ImageChops, UnidentifiedImageError
 
 from cache.places import Line, Piece, Sheet, aligned, sheet_of
 from cache.visible_text import MAX_HIDDEN_CHARS, VisibleText
 
 MIN_CONTRAST = 12
 """Of 255: below that, a patch of the picture is one colour; what JPEG makes of one differs by less."""
+MIN_CHANGE = 24
+"""Of 255: what a text that can be seen changes at least when it is taken away."""
 MAX_SHARE = 0.5
 MAX_PIECES = 3000
 """Of more the walker does not know whether anything that floats lies over them."""
 _INSET_PX = 2
+Box = tuple[float, float, float, float]
+"""Left, top, width and height."""
 _MANY_BREAKS = re.compile(r"\n{3,}")
 
 
@@ -47,6 +51,36 @@ def without_undrawn(visible: VisibleText, sheets: Sequence[Sheet], shots: Sequen
         hidden="\n".join([*gone, visible.hidden])[:MAX_HIDDEN_CHARS],
         places=tuple(piece for piece, is_drawn in pieces if is_drawn is not False),
     )
+
+
+def shows_anything(shots: Sequence[bytes]) -> bool:
+    """Return whether any of the pictures has more than one colour; True if none can be read."""
+    pictures = _decoded(shots)
+    return not pictures or any(_spread(picture) >= MIN_CONTRAST for picture in pictures)
+
+
+def seen_after_all(boxes: Sequence[Box], top: float, width: float, shots: Sequence[bytes]) -> list[int]:
+    """Return which texts can be seen although something lies over them, by their number.
+
+    Args:
+        boxes: Where the texts stand, in pixels of the page.
+        top: Where the pictures begin, in pixels of the page.
+        width: The width of the pictures, in pixels of the page.
+        shots: Three JPEGs of the same part of the page: with the texts, without them, and with them again.
+    """
+    pictures = _decoded(shots)
+    if len(pictures) != 3:
+        return []
+    shown, without, again = pictures
+    changed, moved = ImageChops.difference(shown, without), ImageChops.difference(shown, again)
+    scale = shown.width / width
+    found = []
+    for number, (left, box_top, box_width, height) in enumerate(boxes):
+        line = Line(0, left, box_top - top, box_width, height)
+        area = _inner(line, scale, 0.0, shown)
+        if area is not None and _highest(changed.crop(area)) >= MIN_CHANGE > _highest(moved.crop(area)):
+            found.append(number)
+    return found
 
 
 def drawn_of(pieces: Sequence[Piece], sheets: Sequence[Sheet], shots: Sequence[bytes]) -> tuple[Piece, ...]:
@@ -84,8 +118,13 @@ def _has_contrast(line: Line, sheets: Sequence[Sheet], pictures: Sequence[Image.
     if sheet is None:
         return None
     picture = pictures[sheet.number]
-    scale = picture.width / sheet.width
-    left, top = line.left * scale, (line.top - sheet.top) * scale
+    box = _inner(line, picture.width / sheet.width, sheet.top, picture)
+    return None if box is None else _spread(picture.crop(box)) >= MIN_CONTRAST
+
+
+def _inner(line: Line, scale: float, sheet_top: float, picture: Image.Image) -> tuple[int, int, int, int] | None:
+    """The inside of a line's box in pixels of a picture; None if it is not on it."""
+    left, top = line.left * scale, (line.top - sheet_top) * scale
     right, bottom = left + line.width * scale, top + line.height * scale
     beside = min(_INSET_PX, (right - left) / 4)  # a letter may be all there is
     box = (
@@ -96,8 +135,16 @@ def _has_contrast(line: Line, sheets: Sequence[Sheet], pictures: Sequence[Image.
     )
     if box[2] <= box[0] or box[3] <= box[1]:
         return None
-    bands = picture.crop(box).split()
-    return any(high - low >= MIN_CONTRAST for low, high in (_extremes(band) for band in bands))
+    return box
+
+
+def _spread(picture: Image.Image) -> int:
+    """The greatest difference within one colour of a picture."""
+    return max(high - low for low, high in map(_extremes, picture.split()))
+
+
+def _highest(picture: Image.Image) -> int:
+    return max(high for _, high in map(_extremes, picture.split()))
 
 
 def _extremes(band: Image.Image) -> tuple[int, int]:

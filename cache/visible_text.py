@@ -23,6 +23,8 @@ MAX_PLACES = 20_000
 MAX_PROBES = 2_500
 """Looks at where one character stands (some 10 us each), to find where lines break; from then on that is reckoned from
 how wide the lines are."""
+MAX_COVERED = 500
+"""Pieces of text under something else of which a picture is asked whether they can be seen."""
 _FRAME_DEPTH = 3
 _FRAME_S = 5.0
 _MARK = "\ue000"  # private use: taken out of page text before it means anything
@@ -83,6 +85,8 @@ def _facts(found: Mapping[str, Any], pieces: Mapping[int, _Frame]) -> Mapping[st
         "inputs": sum(each["inputs"] for each in (found, *framed)),
         "hasUserField": any(each["hasUserField"] for each in (found, *framed)),
         "asksForOldPassword": any(each["asksForOldPassword"] for each in (found, *framed)),
+        "largeImages": sum(each["largeImages"] for each in (found, *framed)),
+        "drawings": sum(each["drawings"] for each in (found, *framed)),
     }
 
 
@@ -164,6 +168,7 @@ async def _run_walker(view: FrameView, budget_ms: int) -> Mapping[str, Any]:
         "hitTests": 4000,
         "places": MAX_PLACES,
         "probes": MAX_PROBES,
+        "covered": MAX_COVERED,
     }
     found: Mapping[str, Any] = await view.run(script("visible_text"), limits)
     return found

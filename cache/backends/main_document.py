@@ -40,6 +40,10 @@ class MainDocument:
             found = await self._call(world, function, argument)
         return found
 
+    async def call(self, function: str, argument: object) -> Any:
+        """Call it once, in the same world."""
+        return await self._call(await self._world(), function, argument)
+
     async def children(self) -> Sequence[tuple[str, FrameView]]:
         return await self._children()
 

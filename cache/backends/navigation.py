@@ -13,6 +13,7 @@ from typing import Any
 from cache.backends.devtools import DevTools, PageLost
 from cache.backends.documents import MAX_PAGE_BYTES, ByteKind, byte_limit, is_html_type, sniff
 from cache.backends.endings import KEPT_HEADERS, MAX_HOP_CHARS, MAX_REDIRECTS, REDIRECTS, Ending
+from cache.backends.requests import Requests
 from cache.capture import CaptureOutcome
 from cache.urls import why_unfetchable
 
@@ -56,6 +57,7 @@ class Navigation:
 
     devtools: DevTools
     main_frame: str
+    requests: Requests
     take_all: bool = False
     chain: list[str] = field(default_factory=list)
     answer: Answer | None = None
@@ -76,7 +78,8 @@ class Navigation:
     @classmethod
     async def watch(cls, devtools: DevTools) -> Navigation:
         tree = await devtools.send("Page.getFrameTree")
-        navigation = cls(devtools=devtools, main_frame=tree["frameTree"]["frame"]["id"])
+        main_frame = str(tree["frameTree"]["frame"]["id"])
+        navigation = cls(devtools, main_frame, Requests(devtools, main_frame=main_frame))
         devtools.on("Fetch.requestPaused", navigation._on_paused)
         devtools.on("Page.frameNavigated", navigation._on_shown)
         devtools.on("Network.dataReceived", navigation._on_data)

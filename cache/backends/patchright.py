@@ -32,7 +32,7 @@ from cache.in_page import script
 from cache.pages import utc_now
 from cache.readiness import HEIGHT_PX, WIDTH_PX
 from cache.urls import why_unfetchable
-from cache.visible_text import FrameLost, FrameView
+from cache.visible_text import MAX_FRAMES, FrameLost, FrameView
 
 _log = structlog.get_logger(__name__)
 
@@ -44,6 +44,8 @@ _TRIES = 2
 _TRIES_ACROSS_NAVIGATIONS = 5
 _GRACE_S = 2.0
 _LOST = ("crashed", "has been closed", "Connection closed", "handler is closed")
+_FRAME_ANSWER_S = 1.0
+_CHARS_SHOWN = "() => document.body ? document.body.innerText.trim().length : 0"
 _NOWHERE = "http://127.0.0.1:9"  # whatever has no lane of its own goes nowhere
 
 
@@ -295,6 +297,15 @@ class _FrameInPage:
         return found
 
 
+async def _chars_in(frame: Frame) -> int:
+    """How many characters of text a frame shows; 0 if it does not answer."""
+    try:
+        async with asyncio.timeout(_FRAME_ANSWER_S):
+            return int(await frame.evaluate(_CHARS_SHOWN))
+    except (TimeoutError, Error):
+        return 0
+
+
 class _OpenPage:
     """Implements ``visit.Page``: the page and a DevTools session with it."""
 
@@ -353,5 +364,9 @@ class _OpenPage:
             return failed.message
         return ""
 
-    def view(self) -> FrameView:
+    def view(self) -> MainDocument:
         return MainDocument(self, _FrameInPage(self._page.main_frame).children)
+
+    async def framed_chars(self) -> int:
+        frames = self._page.main_frame.child_frames[:MAX_FRAMES]
+        return sum(await asyncio.gather(*map(_chars_in, frames)))

@@ -5,22 +5,25 @@ from __future__ import annotations
 import asyncio
 import base64
 import time
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Protocol
+from typing import Protocol
 
 from cache.backends.devtools import DevTools
 from cache.backends.documents import read_document
 from cache.backends.endings import Ending, of_browser_error, of_refusal
+from cache.backends.main_document import MainDocument
 from cache.backends.navigation import Answer, Navigation
-from cache.capture import CaptureOutcome, Observation, Suspicion
+from cache.capture import ALTERNATIVES, CaptureOutcome, Observation, Suspicion
 from cache.egress import Lane, Refusal
 from cache.errors import DocumentRejected
+from cache.in_page import script
 from cache.places import Sheet, places_json
 from cache.quality import PageFacts, classify
 from cache.readiness import MAX_GROWN_PX, WIDTH_PX, Readiness, Settling
 from cache.tiles import MAX_TILE_PX, tile_spans
-from cache.undrawn import without_undrawn
-from cache.visible_text import FrameView, VisibleText, read_visible_text
+from cache.undrawn import Box, seen_after_all, shows_anything, without_undrawn
+from cache.visible_text import VisibleText, read_visible_text
 
 SHOT_WIDTH_PX = 1100
 SHOT_QUALITY = 85
@@ -40,7 +43,10 @@ class Page(DevTools, Protocol):
     async def open(self, url: str, *, timeout_s: float) -> str:
         """Navigate until the first bytes of a document are shown; the browser's error message, or ""."""
 
-    def view(self) -> FrameView: ...
+    def view(self) -> MainDocument: ...
+
+    async def framed_chars(self) -> int:
+        """How many characters of text the frames of the page show."""
 
 
 @dataclass
@@ -142,7 +148,13 @@ class Visit:
 
     async def _read(self, navigation: Navigation, arrived: Observation) -> Observation:
         until = self.deadline - self.reading_s
-        settling = Settling(self.page, navigation, deadline=until, flooded_at=lambda: self.lane.flooded_at)
+        settling = Settling(
+            self.page,
+            navigation,
+            deadline=until,
+            framed_chars=self.page.framed_chars,
+            flooded_at=lambda: self.lane.flooded_at,
+        )
         ready = await settling.run()
         # It may have sent on: to a document that is no page, or to where there is nothing.
         if navigation.taken.is_set() and navigation.answer is not None:
@@ -151,13 +163,18 @@ class Visit:
         if ended is not None:
             return ended
         arrived = self._arrived(navigation)
-        visible = await read_visible_text(self.page.view())
+        view = self.page.view()
+        visible = await read_visible_text(view)
         html = str(await self.page.run(_MARKUP, MAX_HTML_CHARS))
         shots, drawn = await self._screenshots(ready)  # last: a browser that is busy drawing answers nothing else
         sheets = _sheets(ready, len(shots))
         if ready.height_px <= ready.viewport_px:  # else it was laid out anew for the picture, and may stand elsewhere
+            visible = await self._uncovered(view, visible, ready)
             visible = await asyncio.to_thread(without_undrawn, visible, sheets, shots)
-        finding = await asyncio.to_thread(classify, _facts(arrived, visible, html))
+        facts = _facts(arrived, visible, html)
+        if not visible.text and not await asyncio.to_thread(shows_anything, shots):
+            facts = replace(facts, drawings=0)
+        finding = await asyncio.to_thread(classify, facts)
         outcome, detail, suspicion = finding.outcome, finding.detail, finding.suspicion
         cut = navigation.cut or ready.cut or ("the page has more text than is kept" if visible.truncated else "")
         if outcome is CaptureOutcome.OK and cut:
@@ -168,14 +185,13 @@ class Visit:
             outcome, detail = CaptureOutcome.TIMEOUT, ready.cut
         if self.lane.is_exhausted:
             outcome, detail = CaptureOutcome.TOO_LARGE, "the byte budget of this page is used up"
-        if not drawn:
-            detail = f"{detail}; " * bool(detail) + "its picture could not be drawn to the end"
-        if navigation.moved_to:
-            detail = f"{detail}; " * bool(detail) + f"it wanted to move on to {navigation.moved_to[:200]}"
+        notes = [detail, *navigation.requests.notes()]
+        notes += [] if drawn else ["its picture could not be drawn to the end"]
+        notes += [f"it wanted to move on to {navigation.moved_to[:200]}"] if navigation.moved_to else []
         return replace(
             arrived,
             outcome=outcome,
-            detail=detail,
+            detail="; ".join(filter(None, notes)),
             gone=finding.gone,
             suspicion=suspicion,
             title=visible.title,
@@ -192,27 +208,49 @@ class Visit:
 
         Whether these are all: from the first tile on that cannot be drawn in time they are left out.
         """
-        scale = SHOT_WIDTH_PX / WIDTH_PX
         height = _shown_px(ready)
         shots: list[bytes] = []
         try:
             async with asyncio.timeout(min(_SHOT_S, self._left_s() / 2)):
                 for top, part in tile_spans(height, _TILE_PX):
-                    request = {
-                        "format": "jpeg",
-                        "quality": SHOT_QUALITY,
-                        "optimizeForSpeed": True,
-                        # To draw what no window shows, the browser lays the page out anew: not for what it shows.
-                        "captureBeyondViewport": height > ready.viewport_px,
-                        "clip": {"x": 0, "y": top, "width": WIDTH_PX, "height": part, "scale": scale},
-                    }
-                    shots.append(await self._drawn(request))
+                    # To draw what no window shows, the browser lays the page out anew: not for what it shows.
+                    shots.append(await self._drawn(top, part, beyond_viewport=height > ready.viewport_px))
         except TimeoutError:
             return tuple(shots), False  # the text is there all the same
         return tuple(shots), True
 
-    async def _drawn(self, request: dict[str, Any]) -> bytes:
+    async def _uncovered(self, view: MainDocument, visible: VisibleText, ready: Readiness) -> VisibleText:
+        """Read the page again if text that seemed to be covered can be seen in a picture.
+
+        The page's scripts are stopped first, so that what is compared differs in nothing but that text.
+        """
+        top, height = _span(visible.facts["covered"], ready)
+        if height <= 0:
+            return visible
+        shots = []
+        try:
+            async with asyncio.timeout(self._left_s() / 2):
+                await self.page.send("Emulation.setScriptExecutionDisabled", {"value": True})
+                for hide in (False, True, False):
+                    await view.call(script("covered"), hide)
+                    shots.append(await self._drawn(top, height))
+                seen = await asyncio.to_thread(seen_after_all, visible.facts["covered"], top, WIDTH_PX, shots)
+                if not seen:
+                    return visible
+                await view.call(script("uncovered"), seen)
+                return await read_visible_text(view)
+        except TimeoutError:
+            return visible
+
+    async def _drawn(self, top: int, height: int, *, beyond_viewport: bool = False) -> bytes:
         """One picture. A page whose clock stands still for a request that never ends may wait for it to draw."""
+        request = {
+            "format": "jpeg",
+            "quality": SHOT_QUALITY,
+            "optimizeForSpeed": True,
+            "captureBeyondViewport": beyond_viewport,
+            "clip": {"x": 0, "y": top, "width": WIDTH_PX, "height": height, "scale": SHOT_WIDTH_PX / WIDTH_PX},
+        }
         drawing = asyncio.ensure_future(self.page.send("Page.captureScreenshot", request))
         try:
             await asyncio.wait({drawing}, timeout=_STUCK_S)
@@ -230,6 +268,16 @@ def _sheets(ready: Readiness, drawn: int) -> list[Sheet]:
     """What of the page is on the pictures that were drawn."""
     spans = tile_spans(_shown_px(ready), _TILE_PX)[:drawn]
     return [Sheet(number=number, top=top, width=WIDTH_PX, height=part) for number, (top, part) in enumerate(spans)]
+
+
+def _span(boxes: Sequence[Box], ready: Readiness) -> tuple[int, int]:
+    """The top and height of the part of the page that has all boxes, as far as one picture shows it."""
+    shown = [(top, top + height) for _, top, _, height in boxes if 0 <= top < _shown_px(ready)]
+    if not shown:
+        return 0, 0
+    first = int(min(top for top, _ in shown))
+    last = min(int(max(bottom for _, bottom in shown)) + 1, _shown_px(ready))
+    return first, min(last - first, _TILE_PX)
 
 
 def _shown_px(ready: Readiness) -> int:
@@ -255,4 +303,7 @@ def _facts(arrived: Observation, visible: VisibleText, html: str) -> PageFacts:
         large_images=int(facts["largeImages"]),
         has_user_field=bool(facts["hasUserField"]),
         is_registration=bool(facts["hasPasswordField"]) and not facts["asksForOldPassword"],
+        drawings=int(facts["drawings"]),
+        hidden_chars=len(" ".join(visible.hidden.partition(ALTERNATIVES)[0].split())),
+        script_chars=int(facts["scriptChars"]),
     )

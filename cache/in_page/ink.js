@@ -55,6 +55,8 @@
       (image.match(/rgba?\([^)]*\)/g) || []).map(rgba) : [];
     return colours.length && colours.every((each) => each && each[3] >= 0.9 && near(each, colours[0])) ? colours[0] : null;
   };
+  // Whether what is behind shines through a gradient, or there is none.
+  const isClear = (image) => (image.match(/[a-z-]+\([^()]*\)/g) || []).map(rgba).some((colour) => colour !== null && colour[3] < 0.9) || image === "none";
   // Letters cut out of a background show only what is told from the one behind that.
   const cutOut = (style, background) => (style.webkitBackgroundClip || style.backgroundClip) === "text" &&
     (style.backgroundImage !== "none" ? !flat(style.backgroundImage) || !near(flat(style.backgroundImage), background) : stands(style.backgroundColor, background));
@@ -65,5 +67,5 @@
       (mask !== "none" && /(?:^|[ ,])0(?:px|%)/.test(style.maskSize || "")) || (blur !== null && +blur[1] >= 5) ||
       /opacity\(0(?:\.0\d*)?%?\)|contrast\(0(?:\.0\d*)?%?\)|brightness\((?:[5-9]|\d\d+)(?:\.\d+)?\)/.test(style.filter);
   };
-  return { rgba, lost, behind, cutOut, erased };
+  return { rgba, isClear, lost, behind, cutOut, erased };
 })()

@@ -1,7 +1,8 @@
 // What a person would read on this document, in reading order, as plain text with markdown headings, lists and
 // table rows. Text that is in the document but cannot be seen is collected apart. Runs in an isolated world;
 // reads only. Frames leave a mark in the text; what may hold a closed shadow root waits in globalThis.__assayHosts,
-// and the roots that were found there come back in globalThis.__assayRoots.
+// and the roots that were found there come back in globalThis.__assayRoots. What seems to be covered is kept in
+// globalThis.__assayCovered; what a picture showed to be visible all the same comes back in globalThis.__assayUncovered.
 (limits) => {
   const placeOf = /* include place_of */;
   const textPlaces = /* include text_places */;
@@ -10,8 +11,9 @@
     "OBJECT", "EMBED", "MAP", "META", "LINK", "TITLE", "DESC", "DEFS", "CLIPPATH", "MASK", "SYMBOL", "PATTERN"]);
   const SPACED = new Set(["P", "UL", "OL", "DL", "TABLE", "BLOCKQUOTE", "PRE", "FIGURE", "SECTION", "ARTICLE", "HR",
     "H1", "H2", "H3", "H4", "H5", "H6", "FORM", "FIELDSET", "DETAILS"]);
+  const DRAWINGS = /^(?:canvas|video|svg|object|embed)$/i;
   const HOSTS = /^(?:ARTICLE|ASIDE|BLOCKQUOTE|DIV|FOOTER|H[1-6]|HEADER|MAIN|NAV|P|SECTION|SPAN)$/;
-  const MIN_FONT_PX = 4, MIN_OPACITY = 0.1, MIN_BOX_PX = 3, BIG_IMAGE_PX = 150, SMALL_BOX_PX = 120;
+  const MIN_FONT_PX = 4, MIN_OPACITY = 0.1, MIN_BOX_PX = 3, BIG_IMAGE_PX = 150, SMALL_BOX_PX = 120, MIN_COVER = 0.9;
   const NOWHERE = { top: Infinity, bottom: -Infinity, left: Infinity, right: -Infinity };
   const started = performance.now();
   const sx = window.scrollX, sy = window.scrollY;
@@ -21,7 +23,8 @@
   const hosts = (globalThis.__assayHosts = []);
   const roots = globalThis.__assayRoots || new Map();
   const frames = [], hidden = [], alternatives = [], links = [], headlines = [], subheads = [];
-  const facts = { hasPasswordField: false, loginFormChars: 0, consentChars: 0, consentFrames: [], inputs: 0, largeImages: 0, hasUserField: false, asksForOldPassword: false };
+  const facts = { hasPasswordField: false, loginFormChars: 0, consentChars: 0, consentFrames: [], inputs: 0, largeImages: 0, drawings: 0, hasUserField: false, asksForOldPassword: false };
+  const covers = (globalThis.__assayCovered = []), uncovered = globalThis.__assayUncovered || new Set();
   let visited = 0, hitTests = 0, truncated = false, chars = 0;
 
   const squeeze = (text) => text.replace(/[\s\u00a0]+/g, " ").trim();
@@ -59,10 +62,22 @@
   const clipped = (style) =>
     (/absolute|fixed/.test(style.position) && /rect\((?:0px|1px),? (?:0px|1px),? (?:0px|1px),? (?:0px|1px)\)/.test(style.clip)) ||
     /inset\((?:[5-9]\d|100)(?:\.\d+)?%|circle\(0(?:px|%)?(?: |\))|polygon\(0(?:px)? 0(?:px)?, 0(?:px)? 0(?:px)?/.test(style.clipPath);
+  const isLoaded = (img) => img.complete && img.naturalWidth > 1 && img.naturalHeight > 1;
+  const coloured = (style) => { const colour = ink.rgba(style.backgroundColor); return colour !== null && colour[3] >= MIN_COVER; };
+  // Whether an element may draw something of its own, at least in part.
+  const draws = (el, style) => /^(IMG|VIDEO|CANVAS|IFRAME)$/.test(el.tagName) || style.backgroundImage !== "none" || coloured(style);
+  // Whether an element may hide what lies behind it. What cannot be told here, as of a canvas, a frame or a picture with
+  // clear parts, is taken to hide it; a screenshot with and without the text then decides (`covered.js`).
   const opaque = (el, style) => {
-    if (/^(IMG|VIDEO|CANVAS|IFRAME)$/.test(el.tagName) || style.backgroundImage !== "none") return true;
-    const colour = ink.rgba(style.backgroundColor);
-    return colour !== null && colour[3] >= 0.9;
+    const clear = () => {
+      if (el.tagName === "IMG") return !isLoaded(el);
+      if (el.tagName === "VIDEO") return el.readyState < 2 && !el.poster;
+      return !/^(CANVAS|IFRAME)$/.test(el.tagName) && !/url\(|image-set|paint\(|cross-fade|element\(/.test(style.backgroundImage) && ink.isClear(style.backgroundImage);
+    };
+    if (!draws(el, style) || (!coloured(style) && clear())) return false;
+    let opacity = 1;
+    for (let at = el; at; at = at.parentElement || (at.getRootNode() || {}).host) opacity *= parseFloat(getComputedStyle(at).opacity);
+    return opacity >= MIN_COVER;
   };
   const floats = (el) => {
     for (let at = el; at && at !== document.documentElement; at = at.parentElement || (at.getRootNode() || {}).host) {
@@ -90,6 +105,11 @@
       return !under;
     });
   };
+  const isCovered = (node, el, rect) => {
+    if (uncovered.has(node) || !covered(el, rect)) return false;
+    if (covers.length < limits.covered) covers.push({ node, box: [rect.left + sx, rect.top + sy, rect.width, rect.height].map(Math.round) });
+    return true;
+  };
   const sinksBehind = (outer, el) => {
     for (let at = el; at && at !== outer; at = at.parentElement) if (parseInt(getComputedStyle(at).zIndex) < 0) return true;
     return false;
@@ -100,7 +120,7 @@
     if (lost !== "same") return lost === "none";
     const x = rect.left + rect.width / 2, y = rect.top + rect.height / 2;
     const stack = inWindow(x, y) ? document.elementsFromPoint(x, y) : [];
-    return !stack.some((under) => !holds(under, el) && opaque(under, getComputedStyle(under)));
+    return !stack.some((under) => !holds(under, el) && draws(under, getComputedStyle(under)));
   };
   // Where a path cuts pieces out of what is around a text, it is seen where it can be touched.
   const cutAway = (el, rect, context) => {
@@ -129,7 +149,7 @@
     if (context.concealed || style.visibility !== "visible" || parseFloat(style.fontSize) < MIN_FONT_PX) return false;
     if (context.collapsed) return ink.lost(el, style, context) === "";
     const rect = seenRect(node, context);
-    return rect !== null && !blends(el, rect, context, style) && !covered(el, rect) && !cutAway(el, rect, context);
+    return rect !== null && !blends(el, rect, context, style) && !isCovered(node, el, rect) && !cutAway(el, rect, context);
   };
 
   const clips = (style) => style.overflowX !== "visible" || style.overflowY !== "visible" || /paint|strict|content/.test(style.contain);
@@ -199,6 +219,7 @@
       } else hidden.push(squeeze(text));
       return;
     }
+    if (node.nodeType === Node.ELEMENT_NODE && DRAWINGS.test(node.tagName)) drawing(node, context);
     if (node.nodeType !== Node.ELEMENT_NODE || SKIPPED.has(node.tagName.toUpperCase())) return;
     visited += 1;
     if (visited > limits.elements || chars > limits.chars || (visited % 500 === 0 && performance.now() - started > limits.ms)) {
@@ -252,8 +273,15 @@
     return onPage(rect, context) && within(rect, context.box) && !blends(el, rect, context, style) && !covered(el, rect);
   };
 
+  const isLarge = (rect) => rect.width >= BIG_IMAGE_PX && rect.height >= BIG_IMAGE_PX;
+  // A drawing, a film, or a picture behind an element. Whether it shows anything, the screenshot tells.
+  const drawing = (el, context) => {
+    const own = { ...context, ...styled(getComputedStyle(el), context, false) };
+    if (visible(el, own) && isLarge(el.getBoundingClientRect())) facts.drawings += 1;
+  };
   const element = (el, context, out) => {
     const tag = el.tagName.toUpperCase(), display = context.style.display;
+    if (context.style.backgroundImage.includes("url(") && visible(el, context) && isLarge(el.getBoundingClientRect())) facts.drawings += 1;
     if (mayHost(el, tag, context)) hosts.push(el);
     if (tag === "BR") { out.end(); return; }
     const block = !/^(inline|contents|none|ruby|table-cell|inline-block|inline-flex)/.test(display);
@@ -277,7 +305,7 @@
     if (tag === "IFRAME" || tag === "FRAME") return frame(el, context, out);
     if (tag === "IMG") {
       const rect = el.getBoundingClientRect();
-      if (visible(el, context) && rect.width >= BIG_IMAGE_PX && rect.height >= BIG_IMAGE_PX) facts.largeImages += 1;
+      if (visible(el, context) && isLoaded(el) && isLarge(rect)) facts.largeImages += 1;
       if (el.alt && el.alt.trim()) alternatives.push(squeeze(el.alt));
       return true;
     }
@@ -346,7 +374,7 @@
   const frame = (el, context, out) => {
     const rect = el.getBoundingClientRect();
     const seen = visible(el, context) && rect.width >= 30 && rect.height >= 15 && onPage(rect, context) && within(rect, context.box) &&
-      !covered(el, rect) && frames.length < limits.frames;
+      !isCovered(el, el, rect) && frames.length < limits.frames;
     if (!seen) return true;
     out.end();
     if (consent.asksIn(el)) facts.consentFrames.push(frames.length);
@@ -382,6 +410,12 @@
       parseFloat(style.fontSize) >= MIN_FONT_PX && Math.abs(parseFloat(style.textIndent)) < Math.max(rect.width, 1);
   };
 
+  // How much prose stands in scripts and templates, where nobody sees it until a script shows it.
+  const proseInScripts = () => {
+    const all = [...document.querySelectorAll("script:not([src]), template")].map((el) => el.tagName === "TEMPLATE" ? el.innerHTML : el.textContent);
+    return all.join("\n").slice(0, 2000000).replace(/<[^>]*>|\\n/g, "\n").match(/[\p{L}\p{N}][\p{L}\p{M}\p{N} ,.:!?%'\u2019\u201c\u201d\u2013\u2014-]{59,}/gu)
+      ?.filter((run) => run.split(" ").length >= 8 || /[\u3040-\u9fff\uac00-\ud7af]{20}/.test(run)).reduce((sum, run) => sum + run.length, 0) || 0;
+  };
   const out = new Writer(false);
   const blank = { el: root, opacity: 1, background: [255, 255, 255, 1], concealed: false, collapsed: false, clipText: false, depth: 0, pre: false, box: null, sight: null, fixed: false, cut: false };
   if (root) walk(root, blank, out);
@@ -389,6 +423,6 @@
   return {
     title: document.title || "", text: out.value(), hidden, alternatives, links, headlines: headlines.length ? headlines : subheads.slice(0, 1), frames, hosts: hosts.length,
     // As text: what carries values out of the page needs a second, and 300 MB, for a hundred thousand numbers.
-    places: JSON.stringify(textPlaces.found), view: [sx, sy, window.innerWidth, window.innerHeight], truncated, ...facts,
+    places: JSON.stringify(textPlaces.found), view: [sx, sy, window.innerWidth, window.innerHeight], covered: covers.map((each) => each.box), scriptChars: proseInScripts(), truncated, ...facts,
   };
 }

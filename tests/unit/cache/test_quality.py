@@ -58,6 +58,8 @@ GOOD: dict[str, PageFacts] = {
     "a long banner over a short article": facts(
         "A short but real article. " * 12 + "We and our partners " * 40, consent_chars=800
     ),
+    "two words": facts("Sold out"),
+    "a drawing": facts("", drawings=1),
     "a photograph": facts("Sunset, 2019", large_images=1),
     "a photograph under a banner": facts("We use cookies, accept them all", consent_chars=31, large_images=2),
     "a short answer": facts("Ada Lovelace was born on 10 December 1815 in London."),
@@ -186,7 +188,9 @@ BAD: dict[str, tuple[PageFacts, CaptureOutcome]] = {
     "not found, in Russian": (facts("Извините. " * 9, title="Страница не найдена"), CaptureOutcome.SOFT_404),
     "sent home": (facts(ARTICLE, final_url="https://www.news.example/"), CaptureOutcome.SOFT_404),
     "nothing": (facts(""), CaptureOutcome.EMPTY),
-    "next to nothing": (facts("Menu Home"), CaptureOutcome.EMPTY),
+    "nothing yet": (facts("Loading…"), CaptureOutcome.EMPTY),
+    "nothing but its number": (facts("404"), CaptureOutcome.SOFT_404),
+    "much that is hidden over a picture": (facts("", large_images=1, hidden_chars=3000), CaptureOutcome.EMPTY),
     "an app that wants scripts": (
         facts("You need to enable JavaScript to run this app. " + "Home About Contact " * 5),
         CaptureOutcome.EMPTY,
@@ -308,3 +312,14 @@ def test_headlines_that_do_not(headline: str) -> None:
 )
 def test_being_sent_home(cited: str, final: str, home: bool) -> None:
     assert is_sent_home(cited, final) is home
+
+
+def test_the_detail_says_where_the_text_is_that_a_page_does_not_show() -> None:
+    dead = classify(facts("Harbour news", script_chars=3000))
+    folded = classify(facts("Harbour news", hidden_chars=3000))
+    assert (dead.outcome, dead.detail) == (CaptureOutcome.OK, "12 characters visible; most text is in scripts")
+    assert (folded.outcome, folded.detail) == (
+        CaptureOutcome.OK,
+        "most of its text is hidden (3000 of 3012 characters)",
+    )
+    assert classify(facts(ARTICLE, script_chars=300, hidden_chars=300)).detail == ""

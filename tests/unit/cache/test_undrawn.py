@@ -8,7 +8,7 @@ import json
 from PIL import Image, ImageDraw
 
 from cache.places import Line, Piece, Sheet, places_json
-from cache.undrawn import without_undrawn
+from cache.undrawn import seen_after_all, shows_anything, without_undrawn
 from cache.visible_text import VisibleText
 
 SHEETS = (Sheet(number=0, top=0, width=1280, height=800), Sheet(number=1, top=800, width=1280, height=800))
@@ -96,3 +96,29 @@ def test_of_two_that_say_the_same_the_one_that_is_not_drawn_goes():
         places=(twin.places[0], again, twin.places[1]),
     )
     assert without_undrawn(doubled, SHEETS, shots(0, 1)).text == f"{WORDS[0]}\n\nbetween\n\n{WORDS[1]}"
+
+
+def _shot(*marks: tuple[int, int, int, int], cover: str = "white") -> bytes:
+    picture = Image.new("RGB", (200, 100), cover)
+    pen = ImageDraw.Draw(picture)
+    for mark in marks:
+        pen.rectangle(mark, fill="black")
+    buffer = io.BytesIO()
+    picture.save(buffer, "JPEG", quality=95)
+    return buffer.getvalue()
+
+
+def test_a_text_that_leaves_a_trace_when_it_is_taken_away_can_be_seen() -> None:
+    first, second = (20.0, 110.0, 60.0, 20.0), (20.0, 150.0, 60.0, 20.0)
+    with_first, without = _shot((25, 14, 60, 24)), _shot()
+    assert seen_after_all([first, second], 100, 200, [with_first, without, with_first]) == [0]
+
+
+def test_what_changes_by_itself_says_nothing_of_the_text_below() -> None:
+    shots = [_shot(cover="white"), _shot(cover="grey"), _shot(cover="black")]
+    assert seen_after_all([(20.0, 110.0, 60.0, 20.0)], 100, 200, shots) == []
+
+
+def test_a_picture_of_one_colour_shows_nothing() -> None:
+    assert not shows_anything([_shot(), _shot(cover="grey")])
+    assert shows_anything([_shot(), _shot((1, 1, 9, 9))])

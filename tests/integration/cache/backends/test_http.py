@@ -116,7 +116,7 @@ async def test_a_packed_page_that_breaks_off_is_partial(site: StandInWeb, captur
         (Reply.html("no", status=403), CaptureOutcome.BLOCKED, False),
         (Reply.html("slow down", status=429), CaptureOutcome.BLOCKED, False),
         (Reply.html("who", status=401), CaptureOutcome.LOGIN_WALL, False),
-        (Reply.html("<p>hi"), CaptureOutcome.EMPTY, False),
+        (Reply.html("<p hidden>hi"), CaptureOutcome.EMPTY, False),
         (Reply.redirect("/page"), CaptureOutcome.REDIRECT_LOOP, False),
         (Reply.redirect("file:///etc/passwd"), CaptureOutcome.EGRESS_DENIED, False),
         (Reply.redirect("http://169.254.169.254/latest/"), CaptureOutcome.EGRESS_DENIED, False),

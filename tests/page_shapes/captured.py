@@ -1,0 +1,50 @@
+"""The pages of this set as a capturer brings them back, each from a host of its own on a local server."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Callable, Mapping
+from contextlib import asynccontextmanager
+
+from cache.capture import Capturer, Observation
+from cache.egress import EgressGuard
+from tests.page_shapes.shapes import Shape
+from tests.standin.web import Answer, Reply, StandInWeb, Visit
+from tests.standin.web_hosts import OnlyHosts
+
+
+@asynccontextmanager
+async def served(shapes: Mapping[str, Shape]) -> AsyncIterator[tuple[EgressGuard, Mapping[str, str]]]:
+    """A guard that leads to the hosts of these pages and nowhere else, and the address of each page."""
+    hosts = {f"{name}.example": shape for name, shape in shapes.items()}
+
+    def answer(visit: Visit) -> Reply:
+        shape = hosts[visit.headers["host"].partition(":")[0]]
+        return shape.reply if visit.path == "/" else shape.beside.get(visit.path, Reply(status=404))
+
+    paths: Mapping[str, Answer] = {path: answer for shape in shapes.values() for path in ("/", *shape.beside)}
+    async with StandInWeb(paths) as site:
+        allowed = frozenset(f"{host}:{site.port}" for host in hosts)
+        async with EgressGuard(allowed, resolver=OnlyHosts(frozenset(hosts))) as guard:
+            yield guard, {name: f"http://{name}.example:{site.port}/" for name in shapes}
+
+
+async def captured(make: Callable[[EgressGuard], Capturer], shapes: Mapping[str, Shape]) -> Mapping[str, Observation]:
+    """What the capturer made by ``make`` brings back of each page, by name."""
+    async with served(shapes) as (guard, urls):
+        capturer = make(guard)
+        try:
+            seen = await asyncio.gather(*map(capturer.capture, urls.values()))
+        finally:
+            await capturer.aclose()
+    return dict(zip(urls, seen, strict=True))
+
+
+def faults(shape: Shape, seen: Observation) -> list[str]:
+    """What is wrong with a capture of a page of this set."""
+    text = " ".join(seen.text.split())
+    found = [] if seen.is_evidence is shape.evidence else [f"{seen.outcome.value}: {seen.detail}"]
+    found += [f"not read: {each[:50]}" for each in shape.shown if each not in text]
+    found += [f"read although hidden: {each[:50]}" for each in shape.unseen if each in text]
+    found += [f"detail {seen.detail!r} lacks {each!r}" for each in shape.detail if each not in seen.detail]
+    return found

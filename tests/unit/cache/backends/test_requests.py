@@ -1,0 +1,96 @@
+"""What is known of a page's requests from the events of its DevTools session."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from cache.backends.requests import Requests
+
+
+class Session:
+    """A DevTools session whose events the test sends."""
+
+    def __init__(self) -> None:
+        self._listeners: dict[str, Callable[[dict[str, Any]], None]] = {}
+
+    async def send(self, method: str, parameters: dict[str, Any] | None = None) -> dict[str, Any]:
+        return {}
+
+    def on(self, event: str, listener: Callable[[dict[str, Any]], None]) -> None:
+        self._listeners[event] = listener
+
+    async def run(self, script: str, argument: object = None) -> Any:
+        return None
+
+    def asks(self, request: str, kind: str, *, frame: str = "main") -> None:
+        event = {
+            "requestId": request,
+            "type": kind,
+            "frameId": frame,
+            "request": {"url": f"https://a.example/{request}"},
+        }
+        self._listeners["Network.requestWillBeSent"](event)
+
+    def shows(self, frame: str) -> None:
+        self._listeners["Page.frameNavigated"]({"frame": {"id": frame}})
+
+    def answers(self, request: str, status: int) -> None:
+        self._listeners["Network.responseReceived"]({"requestId": request, "response": {"status": status}})
+        self._listeners["Network.loadingFinished"]({"requestId": request})
+
+    def fails(self, request: str, **said: Any) -> None:
+        self._listeners["Network.loadingFailed"]({"requestId": request, **said})
+
+
+def _watched() -> tuple[Session, Requests]:
+    session = Session()
+    return session, Requests(session, main_frame="main")
+
+
+def test_half_of_the_scripts_or_style_sheets_missing_is_noted_and_fewer_are_not() -> None:
+    session, requests = _watched()
+    for number, status in enumerate((200, 200, 404)):
+        session.asks(f"s{number}", "Script")
+        session.answers(f"s{number}", status)
+    assert requests.notes() == []
+    session.asks("s3", "Script")
+    session.fails("s3", errorText="net::ERR_TUNNEL_CONNECTION_FAILED")
+    session.asks("c", "Stylesheet")
+    session.fails("c", errorText="net::ERR_NAME_NOT_RESOLVED")
+    assert requests.notes() == ["2 of 4 scripts could not be loaded", "1 of 1 style sheets could not be loaded"]
+
+
+def test_what_the_page_called_off_and_what_a_frame_asked_for_is_not_missing() -> None:
+    session, requests = _watched()
+    session.asks("a", "Script")
+    session.fails("a", canceled=True)
+    session.asks("b", "Script", frame="advertisement")
+    session.fails("b")
+    assert requests.notes() == []
+
+
+def test_the_requests_of_the_document_before_do_not_count() -> None:
+    session, requests = _watched()
+    session.asks("old", "Script")
+    session.asks("next", "Document")
+    assert requests.notes() == ["1 of 1 scripts could not be loaded"]
+    session.shows("advertisement")
+    assert requests.notes() != []
+    session.shows("main")
+    assert (requests.notes(), requests.any_open) == ([], True)
+    session.answers("next", 200)
+    assert not requests.any_open
+
+
+def test_a_picture_is_open_but_brings_no_text_and_what_was_given_up_is_not_waited_for() -> None:
+    session, requests = _watched()
+    session.asks("p", "Image")
+    assert (requests.any_open, requests.text_open) == (True, False)
+    session.asks("f", "Fetch")
+    assert requests.text_open
+    requests.give_up()
+    assert (requests.any_open, requests.text_open, requests.given_up) == (False, False, True)
+    session.fails("p")
+    session.answers("f", 200)
+    assert not requests.given_up
