@@ -289,13 +289,11 @@ WRAPPINGS = [
 ]  # fmt: skip
 
 
-@settings(max_examples=400)
 @given(url=MADE_URLS, wrapping=st.sampled_from(WRAPPINGS))
 def test_a_url_in_any_wrapping_is_found_as_it_is(url: str, wrapping: str) -> None:
     assert unique_urls(wrapping.format(url)) == (url,)
 
 
-@settings(max_examples=150)
 @given(st.lists(st.tuples(MADE_URLS, st.sampled_from(WRAPPINGS)), min_size=1, max_size=8))
 def test_urls_come_in_the_order_in_which_they_are_first_cited(cited: list[tuple[str, str]]) -> None:
     text = "\n\n".join(wrapping.replace("1]", f"n{nth}]").format(url) for nth, (url, wrapping) in enumerate(cited))

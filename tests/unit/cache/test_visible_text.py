@@ -22,6 +22,8 @@ class FakeFrame:
             "consentFrames": [],
             "loginFormChars": 0,
             "inputs": 0,
+            "largeImages": 0,
+            "drawings": 0,
             "hasUserField": False,
             "asksForOldPassword": False,
         }
