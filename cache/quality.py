@@ -54,9 +54,9 @@ class PageFacts:
 
     ``login_form_chars`` and ``consent_chars`` are what stands inside a form with a visible password field and
     inside a consent dialog; ``inputs`` counts visible fields a person can fill in. ``has_user_field``: one asks for a
-    user name or an e-mail address; ``is_registration``: every password field is one for a new password. ``large_images`` counts
-    pictures that were loaded, ``drawings`` other large things that show a picture: canvas, SVG, video, backgrounds.
-    ``hidden_chars`` is text that cannot be seen, ``script_chars`` prose inside scripts and templates.
+    user name or an e-mail address; ``is_registration``: every password field is one for a new password.
+    ``large_images`` counts pictures that were loaded, ``drawings`` other large things that show a picture: canvas, SVG,
+    video, backgrounds. ``hidden_chars`` is text that cannot be seen, ``script_chars`` prose inside scripts and templates.
     """
 
     url: str
