@@ -12,7 +12,8 @@ from typing import Any
 from answers.citations import unique_urls
 from answers.errors import InvalidSubmission, Problem, ProblemCode
 
-NAME_PATTERN = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
+MAX_NAME_CHARS = 100
+NAME_PATTERN = re.compile(rf"[A-Za-z0-9][A-Za-z0-9._-]{{0,{MAX_NAME_CHARS - 1}}}")
 MAX_ANSWER_BYTES = 1024 * 1024
 MAX_UNIQUE_URLS = 200
 MAX_LABEL_CHARS = 200
@@ -63,7 +64,7 @@ def checked_submission(
     if run is not None:
         problems += name_problems(run, "run")
     if model is not None:
-        problems += _label_problems(model, "model")
+        problems += label_problems(model, "model")
     if not answers:
         problems.append(Problem(path="answers", message="holds no answer", code=ProblemCode.EMPTY))
     taken: set[str] = set()
@@ -99,7 +100,10 @@ def with_suffix(name: str) -> str:
 def name_problems(name: str, path: str) -> Iterator[Problem]:
     """What is wrong with the name of an agent, a task or a run."""
     if not NAME_PATTERN.fullmatch(name) or ".." in name:
-        message = f"must be 1 to 100 characters of {NAME_PATTERN.pattern} without '..'"
+        message = (
+            f"must be 1 to {MAX_NAME_CHARS} letters, digits, '.', '_' and '-', start with a letter or digit and not "
+            "contain '..'"
+        )
         yield Problem(path=path, message=message, code=ProblemCode.BAD_NAME)
 
 
@@ -150,9 +154,13 @@ def _unstorable(text: str) -> str | None:
     return None
 
 
-def _label_problems(label: str, path: str) -> Iterator[Problem]:
-    if not label.strip() or len(label) > MAX_LABEL_CHARS or not label.isprintable():
-        message = f"must be 1 to {MAX_LABEL_CHARS} printable characters"
+_LABEL = re.compile(rf"[!-~]{{1,{MAX_LABEL_CHARS}}}")
+
+
+def label_problems(label: str, path: str) -> Iterator[Problem]:
+    """What is wrong with the name of a model."""
+    if not _LABEL.fullmatch(label):
+        message = f"must be 1 to {MAX_LABEL_CHARS} printable ASCII characters without spaces"
         yield Problem(path=path, message=message, code=ProblemCode.BAD_NAME)
 
 

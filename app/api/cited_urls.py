@@ -10,7 +10,6 @@ from app.api.access import ReaderDep, ServiceDep
 from app.api.models import ListOut
 from app.api.page_models import CitedUrlOut, DependentsOut, TaskPagesOut, TasksPagesOut
 from app.api.paging import NameFilter, SliceDep
-from app.api.problems import Problem
 from app.storage.captures import key_digest
 from app.storage.cited_urls import dependents_of, list_tasks, list_urls
 from cache.urls import MAX_URL_CHARS, canonical_key
@@ -19,8 +18,7 @@ router = APIRouter(prefix="/v1/pages", tags=["pages"])
 
 _SHOWN = 200
 _COUNTED = 10_000
-# How long each may be is checked by hand: a head that is too large for one is refused before anybody reads it.
-_UrlText = Annotated[str, Query(min_length=1)]
+_UrlText = Annotated[str, Query(min_length=1, max_length=MAX_URL_CHARS)]
 
 
 @router.get("/urls")
@@ -64,9 +62,6 @@ async def dependents(
     service: ServiceDep, caller: ReaderDep, url: Annotated[list[_UrlText], Query(min_length=1, max_length=200)]
 ) -> DependentsOut:
     """What hangs on the pages of these URLs: answers, leaves, and what judging them cost last time."""
-    if wrong := [nth for nth, one in enumerate(url) if len(one) > MAX_URL_CHARS]:
-        errors = [(f"url.{nth}", f"has more than {MAX_URL_CHARS} characters") for nth in wrong]
-        raise Problem(422, "INVALID", "the request was understood, but breaks a rule", errors=errors)
     keys = [key_digest(canonical_key(one)) for one in url]
     async with service.database.begin() as connection:
         found = await dependents_of(connection, keys, limit=_COUNTED, owner=caller.sees)

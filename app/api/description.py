@@ -10,9 +10,11 @@ from fastapi.openapi.utils import get_openapi
 from app.api.examples import example_for, example_of
 from app.api.models import ProblemOut
 from app.api.problems import MEDIA_TYPE
+from app.request_fields import METADATA_VALUE, METADATA_VALUE_SCHEMA
 
 _REF = "#/components/schemas/"
 _REPLACED = ("HTTPValidationError", "ValidationError")
+_FORM = "Body_"
 _OPEN = ("/healthz", "/readyz")
 
 
@@ -37,6 +39,10 @@ def _described(app: FastAPI) -> dict[str, Any]:
     described["components"]["securitySchemes"] = {
         "key": {"type": "http", "scheme": "bearer", "description": "Not needed where no key was ever made."}
     }
+    schemas[METADATA_VALUE] = METADATA_VALUE_SCHEMA
+    for name, schema in schemas.items():
+        if name.startswith(_FORM):
+            schema["properties"] = {field: _without_null(part) for field, part in schema["properties"].items()}
     content = {"schema": {"$ref": f"{_REF}ProblemOut"}, "example": example_of(shape, schemas, shape="ProblemOut")}
     problem = {"description": "A problem", "content": {MEDIA_TYPE: content}}
     for path, operations in described["paths"].items():
@@ -45,8 +51,19 @@ def _described(app: FastAPI) -> dict[str, Any]:
             operation["responses"] |= {"4XX": problem, "5XX": problem}
             if path not in _OPEN:
                 operation["security"] = [{"key": []}, {}]
+            for parameter in operation.get("parameters", ()):
+                parameter["schema"] = _without_null(parameter["schema"])
             _add_examples(f"{method.upper()} {path}", operation, schemas)
     return described
+
+
+def _without_null(schema: dict[str, Any]) -> dict[str, Any]:
+    """The schema of a parameter or form field without null, which neither can carry: it is left out instead."""
+    choices = [one for one in schema.get("anyOf", ()) if one != {"type": "null"}]
+    rest = {name: value for name, value in schema.items() if name != "anyOf"}
+    if len(choices) == 1:
+        return {**choices[0], **rest}
+    return {**rest, "anyOf": choices} if choices else schema
 
 
 def _add_examples(call: str, operation: dict[str, Any], schemas: dict[str, Any]) -> None:

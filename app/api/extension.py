@@ -6,6 +6,7 @@ and when, and is taken only for a URL that needs work: good evidence is not repl
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import structlog
@@ -20,7 +21,7 @@ from app.api.page_repairs import keep, observed
 from app.api.pairing import TOKEN_LASTS, BrowserDep, code_digest, new_token, token_digest, too_often
 from app.api.problems import Problem
 from app.api.strict_json import StrictJsonRoute
-from app.api.told_places import MAX_CHARS, told_places
+from app.api.told_places import MAX_CHARS, PLACES_SCHEMA, told_places
 from app.service import Service
 from app.storage.captures import key_digest
 from app.storage.cited_urls import list_urls
@@ -41,14 +42,19 @@ _TEXTS = {
     "text": _MAX_PART_BYTES,
     "places": MAX_CHARS,
 }
+_COUNT = re.compile(r"[0-9]{1,9}(\.0+)?")  # JSON Schema has 3.0 for an integer, too
 _COUNTS = ("password_fields", "login_form_chars", "consent_chars", "inputs", "large_images")
 _FILES = ("html", "image")
 _log = structlog.get_logger(__name__)
-_STRING, _NUMBER, _BINARY = (
-    {"type": "string"},
-    {"type": "integer", "minimum": 0},
-    {"type": "string", "format": "binary"},
-)
+_MAX_COUNT = 999_999_999
+_NUMBER = {"type": "integer", "minimum": 0, "maximum": _MAX_COUNT}
+_BINARY = {"type": "string", "format": "binary"}
+
+
+def _string(name: str, **more: Any) -> dict[str, Any]:
+    return {"type": "string", "maxLength": _TEXTS[name], **more}
+
+
 _CAPTURE: dict[str, Any] = {
     "requestBody": {
         "required": True,
@@ -57,17 +63,19 @@ _CAPTURE: dict[str, Any] = {
                 "schema": {
                     "type": "object",
                     "required": ["url", "text"],
+                    "additionalProperties": False,
                     "properties": {
-                        "url": {**_STRING, "description": "the URL that needs work, as it was given"},
-                        "text": {**_STRING, "description": "what the tab shows"},
-                        "tab_url": {**_STRING, "description": "where the tab is"},
-                        "title": _STRING,
-                        "html": {**_BINARY, "description": "what it is made from; kept, never shown"},
-                        "image": {**_BINARY, "description": "a picture of the whole page"},
-                        "places": {**_STRING, "description": "JSON: where the text stands in that picture"},
+                        "url": _string("url", minLength=1, description="URL from the list of flagged URLs, unchanged"),
+                        "text": _string("text", minLength=1, description="Visible text of the tab"),
+                        "tab_url": _string("tab_url", description="Address that the tab shows"),
+                        "title": _string("title", description="Title of the tab"),
+                        "html": {**_BINARY, "description": "HTML of the page; stored, never served as a page"},
+                        "image": {**_BINARY, "description": "Screenshot of the whole page"},
+                        "places": PLACES_SCHEMA,
                         **dict.fromkeys(_COUNTS, _NUMBER),
                     },
-                }
+                },
+                "encoding": {"places": {"contentType": "application/json"}},
             }
         },
     }
@@ -153,7 +161,7 @@ async def _check_wanted(service: Service, browser: Pairing, url: str) -> None:
 async def _given(form: FormData, browser: Pairing, service: Service) -> HandedIn:
     _check_fields(form)
     texts = {name: str(form.get(name) or "") for name in _TEXTS}
-    counts = {name: int(str(form.get(name) or 0)) for name in _COUNTS}
+    counts = {name: int(float(str(form.get(name) or 0))) for name in _COUNTS}
     html, image = form.get("html"), form.get("image")
     told = InBrowser(
         url=texts["tab_url"],
@@ -199,8 +207,8 @@ def _check_fields(form: FormData) -> None:
             wrong.append((name, "must be a file, with a file name" if name in _FILES else "must be a text"))
         elif name in _TEXTS and len(str(value)) > _TEXTS[name]:
             wrong.append((name, f"has more than {_TEXTS[name]} characters"))
-        elif name in _COUNTS and not (str(value).isascii() and str(value).isdigit() and len(str(value)) <= 9):
-            wrong.append((name, "must be a whole number"))
+        elif name in _COUNTS and not _COUNT.fullmatch(str(value)):
+            wrong.append((name, f"must be an integer from 0 to {_MAX_COUNT}"))
     wrong += [(name, "is missing") for name in ("url", "text") if not form.get(name)]
     if wrong:
         raise Problem(422, "INVALID", "the page cannot be taken as it is", errors=wrong)

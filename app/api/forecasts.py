@@ -19,6 +19,7 @@ from app.api.strict_json import StrictJsonRoute
 from app.forecasting import Question, forecast_all, kept_for, standing_apart
 from app.jobs.account import kept_replies
 from app.keys import Caller
+from app.request_fields import Model, Name
 from app.service import Service
 from app.storage.jobs import answer_text, get_job
 from app.storage.records import JobKind
@@ -37,13 +38,39 @@ _PATIENCE_S = 120.0
 class ForecastIn(BaseModel):
     """Either ``jobs`` that would be done again, or an agent's ``answers`` to a task as they would be handed in."""
 
-    model_config = ConfigDict(extra="forbid", strict=True, json_schema_extra={"example": {"jobs": ["job_01"]}})
+    model_config = ConfigDict(
+        extra="forbid",
+        strict=True,
+        json_schema_extra={
+            "example": {"jobs": ["job_01"]},
+            "oneOf": [
+                {
+                    "required": ["jobs"],
+                    "properties": {
+                        "jobs": {"type": "array"},
+                        "agent": {"type": "null"},
+                        "task_id": {"type": "null"},
+                        "answers": {"type": "null"},
+                    },
+                },
+                {
+                    "required": ["agent", "task_id", "answers"],
+                    "properties": {
+                        "jobs": {"type": "null"},
+                        "agent": {"type": "string"},
+                        "task_id": {"type": "string"},
+                        "answers": {"type": "array"},
+                    },
+                },
+            ],
+        },
+    )
 
     jobs: list[str] | None = Field(None, min_length=1, max_length=MOST_AT_ONCE)
-    agent: str | None = None
-    task_id: str | None = None
+    agent: Name | None = None
+    task_id: Name | None = None
     answers: list[AnswerIn] | None = Field(None, min_length=1, max_length=MOST_AT_ONCE)
-    model: str | None = Field(None, description="provider/model; for jobs in place of their own")
+    model: Model | None = Field(None, description="provider/model; replaces the model of ``jobs``")
 
     @model_validator(mode="after")
     def _either(self) -> ForecastIn:
@@ -51,7 +78,7 @@ class ForecastIn(BaseModel):
         wanted = (None, None, None) if self.jobs is not None else handed_in
         if handed_in == wanted and (self.jobs is not None or None not in handed_in):
             return self
-        raise ValueError("give jobs, or agent, task_id and answers")
+        raise ValueError("send either jobs, or agent, task_id and answers")
 
 
 class ForecastItemOut(BaseModel):
@@ -134,7 +161,7 @@ async def _of_answers(service: Service, caller: Caller, body: ForecastIn) -> lis
     )
     if not service.runtime.knows_task(submission.task_id):
         detail = f"there is no task {submission.task_id!r}; GET /v1/tasks lists them"
-        raise Problem(422, "UNKNOWN_TASK", "no judge for this task", errors=[("task_id", detail)])
+        raise Problem(404, "UNKNOWN_TASK", "no judge for this task", errors=[("task_id", detail)])
     past = await _past(service, caller, submission.task_id, None)
     model = str(parse_model(submission.model or service.settings.model))
     judge = service.runtime.judge(submission.task_id)

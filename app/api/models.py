@@ -8,15 +8,18 @@ from typing import Annotated, Any, Generic, TypeAlias, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field
 
+from app.request_fields import WHOLE, AnswerName, AnswerText, Metadata, Model, Name
 from app.storage.records import Job, JobKind, JobStatus, SubmissionRecord
 from cache.capture import Capture
 
 Item = TypeVar("Item")
 MAX_ANSWERS = 100
-Priority: TypeAlias = Annotated[int, Field(ge=-100, le=100, description="Jobs with a higher one are begun first")]
+Priority: TypeAlias = Annotated[
+    int, Field(ge=-100, le=100, description="Jobs with a higher priority start first"), WHOLE
+]
 BudgetUsd: TypeAlias = Annotated[
     float,
-    Field(gt=0, le=1_000_000, allow_inf_nan=False, description="What the models may cost for all answers together"),
+    Field(gt=0, le=1_000_000, allow_inf_nan=False, description="Maximum cost of model calls in US dollars"),
 ]
 
 
@@ -25,8 +28,8 @@ class AnswerIn(BaseModel):
 
     model_config = ConfigDict(extra="forbid", strict=True)
 
-    name: str = Field(description="1..100 letters, digits and . _ -; with or without .md")
-    text: str = Field(description="Markdown, at most 1 MiB of UTF-8")
+    name: AnswerName
+    text: AnswerText
 
 
 class SubmissionIn(BaseModel):
@@ -44,12 +47,12 @@ class SubmissionIn(BaseModel):
         },
     )
 
-    agent: str
-    task_id: str
+    agent: Name
+    task_id: Name
     answers: list[AnswerIn] = Field(min_length=1, max_length=MAX_ANSWERS)
-    model: str | None = Field(None, description="provider/model; the service's own when left out")
-    run: str | None = Field(None, description="A label of the owner's")
-    metadata: dict[str, Any] | None = Field(None, description="Kept and given back as it is")
+    model: Model | None = None
+    run: Name | None = Field(None, description="Label that groups submissions")
+    metadata: Metadata | None = None
     priority: Priority = 0
     budget_usd: BudgetUsd | None = None
 

@@ -39,7 +39,7 @@ from cache.urls import MAX_URL_CHARS, canonical_key, why_unfetchable
 router = APIRouter(prefix="/v1/pages/changes", tags=["pages"], route_class=StrictJsonRoute)
 
 _log = structlog.get_logger(__name__)
-_INVALID = "the request was understood, but breaks a rule"
+_INVALID = "the request has invalid fields; see errors"
 
 
 @router.get("")
@@ -161,7 +161,7 @@ async def _edit(service: Service, made: PageChange) -> PageChange:
     meant = await service.runtime.pages.get(str(made.to_url))
     if not meant.is_evidence:
         detail = f"looking at it ended in {meant.outcome.value}: {meant.detail}".rstrip(": ")
-        raise Problem(422, "NO_EVIDENCE", "the address given cannot stand for this one", errors=[("to", detail)])
+        raise Problem(409, "NO_EVIDENCE", "the address given cannot stand for this one", errors=[("to", detail)])
     async with service.database.begin() as connection:
         before = await captures_answering(connection, made.key_sha256)
     standing = await service.runtime.pages.stand_in(made.url, meant, provenance_of(made))

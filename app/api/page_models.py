@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import dataclasses
 from datetime import datetime
-from typing import Literal, TypeAlias
+from typing import Literal, TypeAlias, get_args
 
 from pydantic import BaseModel, ConfigDict, Field
 
 from app.api.paging import NAME
+from app.request_fields import FETCHABLE_URL
 from app.storage.cited_urls import CitedUrl, DependentResult, TaskPages
 from app.storage.page_changes import PageChange
 from app.storage.pairings import Pairing
@@ -137,7 +138,33 @@ class PageChangeIn(BaseModel):
                 "url": "https://example.org/pge",
                 "to": "https://example.org/page",
                 "why": "a letter is missing",
-            }
+            },
+            "oneOf": [
+                {
+                    "required": ["task_id"],
+                    "properties": {
+                        "action": {"const": "add"},
+                        "url": {"pattern": FETCHABLE_URL},
+                        "to": {"type": "null"},
+                        "task_id": {"type": "string"},
+                    },
+                },
+                {
+                    "required": ["to"],
+                    "properties": {
+                        "action": {"const": "edit"},
+                        "to": {"type": "string", "pattern": FETCHABLE_URL},
+                        "task_id": {"type": "null"},
+                    },
+                },
+                {
+                    "properties": {
+                        "action": {"enum": [one for one in get_args(Action) if one not in ("add", "edit")]},
+                        "to": {"type": "null"},
+                        "task_id": {"type": "null"},
+                    },
+                },
+            ],
         },
     )
 

@@ -39,7 +39,7 @@ _log = structlog.get_logger(__name__)
 _FORM = "multipart/form-data"
 _FORM_FIELDS = ("file", "text", "image")
 _MAX_TEXT_BYTES = 8 * 1024 * 1024
-_BINARY = {"schema": {"type": "string", "format": "binary"}}
+_BINARY = {"schema": {"type": "string", "format": "binary", "minLength": 1}}
 _CONTENT: dict[str, Any] = {
     "requestBody": {
         "required": True,
@@ -54,10 +54,16 @@ _CONTENT: dict[str, Any] = {
             _FORM: {
                 "schema": {
                     "type": "object",
+                    "additionalProperties": False,
+                    "oneOf": [{"required": ["file"]}, {"required": ["text"]}],
                     "properties": {
                         "file": {"type": "string", "format": "binary", "description": "PDF, MHTML, HTML or text"},
-                        "text": {"type": "string", "description": "what the page says, in place of a file"},
-                        "image": {"type": "string", "format": "binary", "description": "a picture of the page"},
+                        "text": {
+                            "type": "string",
+                            "pattern": r"\S",
+                            "description": "Text of the page, instead of a file",
+                        },
+                        "image": {"type": "string", "format": "binary", "description": "Screenshot of the page"},
                     },
                 }
             },

@@ -11,6 +11,7 @@ from fastapi import Depends, Path, Query
 T = TypeVar("T")
 MAX_LIMIT = 200
 ID_PATTERN = r"^[A-Za-z0-9_-]{1,64}$"
+POSITION_PATTERN = r"^[0-9]{1,9}$"
 NAME = r"^[A-Za-z0-9][A-Za-z0-9._-]{0,99}$"
 
 IdPath = Annotated[str, Path(pattern=ID_PATTERN)]
@@ -38,4 +39,13 @@ async def _slice(
     return Slice(cursor, limit)
 
 
+async def _slice_by_position(
+    cursor: Annotated[str | None, Query(pattern=POSITION_PATTERN, json_schema_extra={"example": "50"})] = None,
+    limit: Annotated[int, Query(ge=1, le=MAX_LIMIT)] = 50,
+) -> Slice:
+    return Slice(cursor, limit)
+
+
 SliceDep = Annotated[Slice, Depends(_slice)]
+PositionSliceDep = Annotated[Slice, Depends(_slice_by_position)]
+"""For lists whose cursor is the position of the next item."""

@@ -8,10 +8,11 @@ from http import HTTPStatus
 from typing import Any
 
 import structlog
-from fastapi import FastAPI, Request
+from fastapi import FastAPI, Request, Response
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse
 from starlette.exceptions import HTTPException
+from starlette.routing import Match
 
 from answers.errors import InvalidSubmission, ProblemCode
 from app.jobs.errors import JobNotFound, JobStateConflict, QueueFull
@@ -23,6 +24,8 @@ MEDIA_TYPE = "application/problem+json"
 RETRY_AFTER_S = 2
 _QUEUE_RETRY_S = 10
 _FULL_RETRY_S = 30
+_LIMITS = (ProblemCode.TOO_LARGE, ProblemCode.TOO_MANY)
+_METHODS = ("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS", "TRACE", "CONNECT")
 _KNOWN = (
     InvalidSubmission,
     ModelNotConfigured,
@@ -108,8 +111,34 @@ def install_problems(app: FastAPI) -> None:
     app.add_exception_handler(Exception, _answer)
 
 
-async def _answer(_request: Request, error: Exception) -> JSONResponse:
+async def _answer(request: Request, error: Exception) -> Response:
+    if isinstance(error, HTTPException) and error.status_code == HTTPStatus.METHOD_NOT_ALLOWED:
+        return _not_allowed(request)
     return as_problem(error).response()
+
+
+def _not_allowed(request: Request) -> Response:
+    """Answer a method that no route of the path serves: OPTIONS with 204, others with 405, both with ``Allow``.
+
+    A route that matches the path but not the method knows its own methods only, so all routes are asked.
+    """
+    routes = request.app.router.routes
+    allowed = [
+        method
+        for method in _METHODS
+        if any(route.matches(_scope_for(request, method))[0] is Match.FULL for route in routes)
+    ]
+    headers = {"Allow": ", ".join(dict.fromkeys([*allowed, "OPTIONS"]))}
+    if request.method == "OPTIONS":
+        return Response(status_code=HTTPStatus.NO_CONTENT, headers=headers)
+    detail = f"{request.url.path} does not support {request.method}; it supports {headers['Allow']}"
+    return Problem(405, "METHOD_NOT_ALLOWED", detail, headers=headers).response()
+
+
+def _scope_for(request: Request, method: str) -> dict[str, Any]:
+    """A fresh scope of the same path, without what routing has added to the request's own."""
+    kept = ("type", "path", "root_path", "headers", "query_string", "app", "router")
+    return {**{name: request.scope[name] for name in kept if name in request.scope}, "method": method}
 
 
 def as_problem(error: Exception) -> Problem:
@@ -162,16 +191,15 @@ def _invalid_request(error: RequestValidationError) -> Problem:
         place, *path = part["loc"]
         if part["type"] == "json_invalid":
             errors.append(("", f"not JSON: {part['ctx']['error']}"))
-        elif place == "body":
-            errors.append((".".join(map(str, path)), str(part["msg"])))
-        else:
-            errors.append((".".join(map(str, path)) or str(place), str(part["msg"])))
-    return Problem(422, "INVALID", "the request cannot be understood as it is", errors=errors)
+            continue
+        message = str(part["msg"]).removeprefix("Value error, ")
+        errors.append((".".join(map(str, path)) or ("" if place == "body" else str(place)), message))
+    return Problem(422, "INVALID", "the request has invalid fields; see errors", errors=errors)
 
 
 def _invalid_submission(error: InvalidSubmission) -> Problem:
-    too_large = all(problem.code is ProblemCode.TOO_LARGE for problem in error.problems)
+    too_large = all(problem.code in _LIMITS for problem in error.problems)
     errors = [(problem.path, problem.message) for problem in error.problems]
     if too_large:
-        return Problem(413, "TOO_LARGE", "part of the request is too large", errors=errors)
-    return Problem(422, "INVALID", "the request was understood, but breaks a rule", errors=errors)
+        return Problem(413, "TOO_LARGE", "the request exceeds a limit", errors=errors)
+    return Problem(422, "INVALID", "the request has invalid fields; see errors", errors=errors)

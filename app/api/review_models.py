@@ -7,6 +7,7 @@ from typing import Annotated, Any, Literal, TypeAlias
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 
+from app.request_fields import NOT_BLANK
 from judges.statistics.agreement import Agreement, Estimate
 
 _RESULT = "res_01m7zskz6revg7seq0pskhvm69"
@@ -38,14 +39,15 @@ _REVIEW_EXAMPLE: dict[str, Any] = {
 
 def _said(text: str) -> str:
     if "\0" in text:
-        raise ValueError("must not hold NUL")
+        raise ValueError("must not contain NUL")
     if not text.strip():
         raise ValueError("must not be empty")
     return text.strip()
 
 
-Words: TypeAlias = Annotated[str, Field(max_length=4000), AfterValidator(_said)]
-Name: TypeAlias = Annotated[str, Field(max_length=100), AfterValidator(_said)]
+_SAID: dict[str, Any] = {"pattern": NOT_BLANK, "minLength": 1}
+Words: TypeAlias = Annotated[str, Field(max_length=4000, json_schema_extra=_SAID), AfterValidator(_said)]
+Name: TypeAlias = Annotated[str, Field(max_length=100, json_schema_extra=_SAID), AfterValidator(_said)]
 
 
 class OverrideIn(BaseModel):

@@ -190,7 +190,7 @@ def _leaf(body: str, key: str) -> JudgedNode:
     some = ", ".join(list(leaves)[:_SOME])
     more = f" and {len(leaves) - _SOME} more" if len(leaves) > _SOME else ""
     message = f"is no leaf of this result, which has {some}{more}" if leaves else "this result has no tree"
-    raise Problem(422, "INVALID", "the request was understood, but breaks a rule", errors=[("leaf", message)])
+    raise Problem(404, "UNKNOWN_LEAF", "the result has no such leaf", errors=[("leaf", message)])
 
 
 def _word(

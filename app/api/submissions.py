@@ -29,19 +29,21 @@ from app.api.problems import Problem, not_found
 from app.api.strict_json import StrictJsonRoute
 from app.jobs.intake import Receipt, Terms
 from app.keys import Caller
+from app.request_fields import Model
 from app.service import Service
 from app.storage.idempotency import IdempotencyKey
 from app.storage.jobs import jobs_of_submission
 from app.storage.purses import spent
 from app.storage.submissions import get_submission, set_budget
-from judges.llm.providers import parse_model
 
 router = APIRouter(prefix="/v1/submissions", tags=["submissions"], route_class=StrictJsonRoute)
 
 _SHORT_CHARS = 16 * 1024
 _OF_ARCHIVES = -10
 """The priority of work that comes in bulk: whoever sends one answer does not wait for all of it."""
-KeyHeader = Annotated[str | None, Header(alias="Idempotency-Key", min_length=1, max_length=255, pattern=r"^[ -~]+$")]
+KeyHeader = Annotated[
+    str | None, Header(alias="Idempotency-Key", min_length=1, max_length=255, pattern=r"^[!-~]([ -~]*[!-~])?$")
+]
 
 
 @router.post("", status_code=202, response_model=AcceptedOut)
@@ -62,7 +64,7 @@ async def submit_archive(
     service: ServiceDep,
     caller: SubmitterDep,
     file: Annotated[UploadFile, File(description="zip or tar of <agent>/<task_id>/answer_k.md")],
-    model: Annotated[str | None, Form()] = None,
+    model: Annotated[Model | None, Form()] = None,
     priority: Annotated[Priority, Form()] = _OF_ARCHIVES,
     budget_usd: Annotated[BudgetUsd | None, Form()] = None,
     idempotency_key: KeyHeader = None,
@@ -121,17 +123,15 @@ def _checked(body: SubmissionIn) -> Submission:
 
 
 def _check_known(service: Service, submissions: Sequence[Submission]) -> None:
-    """Whether every task has a judge file, sound or not, and every model a provider."""
+    """Raise Problem for tasks without a judge file. A broken judge file counts: its job reports the error."""
     many = len(submissions) > 1
     errors = []
     for submission in submissions:
         if not service.runtime.knows_task(submission.task_id):
             where = f"{submission.agent}/{submission.task_id}" if many else "task_id"
             errors.append((where, f"there is no task {submission.task_id!r}; GET /v1/tasks lists them"))
-        if submission.model is not None:
-            parse_model(submission.model)
     if errors:
-        raise Problem(422, "UNKNOWN_TASK", "no judge for this task", errors=errors)
+        raise Problem(404, "UNKNOWN_TASK", "no judge for this task", errors=errors)
 
 
 def _read(upload: UploadFile) -> tuple[Sequence[Submission], str]:

@@ -18,7 +18,7 @@ from fastapi import APIRouter, Path, Query, Response
 
 from app.api.access import ReaderDep, ServiceDep, SubmitterDep
 from app.api.models import ListOut
-from app.api.paging import IdPath, SliceDep
+from app.api.paging import IdPath, PositionSliceDep, SliceDep
 from app.api.problems import Problem, not_found
 from app.api.strict_json import StrictJsonRoute
 from app.api.submissions import KeyHeader
@@ -36,7 +36,6 @@ from app.suites.jobs import as_submission, suite_kinds
 from app.suites.orders import MindActOrder, RunOrder, TildeOrder
 from app.suites.places import DataPlaces
 from app.suites.records import Record, StepStatus
-from judges.llm.providers import parse_model
 from judges.suites.errors import SuiteError
 
 router = APIRouter(prefix="/v1/suites", tags=["suites"], route_class=StrictJsonRoute)
@@ -98,14 +97,12 @@ async def steps(
     run_id: IdPath,
     service: ServiceDep,
     caller: ReaderDep,
-    part: SliceDep,
+    part: PositionSliceDep,
     status: StepStatus | None = None,
     task_id: Annotated[str | None, Query(max_length=200)] = None,
     success: Annotated[bool | None, Query(description="Only steps that succeed, or only those that do not")] = None,
 ) -> ListOut[StepSummaryOut]:
     """The steps of a run in the order of the data, as far as they are judged."""
-    if part.cursor is not None and not (part.cursor.isdecimal() and len(part.cursor) < 10):
-        raise Problem(422, "INVALID", "this cursor is not one of ours", errors=[("cursor", "is no position")])
     async with service.database.begin() as connection:
         job = await _job(connection, caller, suite, run_id)
         found = await suite_steps.list_steps(
@@ -167,8 +164,6 @@ async def _accepted(
     idempotency_key: str | None,
 ) -> dict[str, Any]:
     await asyncio.to_thread(_check_paths, order, DataPlaces(service.settings.suite_data))
-    if order.model is not None:
-        parse_model(order.model)
     submission = as_submission(suite.value, order)
     key = None
     if idempotency_key is not None:
@@ -195,7 +190,7 @@ def _check_paths(order: RunOrder, places: DataPlaces) -> None:
         except PathNotAllowed as error:
             errors.append((name, str(error)))
     if errors:
-        raise Problem(422, "INVALID", "the request was understood, but breaks a rule", errors=errors)
+        raise Problem(404, "DATA_NOT_FOUND", "a data file was not found where this service may read", errors=errors)
 
 
 async def _run(connection: Any, job: Job) -> RunOut:

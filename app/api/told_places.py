@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Annotated, TypeAlias
+from typing import Annotated, Final, TypeAlias
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
+from app.request_fields import WHOLE
 from cache.places import MAX_LINES, Line, Piece
 from cache.told_places import ToldPlaces
 
@@ -13,11 +14,11 @@ MAX_CHARS = 4 * 1024 * 1024
 _MOST_PX = 1_000_000
 _Px: TypeAlias = Annotated[float, Field(ge=-_MOST_PX, le=_MOST_PX, allow_inf_nan=False)]
 _Size: TypeAlias = Annotated[float, Field(ge=0, le=_MOST_PX, allow_inf_nan=False)]
-_Start: TypeAlias = Annotated[int, Field(ge=0, le=MAX_CHARS)]
+_Start: TypeAlias = Annotated[int, Field(ge=0, le=MAX_CHARS), WHOLE]
 _Line: TypeAlias = tuple[_Start, _Px, _Px, _Size, _Size]
 _Piece: TypeAlias = tuple[
     Annotated[str, Field(max_length=40)],
-    Annotated[int, Field(ge=1, le=MAX_CHARS)],
+    Annotated[int, Field(ge=1, le=MAX_CHARS), WHOLE],
     Annotated[list[_Line], Field(min_length=1, max_length=MAX_LINES)],
 ]
 
@@ -41,6 +42,12 @@ class PlacesIn(BaseModel):
             if starts != sorted(starts) or starts[-1] > length:
                 raise ValueError("has lines that are not in the order of their text, or beyond its end")
         return self
+
+
+PLACES_SCHEMA: Final = PlacesIn.model_json_schema() | {
+    "description": "Boxes of the text in ``image``. The lines of a piece are in the order of its text and start within "
+    f"it; at most {MAX_LINES} lines in total"
+}
 
 
 def told_places(text: str) -> ToldPlaces:

@@ -6,6 +6,7 @@ from typing import Annotated
 
 from pydantic import BaseModel, ConfigDict, Field
 
+from app.request_fields import WHOLE, Model
 from judges.suites.mind2web.rules import Metric, NoPositive, Shuffle
 from judges.suites.multimodal.readings import Counting
 
@@ -25,14 +26,14 @@ class RunOrder(BaseModel):
 
     data: DataPath
     split: Annotated[str | None, Field(max_length=100, pattern=_PLAIN)] = None
-    model: Annotated[
-        str | None, Field(max_length=200, pattern=_PLAIN, description="provider/model; the service's own when left out")
-    ] = None
+    model: Model | None = None
     predictions: Annotated[DataPath | None, Field(description="Score the answers of this file; ask no model")] = None
-    max_examples: Annotated[int | None, Field(ge=1, le=10**9, description="Only the first so many steps")] = None
-    seed: Annotated[int, Field(ge=0, lt=2**31)] = 0
+    max_examples: Annotated[int | None, Field(ge=1, le=10**9, description="Maximum number of steps"), WHOLE] = None
+    seed: Annotated[int, Field(ge=0, lt=2**31), WHOLE] = 0
     run: Annotated[str | None, Field(max_length=200, pattern=_PLAIN, description="A label of the owner's")] = None
-    priority: Annotated[int, Field(ge=-100, le=100, description="Jobs with a higher one are begun first")] = BULK
+    priority: Annotated[int, Field(ge=-100, le=100, description="Jobs with a higher priority start first"), WHOLE] = (
+        BULK
+    )
     budget_usd: Annotated[
         float | None,
         Field(gt=0, le=1e6, allow_inf_nan=False, strict=False, description="What the model may cost for the whole run"),
@@ -75,7 +76,7 @@ class MindActOrder(RunOrder):
         None
     )
     prompt_template: Annotated[DataPath | None, Field(description="A JSON list of chat messages")] = None
-    top_k: Annotated[int, Field(ge=1, le=10_000)] = 50
+    top_k: Annotated[int, Field(ge=1, le=10_000), WHOLE] = 50
     temperature: Annotated[float, Field(strict=False, ge=0.0, le=2.0)] = 0.0
     metric: Annotated[Metric, Field(strict=False)] = Metric.MINDACT
     no_positive: Annotated[NoPositive, Field(strict=False)] = NoPositive.ZERO

@@ -161,7 +161,7 @@ async def test_judging_goes_by_the_corrected_page(open_api: Open):
 
 async def test_an_address_without_evidence_stands_for_nothing(api: httpx.AsyncClient):
     refused = await api.post("/v1/pages/changes", json={"action": "edit", "url": GONE, "to": "https://gone.example/no"})
-    assert problem(refused, 422, "NO_EVIDENCE")["errors"][0]["path"] == "to"
+    assert problem(refused, 409, "NO_EVIDENCE")["errors"][0]["path"] == "to"
     assert (await state(api, GONE))["to_url"] is None
 
 

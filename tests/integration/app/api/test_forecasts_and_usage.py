@@ -86,7 +86,7 @@ async def test_an_unknown_price_is_unknown_and_not_nothing(start: Start):
         ({"jobs": []}, 422),
         ({"jobs": ["a"], "agent": "b"}, 422),
         ({"agent": "demo", "task_id": "paris"}, 422),
-        ({"agent": "demo", "task_id": "none", "answers": ANSWERS}, 422),
+        ({"agent": "demo", "task_id": "none", "answers": ANSWERS}, 404),
         ({"agent": "../demo", "task_id": "paris", "answers": ANSWERS}, 422),
         ({"agent": "demo", "task_id": "paris", "answers": ANSWERS, "model": "nobody/x"}, 422),
     ],

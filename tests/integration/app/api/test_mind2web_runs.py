@@ -104,7 +104,7 @@ async def test_predictions_of_a_file_are_scored_without_a_model(open_api: Open, 
 @pytest.mark.parametrize("field", ["data", "scores", "prompt_template", "predictions"])
 async def test_every_path_must_be_allowed(field: str, open_api: Open, model: StandInLLM, data: Path):
     async with open_api(workers=0, **settings(model, data)) as api:
-        refused = problem(await api.post(RUNS, json=ORDER | {field: "/etc/hostname"}), 422)
+        refused = problem(await api.post(RUNS, json=ORDER | {field: "/etc/hostname"}), 404, "DATA_NOT_FOUND")
     assert [error["path"] for error in refused["errors"]] == [field]
 
 

@@ -148,7 +148,11 @@ async def test_an_unknown_job_can_be_neither_stopped_nor_done_again(api: httpx.A
 async def test_a_wrong_method_is_told_the_right_ones(api: httpx.AsyncClient):
     response = await api.delete("/v1/jobs")
     problem(response, 405, "METHOD_NOT_ALLOWED")
-    assert response.headers["allow"] == "GET"
+    assert response.headers["allow"] == "GET, OPTIONS"
+
+
+async def test_options_of_a_path_that_is_not_there_are_not_found(api: httpx.AsyncClient):
+    problem(await api.options("/v1/nothing"), 404, "NOT_FOUND")
 
 
 async def test_the_description_of_the_api_is_sound_and_names_every_error_shape(api: httpx.AsyncClient):

@@ -112,8 +112,6 @@ async def test_when_all_is_taken_back_there_is_no_second_score(open_api: Open):
 @pytest.mark.parametrize(
     ("body", "path"),
     [
-        ({"leaf": "root", "outcome": "passed", **SAYS}, "leaf"),
-        ({"leaf": "nothing", "outcome": "passed", **SAYS}, "leaf"),
         ({"leaf": "gate", "outcome": "skipped", **SAYS}, "outcome"),
         ({"leaf": "gate", "outcome": "passed", "by": "Ada", "reason": "  "}, "reason"),
         ({"leaf": "gate", "outcome": "passed", "by": "A\0da", "reason": "x"}, "by"),
@@ -126,6 +124,16 @@ async def test_what_cannot_be_taken_is_refused_by_name(open_api: Open, body: dic
         result = await judged(api, judging)
         refused = problem(await api.post(f"/v1/results/{result}/overrides", json=body), 422, "INVALID")
     assert [error["path"] for error in refused["errors"]] == [path]
+
+
+@pytest.mark.parametrize("leaf", ["root", "nothing"])
+async def test_a_leaf_that_the_result_does_not_have_is_not_found(open_api: Open, leaf: str):
+    judging = JudgedByText()
+    async with open_api(evaluate=judging) as api:
+        result = await judged(api, judging)
+        body = {"leaf": leaf, "outcome": "passed", **SAYS}
+        refused = problem(await api.post(f"/v1/results/{result}/overrides", json=body), 404, "UNKNOWN_LEAF")
+    assert [error["path"] for error in refused["errors"]] == ["leaf"]
 
 
 async def test_nobody_settles_what_is_not_theirs(open_api: Open):

@@ -43,7 +43,7 @@ async def test_a_submission_is_accepted_with_a_job_per_answer(api: httpx.AsyncCl
 @pytest.mark.parametrize(
     ("fields", "path"),
     [
-        ({"task_id": "unknown"}, "task_id"),
+        ({"task_id": "a..b"}, "task_id"),
         ({"agent": "../etc"}, "agent"),
         ({"agent": "a" * 101}, "agent"),
         ({"agent": 7}, "agent"),
@@ -56,10 +56,6 @@ async def test_a_submission_is_accepted_with_a_job_per_answer(api: httpx.AsyncCl
         ({"answers": [{"name": "a", "text": "x"}, {"name": "a.md", "text": "y"}]}, "answers.1.name"),
         ({"answers": [{"name": "a", "text": "nul \0"}]}, "answers.0.text"),
         ({"answers": [{"name": "a", "text": "x", "extra": 1}]}, "answers.0.extra"),
-        (
-            {"answers": [{"name": "a", "text": " ".join(f"https://example.org/{n}" for n in range(201))}]},
-            "answers.0.text",
-        ),
         ({"model": "nobody/gpt"}, "model"),
         ({"model": "not a model"}, "model"),
         ({"run": 5}, "run"),
@@ -162,6 +158,24 @@ async def test_an_odd_idempotency_key_is_bad_input(api: httpx.AsyncClient, key: 
     problem(response, 422)
 
 
+async def test_a_task_without_a_judge_is_not_found(api: httpx.AsyncClient):
+    read = problem(await api.post("/v1/submissions", json=body(task_id="unknown")), 404, "UNKNOWN_TASK")
+    assert [error["path"] for error in read["errors"]] == ["task_id"]
+    assert await nothing_stored(api)
+
+
+async def test_an_answer_that_cites_too_many_urls_is_too_large(api: httpx.AsyncClient):
+    text = " ".join(f"https://example.org/{n}" for n in range(201))
+    read = problem(await api.post("/v1/submissions", json=body(answers=[{"name": "a", "text": text}])), 413)
+    assert [error["path"] for error in read["errors"]] == ["answers.0.text"]
+
+
+async def test_a_whole_number_may_be_written_with_a_decimal_point(api: httpx.AsyncClient):
+    accepted = (await api.post("/v1/submissions", json=body(priority=7.0))).json()
+    assert (await api.get(f"/v1/submissions/{accepted['id']}")).json()["priority"] == 7
+    problem(await api.post("/v1/submissions", json=body(priority=7.5)), 422)
+
+
 def zipped(files: dict[str, str]) -> bytes:
     buffer = io.BytesIO()
     with zipfile.ZipFile(buffer, "w") as archive:
@@ -193,7 +207,7 @@ async def test_an_archive_becomes_a_submission_per_task(api: httpx.AsyncClient, 
 
 async def test_an_archive_with_one_unknown_task_is_refused_whole(api: httpx.AsyncClient):
     files = FILES | {"demo/unknown/answer_1.md": "x"}
-    read = problem(await api.post("/v1/submissions/archive", files={"file": ("a.zip", zipped(files))}), 422)
+    read = problem(await api.post("/v1/submissions/archive", files={"file": ("a.zip", zipped(files))}), 404)
     assert [error["path"] for error in read["errors"]] == ["demo/unknown"]
     assert await nothing_stored(api)
 

@@ -189,15 +189,15 @@ async def test_data_outside_the_allowed_folders_are_refused(
     (data / "link.parquet").symlink_to(tmp_path / "secret.parquet")
     (data / "out").symlink_to(tmp_path / "elsewhere")
     async with open_api(workers=0, **settings(model, data)) as api:
-        refused = problem(await api.post(RUNS, json={"data": path}), 422)
+        refused = problem(await api.post(RUNS, json={"data": path}), 404, "DATA_NOT_FOUND")
         assert [error["path"] for error in refused["errors"]] == ["data"]
         both = await api.post(RUNS, json={"data": "snapshot.parquet", "predictions": path})
-        assert [error["path"] for error in problem(both, 422)["errors"]] == ["predictions"]
+        assert [error["path"] for error in problem(both, 404)["errors"]] == ["predictions"]
 
 
 async def test_without_allowed_folders_nothing_is_read(open_api: Open, data: Path):
     async with open_api(workers=0) as api:
-        refused = problem(await api.post(RUNS, json={"data": str(data / "snapshot.parquet")}), 422)
+        refused = problem(await api.post(RUNS, json={"data": str(data / "snapshot.parquet")}), 404, "DATA_NOT_FOUND")
     assert "ASSAY_SUITE_DATA" in refused["errors"][0]["message"]
 
 
