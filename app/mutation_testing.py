@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Iterable, Mapping
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import replace
 from typing import Any
@@ -16,6 +16,7 @@ from cache.errors import CacheError
 from cache.pages import PageCache
 from cache.store import MemoryIndex
 from cache.urls import canonical_key
+from judges.llm.client import LLMClient
 from judges.mutation.trying import JudgeText
 from judges.registry import Judge
 from judges.text_pages import CAPTURED_AT
@@ -24,13 +25,17 @@ AGENT, ANSWER = "mutation-test", "answer_1.md"
 
 
 class TextCapturer:
-    """The ``Capturer`` of a web that has just these pages; every other one is gone (404)."""
+    """The ``Capturer`` of a web that has just these pages.
 
-    def __init__(self, texts: Mapping[str, str]) -> None:
+    Every other one has the text ``otherwise``, or is gone (404) if that is None.
+    """
+
+    def __init__(self, texts: Mapping[str, str], otherwise: str | None = None) -> None:
         self._texts = {canonical_key(url): text for url, text in texts.items()}
+        self._otherwise = otherwise
 
     async def capture(self, url: str) -> Observation:
-        text = self._texts.get(canonical_key(url))
+        text = self._texts.get(canonical_key(url), self._otherwise)
         return Observation(
             url=url,
             outcome=CaptureOutcome.HTTP_ERROR if text is None else CaptureOutcome.OK,
@@ -47,23 +52,33 @@ class TextCapturer:
 
 
 @asynccontextmanager
-async def with_pages_of(runtime: Runtime, texts: Mapping[str, str]) -> AsyncIterator[Runtime]:
-    """The runtime with nothing but these pages, kept in memory for as long as the block lasts."""
+async def with_pages_of(
+    runtime: Runtime, texts: Mapping[str, str], otherwise: str | None = None
+) -> AsyncIterator[Runtime]:
+    """The runtime with these pages, kept in memory for as long as the block lasts; ``otherwise`` as TextCapturer."""
     blobs, index = BlobStore.open("memory://"), MemoryIndex()
-    pages = PageCache(TextCapturer(texts), blobs, index)
+    pages = PageCache(TextCapturer(texts, otherwise), blobs, index)
     try:
         yield replace(runtime, pages=pages, blobs=blobs, index=index)
     finally:
         await pages.aclose()
 
 
-def judging(runtime: Runtime, judge: Judge, model: str) -> JudgeText:
+def judging(
+    runtime: Runtime, judge: Judge, model: str, around: Callable[[LLMClient], LLMClient] = lambda client: client
+) -> JudgeText:
     """How a text is judged: the whole path of an answer, with nothing stored as a result."""
 
     async def judged(text: str) -> dict[str, Any]:
         answer = Answer(name=ANSWER, text=text)
         return await evaluate(
-            runtime, judge=judge, agent=AGENT, answer=answer, model=model, result_id=runtime.ids.new("res")
+            runtime,
+            judge=judge,
+            agent=AGENT,
+            answer=answer,
+            model=model,
+            result_id=runtime.ids.new("res"),
+            around=around,
         )
 
     return judged

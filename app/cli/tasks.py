@@ -71,6 +71,10 @@ def show(
     console.print(f"{judge.path}  sha256 {(judge.sha256 or '')[:12]}", markup=False, soft_wrap=True)
     for paragraph in judge.description.strip().split("\n\n"):
         console.print(f"\n{' '.join(paragraph.split())}", markup=False)
+    from app.judge_trials import dry_runs
+
+    for smell in dry_runs([judge]).get(judge.task, ()):
+        console.print(f"\nlint: {smell['node_id']}: {smell['message']}", markup=False, soft_wrap=True)
 
 
 def new(

@@ -1,4 +1,4 @@
-"""``assay tasks test``: does a judge notice when an answer is changed?"""
+"""``assay tasks test``: does a judge notice when an answer, or a value extracted from it, is wrong?"""
 
 from __future__ import annotations
 
@@ -70,38 +70,68 @@ def test_judge(
     isolate: IsolateOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Change an answer in known ways; say which leaves should have moved and did not. Exit 100 if there is one."""
+    """Edit every extracted value, every citation and the answer; report what no leaf notices. Exit 100 if any."""
     settings = judging_settings(judges=judges, model=model, isolate=None if isolate is None else isolate is OnOff.ON)
     quiet_logging(settings)
     judge = _judge(task_id, settings)
     text, texts = _material(task_id, answer, agent, answers, pages)
     case = _Case(judge=judge, answer=text, pages=texts, model=settings.model, seed=seed, per_kind=per_kind or None)
     try:
-        base, runs = asyncio.run(_run(settings, case))
+        report = _tested(settings, case)
     except KeyboardInterrupt:
         raise Interrupted("stopped") from None
-    if not base.passed and base.not_judged:
+    base, changes, fields = report["base"], report["answer_changes"], report["fields"]
+    if as_json:
+        print_json({"task_id": task_id, **changes, "fields": fields, "lint": report["lint"]})
+    else:
+        _print_fields(task_id, judge, fields)
+        _print_lint(report["lint"])
+        _print(task_id, changes)
+    if changes["missed"] or changes["strays"] or fields["findings"]:
+        raise typer.Exit(Exit.GATE_FAILED)
+    if changes["not_judged"] or base["not_judged"]:
+        raise typer.Exit(Exit.INCOMPLETE)
+
+
+def _tested(settings: Settings, case: _Case) -> dict[str, Any]:
+    """The reports on the fields, on changes of the answer and on the rubric.
+
+    The lexical judge on given pages does everything in the child process. Everything else needs this installation's
+    models or pages, so the answer and its changes are judged here, and the extractions are replayed in the child.
+    """
+    from app.judge_trials import base_json, field_test
+
+    if case.judge.path is None:
+        raise WrongUsage(f"the judge of {case.judge.task!r} was not loaded from a file")
+    if case.model == LEXICAL and case.pages is not None:
+        report = field_test(case.judge.path, case.answer, case.pages, answer_changes=(case.seed, case.per_kind))
+        _refuse_without_passes(report["base"])
+        return report
+    from judges.mutation.report import report_json
+    from rubrics.verdict import Outcome
+
+    run = asyncio.run(_run(settings, case))
+    base = base_json(run.base)
+    _refuse_without_passes(base)
+    refuted = [key for key, leaf in run.base.leaves.items() if leaf.outcome is Outcome.FAILED]
+    report = field_test(case.judge.path, case.answer, run.pages, replies=run.replies, refuted=refuted)
+    changes = report_json(run.base, run.tried, seed=case.seed, model=case.model)
+    return {**report, "base": base, "answer_changes": changes}
+
+
+def _refuse_without_passes(base: dict[str, Any]) -> None:
+    """Nothing can be tested on an answer of which no claim passes."""
+    if base["passed"]:
+        return
+    if base["not_judged"]:
         raise Incomplete(
-            f"no claim of this answer passes: {len(base.not_judged)} leaves could not be judged",
+            f"no claim of this answer passes: {len(base['not_judged'])} leaves could not be judged",
             hint="`assay evaluate` shows why; with --pages nothing needs to be captured.",
         )
-    if not base.passed:
-        raise WrongUsage(
-            "no claim of this answer passes, so no leaf can be seen to move",
-            hint="Name an answer that the judge thinks well of with --answer.",
-        )
-
-    from judges.mutation.report import report_json
-
-    report = report_json(base, runs, seed=seed, model=case.model)
-    if as_json:
-        print_json({"task_id": task_id, **report})
-    else:
-        _print(task_id, report)
-    if report["missed"] or report["strays"]:
-        raise typer.Exit(Exit.GATE_FAILED)
-    if report["not_judged"] or base.not_judged:
-        raise typer.Exit(Exit.INCOMPLETE)
+    raise WrongUsage(
+        "no claim of this answer passes, so no leaf can be seen to move",
+        hint="Name an answer that the judge thinks well of with --answer.",
+    )
 
 
 def _judge(task_id: str, settings: Settings) -> Judge:
@@ -149,20 +179,33 @@ def _page_texts(path: Path) -> dict[str, str]:
     return found
 
 
-async def _run(settings: Settings, case: _Case) -> tuple[Seen, Sequence[Tried]]:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Run:
+    """The answer and its changes as they were judged here; ``replies`` are the extractions from the answer itself."""
+
+    base: Seen
+    tried: Sequence[Tried]
+    pages: Mapping[str, str]
+    replies: Mapping[str, str]
+
+
+async def _run(settings: Settings, case: _Case) -> _Run:
     from rich.progress import Progress
 
     from answers.citations import unique_urls
     from app.mutation_testing import judging, texts_of, with_pages_of
     from app.runtime import open_runtime
+    from judges.mutation.replay import RecordingClient
     from judges.mutation.trying import MutationTest
 
     console = remarks()
+    replies: dict[str, str] = {}
     async with AsyncExitStack() as stack:
         runtime = await stack.enter_async_context(open_runtime(settings))
         if case.pages is not None:
             runtime = await stack.enter_async_context(with_pages_of(runtime, case.pages))
-        mutation_test = MutationTest(judging(runtime, case.judge, case.model), case.answer)
+        judged = judging(runtime, case.judge, case.model, lambda client: RecordingClient(client, replies))
+        mutation_test = MutationTest(judged, case.answer)
         with Progress(console=console, disable=not console.is_terminal, transient=True) as progress:
             bar = progress.add_task("the answer as it is", total=None)
 
@@ -171,16 +214,40 @@ async def _run(settings: Settings, case: _Case) -> tuple[Seen, Sequence[Tried]]:
 
             base = await mutation_test.base()
             if not base.passed:
-                return base, ()
+                return _Run(base=base, tried=(), pages={}, replies={})
+            recorded = dict(replies)
             pages = await texts_of(runtime, unique_urls(case.answer))
-            return base, await mutation_test.run(base, pages, seed=case.seed, per_kind=case.per_kind, before=before)
+            tried = await mutation_test.run(base, pages, seed=case.seed, per_kind=case.per_kind, before=before)
+            return _Run(base=base, tried=tried, pages=pages, replies=recorded)
+
+
+def _print_fields(task_id: str, judge: Judge, fields: dict[str, Any]) -> None:
+    """The findings of the field test, each with its line and a fix."""
+    _line(
+        f"{task_id}: {fields['fields']} extracted values and their citations edited in {fields['edits']} ways, "
+        f"{fields['leaves']} leaves watched"
+    )
+    for one in fields["findings"]:
+        where = "" if one["line"] is None else f"  {judge.path}:{one['line']}"
+        _line(f"\nNOT PROTECTED  {one['subject']}{where}\n    {one['message']}\n    Fix: {one['fix']}")
+    for one in fields["exempt"]:
+        _line(f"\nexempt         {one['subject']}: {one['exempt']}")
+    for note in fields["notes"]:
+        _line(f"note: {note}")
+    if not fields["findings"]:
+        _line("Every value, citation and leaf is protected.")
+
+
+def _print_lint(smells: list[dict[str, str]]) -> None:
+    for smell in smells:
+        _line(f"lint: {smell['node_id']}: {smell['message']}")
 
 
 def _print(task_id: str, report: dict[str, Any]) -> None:
     """What was missed first and in full; a line for every change."""
     leaves = report["leaves"]
     _line(
-        f"{task_id}, judged by {report['model']}, seed {report['seed']}: {report['changes']} changes of an answer "
+        f"\n{task_id}, judged by {report['model']}, seed {report['seed']}: {report['changes']} changes of an answer "
         f"of which {leaves['watched']} of {leaves['all']} leaves are claims that pass"
     )
     for change in report["mutations"]:

@@ -21,6 +21,9 @@ class SeenLeaf:
     instruction: str | None
     outcome: Outcome
     reason: str | None
+    desc: str = ""
+    check: bool | None = None
+    """What code decided, also for a leaf that was then skipped; None where that is not known."""
 
     @property
     def question(self) -> tuple[object, ...]:
@@ -63,13 +66,19 @@ def seen(result: Mapping[str, Any]) -> Seen:
 
 def _leaf(key: str, data: Mapping[str, Any]) -> SeenLeaf:
     sources = data.get("sources")
+    outcome = Outcome(data.get("outcome") or Outcome.UNDECIDED)
+    check = data.get("check")
+    if check is None and data.get("claim") is None and outcome in (Outcome.PASSED, Outcome.FAILED):
+        check = outcome is Outcome.PASSED
     return SeenLeaf(
         key=key,
         claim=data.get("claim"),
         sources=None if sources is None else tuple(canonical_key(str(url)) for url in sources),
         instruction=data.get("instruction"),
-        outcome=Outcome(data.get("outcome") or Outcome.UNDECIDED),
+        outcome=outcome,
         reason=data.get("reason"),
+        desc=str(data.get("desc") or ""),
+        check=check,
     )
 
 

@@ -1,0 +1,132 @@
+"""Model client that replays recorded extractions, with edits, and confirms every claim.
+
+With it a judge can be run hundreds of times in seconds. What changes between two runs is only what the edit changed, so
+a difference between their leaves shows what the judge does with the edited value.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from pydantic import BaseModel
+
+from judges.errors import LLMOutputUnusable, UnusableKind
+from judges.llm.client import LLMClient, LLMReply, LLMRequest
+from rubrics.verdict import Usage
+
+MODEL = "replay"
+_NOT_IN_KEY = ("answer",)
+"""Parts of a request that an edit may change without making it another extraction."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Extracted:
+    """One recorded extraction. ``value`` is its reply as JSON by field name; ``schema`` the class it is read into."""
+
+    key: str
+    schema: type[BaseModel]
+    value: Any
+
+
+def request_key(request: LLMRequest) -> str:
+    """What identifies an extraction: its schema's name and everything asked, except for the answer's text."""
+    schema = "" if request.schema is None else request.schema.__name__
+    parts = {name: text for name, text in request.parts.items() if name not in _NOT_IN_KEY}
+    return hashlib.sha256(json.dumps([schema, parts], sort_keys=True).encode()).hexdigest()
+
+
+class RecordingClient:
+    """Passes requests on and keeps the replies to extractions as JSON text, by ``request_key``."""
+
+    def __init__(self, client: LLMClient, replies: dict[str, str]) -> None:
+        self._client = client
+        self._replies = replies
+
+    async def complete(self, request: LLMRequest) -> LLMReply:
+        reply = await self._client.complete(request)
+        if request.purpose == "extract":
+            self._replies[request_key(request)] = _json_text(reply)
+        return reply
+
+    async def aclose(self) -> None:
+        """The client behind it stays open."""
+
+
+class Recordings:
+    """The extractions of the unedited run, in order. ``replies``: what a model said, as JSON text by key."""
+
+    def __init__(self, replies: Mapping[str, str]) -> None:
+        self._replies = replies
+        self.extracted: dict[str, Extracted] = {}
+
+    async def read(self, request: LLMRequest, client: LLMClient) -> tuple[Any, bool]:
+        """The values of an extraction, and whether it was new; ``client`` is asked for what was not recorded."""
+        key = request_key(request)
+        known = self.extracted.get(key)
+        if known is not None:
+            return known.value, False
+        return await self._ask(request, client, key), True
+
+    def keep(self, request: LLMRequest, value: Any) -> None:
+        """Record an extraction of the unedited run."""
+        key = request_key(request)
+        if request.schema is not None:
+            self.extracted[key] = Extracted(key=key, schema=request.schema, value=value)
+
+    async def _ask(self, request: LLMRequest, client: LLMClient, key: str) -> Any:
+        text = self._replies.get(key)
+        if text is not None and request.schema is not None:
+            return request.schema.model_validate_json(text).model_dump(mode="json")
+        reply = await client.complete(request)
+        if reply.parsed is None:
+            raise LLMOutputUnusable(UnusableKind.OFF_SCHEMA, "the extraction has no values")
+        return reply.parsed.model_dump(mode="json")
+
+
+class ReplayClient:
+    """The client of one run. ``edited`` are values by key; None: this is the unedited run, which is recorded."""
+
+    def __init__(self, client: LLMClient, recordings: Recordings, edited: Mapping[str, Any] | None) -> None:
+        self._client = client
+        self._recordings = recordings
+        self._edited = edited
+        self.new_extractions = 0
+        """Extractions that the unedited run did not ask for: the judge puts an edited value into the question."""
+
+    async def complete(self, request: LLMRequest) -> LLMReply:
+        schema = request.schema
+        if schema is None or request.purpose == "free":
+            raise LLMOutputUnusable(UnusableKind.REFUSED, "a field test answers claims and extractions only")
+        if request.purpose == "verify":
+            return confirmed(schema)
+        value, is_new = await self._recordings.read(request, self._client)
+        if self._edited is None:
+            self._recordings.keep(request, value)
+        else:
+            self.new_extractions += is_new
+            value = self._edited.get(request_key(request), value)
+        return reply_of(schema.model_validate(value, by_name=True, by_alias=True))
+
+    async def aclose(self) -> None:
+        """The client behind it stays open."""
+
+
+def _json_text(reply: LLMReply) -> str:
+    """A reply as JSON; what a process of its own was sent has its values in the text alone."""
+    if reply.text.lstrip().startswith("{") or reply.parsed is None:
+        return reply.text
+    return reply.parsed.model_dump_json(by_alias=True)
+
+
+def confirmed(schema: type[BaseModel]) -> LLMReply:
+    """The reply that a claim holds."""
+    return reply_of(schema.model_validate({"result": True, "reasoning": "Confirmed without asking a model."}))
+
+
+def reply_of(parsed: BaseModel) -> LLMReply:
+    """A reply with these values."""
+    return LLMReply(text=parsed.model_dump_json(), parsed=parsed, model=MODEL, usage=Usage(calls=1))

@@ -1,0 +1,121 @@
+"""Other values for an extracted field: clearly wrong ones, and near ones that a partial comparison accepts. Pure."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator
+from typing import Any
+from urllib.parse import urlsplit
+
+_RUN = re.compile(r"\d+")
+_CLOCK = re.compile(r"\d{1,2}:\d{2}")
+_NUMBER = re.compile(r"\d[\d.,:]*\d|\d")
+_WORD = re.compile(r"\w+")
+_WRONG_NAMES = (
+    "Orsolya Bexmoor", "Thaddeus Wrenfeld", "Quillon Abersoe", "Ysolde Marchbank",
+    "Zephyrine Tolland", "Ignatius Farrowe", "Wilhelmina Vosk", "Barnaby Quorndon",
+)  # fmt: skip
+_OTHER_HOST = "https://elsewhere.invalid"
+
+
+def wrong_values(value: Any, said: str, choices: Iterable[Any] = ()) -> list[Any]:
+    """Values that are not ``value``, to be tried in this order: a low one, a high one, and for mixed texts a name.
+
+    ``said`` is everything the answer and the pages say: none of the new numbers and names occurs in it. ``choices``
+    are the values that the schema allows, used where it allows no other.
+    """
+    if isinstance(value, bool):
+        return [not value]
+    if isinstance(value, int | float):
+        kind = type(value)
+        return [kind(-abs(value) * 7 - 13), kind(abs(value) * 7 + 13)]
+    text = str(value)
+    found: list[Any] = []
+    if _RUN.search(text):
+        found += [_other_digits(text, said, low=True), _other_digits(text, said, low=False)]
+    letters = re.search(r"[^\W\d_]{2}", text)
+    if letters or not found:
+        names = [name for name in _WRONG_NAMES if not _any_word(name, said)] or list(_WRONG_NAMES)
+        found += [names[0]] if found else [names[0], names[-1]]
+    return [*found, *(choice for choice in choices if choice != value)]
+
+
+def fallback_values(value: Any) -> list[Any]:
+    """Wrong values close by, for schemas that bound a field."""
+    if isinstance(value, int | float) and not isinstance(value, bool):
+        return [value - 1, value + 1]
+    if isinstance(value, str) and value.isdigit():
+        return [str(int(value) - 1), str(int(value) + 1)]
+    return []
+
+
+def longer_values(value: Any) -> tuple[str, str] | None:
+    """The value grown at its end and at its start: only a partial comparison takes them for the value."""
+    if not isinstance(value, str) or not value.strip():
+        return None
+    text = value.strip()
+    if not _RUN.search(text):
+        return f"{text}qua", f"Qua{text}"
+    if text[-1].isdigit():
+        return f"{text}{_digit_after(text)}", re.sub(r"\d+", lambda run: f"9{run[0]}", text, count=1)
+    first = _NUMBER.search(text)
+    if first is None:
+        return None
+    return (
+        f"{text[: first.end()]}{_digit_after(first[0])}{text[first.end() :]}",
+        f"{text[: first.start()]}9{text[first.start() :]}",
+    )
+
+
+def shorter_value(value: Any) -> str | None:
+    """The first half of the value's first word or number; None if that is a single character."""
+    if not isinstance(value, str):
+        return None
+    word = _WORD.search(value)
+    return None if word is None or len(word[0]) < 2 else word[0][: len(word[0]) // 2]
+
+
+def has_digits(value: Any) -> bool:
+    return bool(_RUN.search(str(value)))
+
+
+def other_urls(url: str, number: int) -> tuple[str, str]:
+    """Two addresses that nobody cites: one on the same host, one on another."""
+    parts = urlsplit(url if "://" in url else f"https://{url}")
+    return f"{parts.scheme}://{parts.netloc}/unrelated-{number}", f"{_OTHER_HOST}/unrelated-{number}"
+
+
+def _other_digits(text: str, said: str, *, low: bool) -> str:
+    for candidate in _digit_candidates(text, low=low):
+        if candidate != text and not any(
+            len(run) > 1 and re.search(rf"(?<!\d){run}(?!\d)", said) for run in _RUN.findall(candidate)
+        ):
+            return candidate
+    return next(iter(_digit_candidates(text, low=low)))
+
+
+def _digit_candidates(text: str, *, low: bool) -> Iterator[str]:
+    """The text with other numbers in it: as long as before if low, at least two digits long if high."""
+    clock = bool(_CLOCK.search(text))
+    for step in range(1, 60):
+        if clock:
+            hour, minute = ("0", f"{step:02}") if low else ("23", f"{60 - step:02}")
+            yield _CLOCK.sub(f"{hour}:{minute}", text)
+            continue
+
+        def other(run: re.Match[str], step: int = step) -> str:
+            digits = len(run[0])
+            if low:
+                return str(10 ** (digits - 1) + step)[:digits] if digits > 1 else str(step % 10)
+            return str(10 ** max(digits, 2) - 2 - step)
+
+        yield _RUN.sub(other, text)
+
+
+def _digit_after(text: str) -> str:
+    return "5" if text[-1] != "5" else "7"
+
+
+def _any_word(name: str, said: str) -> bool:
+    folded = said.casefold()
+    return any(word in folded for word in name.casefold().split())
