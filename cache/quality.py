@@ -56,7 +56,7 @@ class PageFacts:
     inside a consent dialog; ``inputs`` counts visible fields a person can fill in. ``has_user_field``: one asks for a
     user name or an e-mail address; ``is_registration``: every password field is one for a new password.
     ``large_images`` counts pictures that were loaded, ``drawings`` other large things that show a picture: canvas, SVG,
-    video, backgrounds. ``hidden_chars`` is text that cannot be seen, ``script_chars`` prose inside scripts and templates.
+    video, backgrounds. ``hidden_chars`` is text that cannot be seen, ``script_chars`` prose in scripts and templates.
     """
 
     url: str
