@@ -26,7 +26,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Any
+from typing import Any, Self
 
 from rubrics.verdict import Reason, Usage
 
@@ -42,18 +42,26 @@ class LLMError(JudgeError):
     """A model gave no usable reply. ``usage`` is what was paid on the way there, ``unusable`` what it said there.
 
     ``shorter_page`` is set if it was asked once more with less of the page; ``unusable`` is then of that request.
-    ``retried`` are the faults after which the same was sent again.
+    ``retried`` are the faults after which the same was sent again. ``key`` is the key of the request, empty if the
+    client has no keys.
     """
 
     reason = Reason.LLM_UNAVAILABLE
-    # All three are for the record of calls, which is made on our side: they do not go over to a judge file's process.
+    # These stay in the service's process: they are not sent to the process of a judge file.
     unusable: tuple[UnusableReply, ...] = ()
     shorter_page: ShorterPage | None = None
     retried: tuple[str, ...] = ()
+    key: str = ""
 
     def __init__(self, message: str, *, usage: Usage | None = None) -> None:
         super().__init__(message)
         self.usage = usage or Usage()
+
+    def unpaid(self) -> Self:
+        """A copy for a caller that joined the request of another caller, who pays for it."""
+        copied = type(self).__new__(type(self), *self.args)
+        copied.__dict__.update(self.__dict__, usage=Usage(), unusable=(), retried=())
+        return copied
 
 
 class LLMUnavailable(LLMError):

@@ -1,15 +1,15 @@
-"""Never asks the same thing twice: replies from the store, and equal requests under way joined to one.
+"""Reply cache in front of a remote model: stored replies, and single flight for equal requests.
 
-Votes of one claim are different requests by their index, so they are never joined.
+The votes on one claim are different requests because of their index, so they are never joined.
 """
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Protocol
 
 from cache.single_flight import SingleFlight
-from judges.errors import LLMOutputUnusable, NotKept, ShorterPage
+from judges.errors import LLMError, LLMOutputUnusable, NotKept, ShorterPage
 from judges.llm.client import LLMReply, LLMRequest
 from judges.llm.encoding import request_key
 from judges.llm.negotiation import Images
@@ -22,13 +22,21 @@ from rubrics.verdict import Usage
 MARK_CHARS = 16
 
 
+@dataclass(slots=True)
+class _Exchange:
+    """The reply to one request, for every caller that joined it. The first that takes it is charged its cost."""
+
+    reply: LLMReply
+    is_paid: bool = False
+
+
 class CachedLLM:
     """An ``LLMClient`` in front of a remote one. ``store=None`` joins requests and stores nothing."""
 
     def __init__(self, inner: RemoteLLM, store: Replies | None) -> None:
         self._inner = inner
         self._store = store
-        self._under_way: SingleFlight[str, LLMReply] = SingleFlight()
+        self._under_way: SingleFlight[str, _Exchange] = SingleFlight()
 
     @property
     def remote(self) -> RemoteLLM:
@@ -54,28 +62,44 @@ class CachedLLM:
         return await self.complete_keyed(self.key_of(request), request)
 
     async def complete_keyed(self, key: str, request: LLMRequest) -> LLMReply:
-        """``complete`` for who has the request's key at hand: hashing a long page twice is dear."""
-        stored = await self._stored(key, request)
-        if stored is not None:
-            return stored
-        if request.kept_only:
-            raise NotKept
-        asked = False
+        """``complete`` for a caller that knows the request's key already: hashing a long page twice is slow."""
+        try:
+            reply = await self._replied(key, request)
+        except LLMError as error:
+            if error.key == key:  # another caller of the same request has this error already, and pays
+                raise error.unpaid() from None
+            error.key = key
+            raise
+        return replace(reply, key=key)
 
-        async def ask() -> LLMReply:
-            nonlocal asked
-            asked = True
+    async def _replied(self, key: str, request: LLMRequest) -> LLMReply:
+        if request.kept_only:
+            kept = await self._stored(key, request)
+            if kept is None:
+                raise NotKept
+            return kept
+        is_first = False
+
+        async def fetch() -> _Exchange:
+            nonlocal is_first
+            is_first = True
+            # Looked up in here: a caller that comes while a reply is being stored would otherwise miss both.
+            stored = await self._stored(key, request)
+            if stored is not None:
+                return _Exchange(stored)
             reply = await self._inner.complete(request)
             if self._store is not None:
                 await self._store.put(key, reply)
-            return reply
+            return _Exchange(reply)
 
-        reply = await self._under_way.run(key, ask)
-        if asked:
-            return reply
-        # Whoever joined paid nothing: the cost stands with the one who asked.
-        joined = read_for(request, reply)
-        return joined if joined is not None else await self._inner.complete(request)
+        exchange = await self._under_way.run(key, fetch)
+        reply, is_paid = exchange.reply, exchange.is_paid
+        own = reply if is_first and not is_paid else read_for(request, reply)
+        if own is None:
+            return await self._inner.complete(request)
+        exchange.is_paid = True
+        # Often the caller that sent the request pays, but it may have been cancelled, or be resumed later than others.
+        return own if is_paid else replace(reply, parsed=own.parsed)
 
     async def kept(self, request: LLMRequest) -> LLMReply | None:
         """The reply that is kept for a request, if there is one; asks nobody."""

@@ -69,7 +69,7 @@ class CheckpointedLLM:
         key = self._inner.key_of(request)
         known = self._checkpoints.recall(key)
         if known is not None and (again := known.read_for(request)) is not None:
-            return again
+            return replace(again, key=key)
         reply = await self._inner.complete_keyed(key, replace(request, purse=self._purse))
         await self._checkpoints.keep(key, reply)
         return reply

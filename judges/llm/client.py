@@ -57,6 +57,7 @@ class LLMReply:
     ``shorter_page``: it is one to the request with less of its page, the whole was refused. Kept replies say so, too.
     ``text_only``: the model was not shown the request's pictures, because it takes none; kept replies say so, too.
     ``form`` is how the request was sent if not in the usual form, for the record of calls.
+    ``key`` is the key of the request, empty if the client has no keys.
     """
 
     text: str
@@ -69,6 +70,7 @@ class LLMReply:
     retried: tuple[str, ...] = ()
     text_only: bool = False
     form: str = ""
+    key: str = ""
 
 
 class LLMClient(Protocol):

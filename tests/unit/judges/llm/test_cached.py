@@ -11,7 +11,7 @@ from judges.errors import LLMOutputUnusable, LLMRejected
 from judges.llm.cached import CachedLLM
 from judges.llm.client import LLMRequest
 from judges.llm.remote import RemoteLLM
-from judges.llm.response_cache import ReplyStore
+from judges.llm.response_cache import ReplyStore, StoredReply
 from judges.verdict_reply import BinaryEvalResult
 from rubrics.verdict import Usage
 from tests.fakes.backend import ScriptedBackend, long_page, raw
@@ -81,7 +81,47 @@ async def test_one_who_leaves_does_not_take_the_reply_from_the_others():
     first.cancel()
     await asyncio.wait([first])
     gate.set()
-    assert (await second).parsed is not None
+    reply = await second
+    assert reply.parsed is not None
+    assert len(backend.sent) == 1
+    assert (reply.usage.calls, reply.cached) == (1, False)  # somebody has to be charged
+
+
+async def test_a_joined_request_that_fails_is_charged_once():
+    gate = asyncio.Event()
+    joining = client(ScriptedBackend(raw("no"), gate=gate))
+    tasks = [asyncio.create_task(joining.complete(REQUEST)) for _ in range(3)]
+    await asyncio.sleep(0.01)
+    gate.set()
+    await asyncio.wait(tasks)
+    errors = [task.exception() for task in tasks]
+    usages = [error.usage.calls for error in errors if isinstance(error, LLMOutputUnusable)]
+    assert sorted(usages) == [0, 0, 2]
+    assert {error.key for error in errors if isinstance(error, LLMOutputUnusable)} == {joining.key_of(REQUEST)}
+
+
+async def test_a_look_up_that_ends_after_the_reply_was_stored_does_not_ask_again(tmp_path: Path):
+    gate, is_stored, reads = asyncio.Event(), asyncio.Event(), 0
+
+    class SlowStore(ReplyStore):
+        async def get(self, key: str) -> StoredReply | None:
+            nonlocal reads
+            reads += 1
+            found = await super().get(key)
+            if reads > 1:
+                await is_stored.wait()
+            return found
+
+    backend = ScriptedBackend(gate=gate)
+    caching = CachedLLM(RemoteLLM(backend, semaphore=asyncio.Semaphore(30)), SlowStore(tmp_path))
+    first = asyncio.create_task(caching.complete(REQUEST))
+    await backend.started.wait()
+    second = asyncio.create_task(caching.complete(REQUEST))
+    await asyncio.sleep(0.01)
+    gate.set()
+    await first
+    is_stored.set()
+    assert (await second).cached
     assert len(backend.sent) == 1
 
 
