@@ -88,8 +88,9 @@ class JobAccount:
             retried=reply.retried,
             text_only=reply.text_only,
         )
-        await self._ledger.keep(Checkpoint(job_id=self._job_id, key=key, reply=_written(kept)))
+        # Known at once: an equal request that comes while this one is being written must not be sent again.
         self._known[key] = kept
+        await self._ledger.keep(Checkpoint(job_id=self._job_id, key=key, reply=_written(kept)))
 
     async def reserve(self, estimate: Estimate) -> None:
         if not self._limited:
