@@ -22,6 +22,7 @@ from judges.context import JudgeContext, unread_verdict
 from judges.errors import ExtractionFailed, JudgeBug
 from judges.extractor import ValueReader
 from judges.foreign import judge_code
+from judges.leaf_usage import charged_in_tree_order
 from judges.prompts.library import load_prompt
 from judges.registry import Judge
 from judges.rendering import TRANSCRIBE
@@ -147,6 +148,7 @@ async def run(
             raise JudgeBug(f"the judge of {judge.task!r} did not return within {deadline_s:g} s") from error
         else:
             _leave_unsettled(rubric, f"not settled within {deadline_s:g} s")
+    _charge(rubric)
     judgement = Judgement(
         judge=judge, answer=answer, rubric=rubric, model=tools.verifier.model, extractions=tuple(reader.records)
     )
@@ -246,6 +248,14 @@ def _leave_unread(rubric: Rubric, why: str) -> None:
 def _leave_unsettled(rubric: Rubric, why: str) -> None:
     verdict = Verdict(outcome=Outcome.NOT_JUDGED, reason=Reason.TIMEOUT, reasoning=why)
     _mark_unsettled([leaf for leaf in rubric.leaves() if leaf.claim is not None], verdict)
+
+
+def _charge(rubric: Rubric) -> None:
+    """Make the usage of each leaf independent of the order in which the leaves were settled."""
+    settled = [(leaf, leaf.verdict) for leaf in rubric.leaves() if leaf.verdict is not None]
+    charged = charged_in_tree_order([verdict for _, verdict in settled])
+    for (leaf, _), verdict in zip(settled, charged, strict=True):
+        leaf.verdict = verdict
 
 
 def _mark_unsettled(leaves: list[RubricNode], verdict: Verdict) -> None:

@@ -70,6 +70,7 @@ def together(verdicts: Sequence[Verdict]) -> Verdict:
         prompt=asked.prompt,
         model=asked.model,
         usage=usage,
+        requests=tuple(request for verdict in verdicts for request in verdict.requests),
         grounded=deciding.grounded,
         signals=deciding.signals,
     )

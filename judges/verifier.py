@@ -27,7 +27,7 @@ from judges.sources import no_source, together, without_evidence
 from judges.standing import Asked
 from judges.verdict_reply import BinaryEvalResult
 from judges.voting import NO_MAJORITY, decided, to_ask
-from rubrics.verdict import Claim, Outcome, Quote, Reason, Usage, Verdict, Vote
+from rubrics.verdict import Claim, ModelRequest, Outcome, Quote, Reason, Usage, Verdict, Vote
 
 log = logging.getLogger(__name__)
 
@@ -241,14 +241,15 @@ class Verifier(ClaimJudge):
             reply = await self._llm.complete(request)
         except LLMError as fault:
             log.warning("vote lost", extra={"reason": fault.reason, "error": str(fault)})
-            return _Cast(Vote(result=None, model=self.model, fault=fault.reason), fault.usage, fault=fault)
+            lost = Vote(result=None, model=self.model, fault=fault.reason, request=fault.key)
+            return _Cast(lost, fault.usage, fault=fault)
         said = _read(reply)
         if reply.text_only and not said.result and page is not None and is_all_picture(page):
             # What the page says may stand in its pictures, which this model was not shown.
             unseen = LLMRejected(f"{self.model} takes no pictures, and this page has next to no text")
-            lost = Vote(result=None, model=reply.model, cached=reply.cached, fault=unseen.reason)
+            lost = Vote(result=None, model=reply.model, cached=reply.cached, fault=unseen.reason, request=reply.key)
             return _Cast(lost, reply.usage, fault=unseen, text_only=True)
-        vote = Vote(result=said.result, model=reply.model, cached=reply.cached)
+        vote = Vote(result=said.result, model=reply.model, cached=reply.cached, request=reply.key)
         return _Cast(vote, reply.usage, said, text_only=reply.text_only)
 
     async def _transcribed(self, verdict: Verdict, question: Question, asked: Asked, *, kept_only: bool) -> Verdict:
@@ -268,10 +269,11 @@ class Verifier(ClaimJudge):
             reply = await self._llm.complete(request)
         except LLMError as fault:
             log.warning("picture not transcribed", extra={"reason": fault.reason, "error": str(fault)})
-            return replace(verdict, usage=verdict.usage + fault.usage)
+            return _with_request(verdict, fault.key, fault.usage)
         passages = reply.parsed.passages if isinstance(reply.parsed, Transcription) else ()
         quotes = picture_quotes(passages, asked)
-        return replace(verdict, quotes=quotes, grounded=asked.grounded(quotes), usage=verdict.usage + reply.usage)
+        verdict = replace(verdict, quotes=quotes, grounded=asked.grounded(quotes))
+        return _with_request(verdict, reply.key, reply.usage)
 
     def _verdict(self, cast: Sequence[_Cast], trials: int, rendered: Rendered, asked: Asked) -> Verdict:
         page = asked.page
@@ -282,6 +284,7 @@ class Verifier(ClaimJudge):
             prompt=rendered.prompt,
             model=self.model,
             usage=sum((each.usage for each in cast), Usage()),
+            requests=tuple(ModelRequest(key=each.vote.request, usage=each.usage) for each in cast),
             signals=_signals(cast, asked),
         )
         result = decided([each.vote.result for each in cast], trials)
@@ -301,6 +304,12 @@ def _signals(cast: Sequence[_Cast], asked: Asked) -> tuple[str, ...]:
     """What a reader should know of the material, and that its pictures were not shown."""
     found = asked.signals()
     return tuple(sorted({*found, PICTURES_NOT_SHOWN})) if any(each.text_only for each in cast) else found
+
+
+def _with_request(verdict: Verdict, key: str, usage: Usage) -> Verdict:
+    """Return the verdict with one more request behind it."""
+    requests = (*verdict.requests, ModelRequest(key=key, usage=usage))
+    return replace(verdict, usage=verdict.usage + usage, requests=requests)
 
 
 def _read(reply: LLMReply) -> BinaryEvalResult:

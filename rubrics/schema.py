@@ -63,7 +63,7 @@ def leaf_json(claim: Claim | None, verdict: Verdict | None) -> dict[str, Any]:
         "reason": said.reason and said.reason.value,
         "reasoning": said.reasoning,
         "sources": None if claim is None or claim.sources is None else list(claim.sources),
-        "votes": [{**asdict(vote), "fault": vote.fault and vote.fault.value} for vote in said.votes],
+        "votes": [_vote_json(vote) for vote in said.votes],
         "quotes": [{**asdict(quote), "origin": quote.origin.value} for quote in said.quotes],
         "blocked_by": said.blocked_by,
         "claim": claim and claim.text,
@@ -76,6 +76,11 @@ def leaf_json(claim: Claim | None, verdict: Verdict | None) -> dict[str, Any]:
         "grounding": said.grounding and said.grounding.value,
         "signals": list(said.signals),
     }
+
+
+def _vote_json(vote: Vote) -> dict[str, Any]:
+    fault = vote.fault and vote.fault.value
+    return {"result": vote.result, "model": vote.model, "cached": vote.cached, "fault": fault}
 
 
 class _Document(BaseModel):

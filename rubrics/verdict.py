@@ -94,12 +94,16 @@ class Claim:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Vote:
-    """One reply of one judge; ``result`` is None when that vote was lost to a fault."""
+    """One reply of one judge; ``result`` is None when that vote was lost to a fault.
+
+    ``request`` is the key of the request, empty if it has none.
+    """
 
     result: bool | None
     model: str
     cached: bool = False
     fault: Reason | None = None
+    request: str = ""
 
 
 class Origin(StrEnum):
@@ -143,6 +147,14 @@ class Usage:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class ModelRequest:
+    """One model request behind a verdict. Requests with the same key are equal; an empty key equals no other."""
+
+    key: str
+    usage: Usage
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Verdict:
     """The end of one leaf, with everything needed to dispute it.
 
@@ -160,6 +172,8 @@ class Verdict:
     """``id@version`` of the prompt that was sent; None when no model was asked."""
     model: str | None = None
     usage: Usage = Usage()
+    requests: tuple[ModelRequest, ...] = ()
+    """What ``usage`` is the sum of; empty if the requests are not known one by one."""
     blocked_by: str | None = None
     grounded: bool | None = None
     """True: a quote stands in the page, or code itself decided. False: a judge said so without one, or what it

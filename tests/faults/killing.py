@@ -198,6 +198,8 @@ def _wrong(answer: str, body: str) -> str | None:
         expected = "passed" if RULE(call) else "failed"
         if leaf["outcome"] != expected:
             return f"{leaf['id']} is {leaf['outcome']}, not {expected}"
+        if (leaf["usage"]["calls"], leaf["usage"]["cached_calls"]) != (VOTES, 0):
+            return f"{leaf['id']} has the usage {leaf['usage']}"
     usage = result["usage"]
     if (len(leaves), usage["calls"], usage["cached_calls"]) != (CLAIMS, CLAIMS * VOTES, 0):
         return f"{len(leaves)} leaves, {usage}"

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from typing import Any
 
+from judges.leaf_usage import charged_in_tree_order
 from mind2web2.ledger import LeafView, Ledger, missed_steps
 from mind2web2.verification_tree import VerificationNode
 from rubrics.schema import leaf_json
@@ -24,8 +25,12 @@ class Breakdown:
     def __init__(self, root: VerificationNode, ledger: Ledger) -> None:
         self._root = root
         self._ledger = ledger
-        self._missed = missed_steps(root)
-        self._views = {id(leaf): ledger.view(leaf, self._missed.get(id(leaf))) for leaf in leaves_below(root)}
+        missed = missed_steps(root)
+        views = {id(leaf): ledger.view(leaf, missed.get(id(leaf))) for leaf in leaves_below(root)}
+        charged = charged_in_tree_order([view.verdict for view in views.values()], ledger.requests)
+        self._views = {
+            leaf: replace(view, verdict=verdict) for (leaf, view), verdict in zip(views.items(), charged, strict=True)
+        }
 
     def public(self, infos: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
         """The keys every judge script's reader knows: the tree, what was recorded, and its statistics."""

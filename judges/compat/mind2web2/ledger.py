@@ -7,13 +7,13 @@ pleased: by ``verify``, by custom nodes, or by assigning to fields.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 
 from mind2web2.verification_tree import NodeStatus, VerificationNode
 from rubrics.node import Status
 from rubrics.scoring import compatible
-from rubrics.verdict import Claim, Outcome, Reason, Usage, Verdict
+from rubrics.verdict import Claim, ModelRequest, Outcome, Reason, Usage, Verdict
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -46,6 +46,8 @@ class Ledger:
 
     root: VerificationNode | None = None
     usage: Usage = field(default_factory=Usage)
+    requests: list[ModelRequest] = field(default_factory=list)
+    """Every request behind a verdict, also behind those that no node has any more."""
     unread: str | None = None
     """Why an extraction failed, once one has: what the script decides from then on says nothing about the answer."""
     ended: str | None = None
@@ -73,7 +75,7 @@ class Ledger:
         """Keep what is behind a decision that stands in the public fields already."""
         if self.unread is not None and verdict.outcome in (Outcome.PASSED, Outcome.FAILED):
             verdict = _poisoned(verdict, self.unread)
-        self.note(verdict.usage, verdict.prompt)
+        self.note(verdict.usage, verdict.prompt, verdict.requests)
         self._entries[id(node)] = Entry(
             node=node,
             verdict=verdict,
@@ -84,9 +86,10 @@ class Ledger:
         if self.on_decision is not None:
             self.on_decision()
 
-    def note(self, usage: Usage, prompt: str | None) -> None:
-        """Count what a model call cost, and by which prompt it was made."""
+    def note(self, usage: Usage, prompt: str | None, requests: Iterable[ModelRequest] = ()) -> None:
+        """Count what model requests cost, and by which prompt they were made."""
         self.usage += usage
+        self.requests += requests
         if prompt is not None:
             self.prompts.add(prompt)
 

@@ -2,16 +2,31 @@
 
 from __future__ import annotations
 
+import asyncio
+from collections.abc import Mapping
 from typing import Any
 
 import pytest
 
+from answers.submission import Answer
 from app.jobs.account import JobAccount
 from app.jobs.ledger import Ledger
+from judges.blocks import Separator
+from judges.context import JudgeContext
 from judges.errors import ShorterPage, UnusableKind, UnusableReply
-from judges.llm.checkpointed import KeptReply
-from judges.llm.client import LLMReply
+from judges.extractor import Extractor
+from judges.llm.cached import CachedLLM
+from judges.llm.checkpointed import KeptReply, checkpointed
+from judges.llm.client import LLMReply, LLMRequest
+from judges.llm.remote import RemoteLLM
+from judges.llm.wire import RawReply
+from judges.page_view import PagePreparer
+from judges.registry import Judge
+from judges.runner import JudgeTools, run
+from judges.verifier import Verifier
 from rubrics.verdict import Usage
+from tests.fakes.backend import ScriptedBackend
+from tests.fakes.pages import Shelf
 from tests.fakes.services import Rig
 
 pytestmark = pytest.mark.postgres
@@ -40,3 +55,64 @@ async def test_a_reply_comes_back_with_its_cost_and_what_came_before_it(
         taken_over = await JobAccount.opened(rig.database, ledger, await rig.job(job_id))
     assert taken_over.recall("ab") == KeptReply(text="{}", model="gpt-6-luna", usage=usage, cached=False, **before)
     assert taken_over.recall("cd") is None
+
+
+class Counted(ScriptedBackend):
+    """A provider that stops replying after ``replies`` replies."""
+
+    def __init__(self, replies: int) -> None:
+        super().__init__()
+        self._replies = replies
+        self.has_stopped = asyncio.Event()
+
+    async def send(self, request: LLMRequest, params: Mapping[str, Any]) -> RawReply:
+        if len(self.sent) >= self._replies:
+            self.has_stopped.set()
+            await asyncio.Event().wait()
+        return await super().send(request, params)
+
+
+async def shared_claims(ctx: JudgeContext) -> None:
+    for n in range(2):
+        chain = ctx.sequential(f"chain{n}", f"Chain {n}")
+        chain.verify("gate", f"Gate {n} is open", critical=True)
+        chain.verify("shared", "The lamp is blue")
+    ctx.verify("early", "The lamp is blue")
+
+
+async def judged(backend: ScriptedBackend, account: JobAccount) -> dict[str, Usage]:
+    """The usage of each leaf."""
+    llm = checkpointed(CachedLLM(RemoteLLM(backend, semaphore=asyncio.Semaphore(3)), None), account)
+    separator = Separator(b"0123456789abcdef")
+    pages = PagePreparer(separator)
+    tools = JudgeTools(
+        verifier=Verifier(llm, "gpt-4o", separator=separator, pages=pages),
+        extractor=Extractor(llm, "gpt-4o", separator=separator, pages=pages),
+        evidence_for=Shelf({}),
+    )
+    lamp = Judge(task="t", description="The lamp.", coroutine=shared_claims)
+    judgement = await run(lamp, Answer(name="answer_1.md", text="x"), tools)
+    return {leaf.id: leaf.verdict.usage for leaf in judgement.rubric.leaves() if leaf.verdict is not None}
+
+
+async def test_a_job_that_is_taken_over_has_the_same_usage_of_each_leaf(rig: Rig):
+    async def attempt(job_id: str, backend: ScriptedBackend, until: asyncio.Event | None = None) -> dict[str, Usage]:
+        async with Ledger(rig.database, limit_usd=None).running() as ledger:
+            account = await JobAccount.opened(rig.database, ledger, await rig.job(job_id))
+            judging = asyncio.create_task(judged(backend, account))
+            if until is None:
+                return await judging
+            await until.wait()
+            judging.cancel()
+            await asyncio.wait([judging])
+            return {}
+
+    whole, *others = await rig.submit("one", *(f"taken over after {n}" for n in range(1, 6)))
+    undisturbed = await attempt(whole, backend := ScriptedBackend())
+    assert len(backend.sent) == 6
+    assert [usage.calls for usage in undisturbed.values()] == [2, 2, 2, 0, 0]
+    for replies, job_id in enumerate(others, 1):
+        stopping, resumed = Counted(replies), ScriptedBackend()
+        await attempt(job_id, stopping, stopping.has_stopped)
+        assert await attempt(job_id, resumed) == undisturbed, f"after {replies} replies"
+        assert len(resumed.sent) <= 6 - replies + 3

@@ -1,0 +1,63 @@
+"""Assignment of the cost of model requests to the leaves of one answer.
+
+Equal requests are sent once, and which of their callers is charged depends on the order in which they arrive. In a
+result, the first leaf in tree order that needed a request carries its cost, and every other leaf a cached call. Costs
+are only exchanged between equal requests, so totals stay the same.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+from typing import TypeAlias
+
+from rubrics.verdict import ModelRequest, Usage, Verdict, Vote
+
+_Costs: TypeAlias = dict[str, list[Usage]]
+"""What the requests with each key cost, in the order in which they are assigned."""
+
+
+def charged_in_tree_order(verdicts: Sequence[Verdict], requests: Iterable[ModelRequest] | None = None) -> list[Verdict]:
+    """Return the verdicts of an answer's leaves, given in tree order, with costs assigned in that order.
+
+    ``requests`` are all requests of the answer, if some of them belong to no leaf. Those get what the leaves leave.
+    """
+    if requests is None:
+        requests = [request for verdict in verdicts for request in verdict.requests]
+    costs = _by_key(requests)
+    for each in costs.values():
+        each.sort(key=_size, reverse=True)
+    return [_charged(verdict, costs) if verdict.requests else verdict for verdict in verdicts]
+
+
+def _by_key(requests: Iterable[ModelRequest]) -> _Costs:
+    costs: _Costs = defaultdict(list)
+    for request in requests:
+        costs[request.key].append(request.usage)
+    return costs
+
+
+def _size(usage: Usage) -> tuple[int, int, int, float]:
+    return usage.calls, usage.input_tokens, usage.output_tokens, usage.usd or 0.0
+
+
+def _charged(verdict: Verdict, costs: _Costs) -> Verdict:
+    requests = tuple(
+        replace(request, usage=costs[request.key].pop(0)) if request.key else request for request in verdict.requests
+    )
+    own = _by_key(requests)
+    return replace(
+        verdict,
+        requests=requests,
+        votes=tuple(_vote(vote, own) for vote in verdict.votes),
+        usage=sum((request.usage for request in requests), Usage()),
+    )
+
+
+def _vote(vote: Vote, own: _Costs) -> Vote:
+    """The vote, marked as cached if its request cost nothing in this verdict."""
+    if not vote.request or not own[vote.request]:
+        return vote
+    usage = own[vote.request].pop(0)
+    return replace(vote, cached=usage.cached_calls > 0 and usage.calls == 0)
