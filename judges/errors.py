@@ -189,12 +189,12 @@ class LLMOutputUnusable(LLMError):
     """The model replied, twice, and neither reply can be read as what was asked for."""
 
     reason = Reason.LLM_OUTPUT_UNUSABLE
+    form: Any = None
+    """How the request was sent (a ``judges.llm.dialects.Dialect``), if the provider knows several forms."""
 
     def __init__(self, kind: UnusableKind, message: str, *, usage: Usage | None = None) -> None:
         super().__init__(message, usage=usage)
         self.kind = kind
-        self.form: Any = None
-        """How the request was sent (a ``judges.llm.dialects.Dialect``), if the provider knows several forms."""
 
 
 class LLMBudgetExceeded(LLMError):

@@ -45,7 +45,7 @@ from rubrics.verdict import Claim, Reason, Usage, Verdict
 
 _LLM: Final = {"usage": Usage}
 _UNAVAILABLE: Final = _LLM | {"status": int | None, "retry_after_s": float | None, "tries": int}
-_REJECTED: Final = _LLM | {"status": int | None, "scope": RejectionScope, "too_long": bool}
+_REJECTED: Final = _LLM | {"status": int | None, "scope": RejectionScope, "too_long": bool, "no_such_model": bool}
 _BLOB: Final = {"sha256": str, "detail": str}
 _ERRORS: Final[Mapping[type[Exception], Mapping[str, Any]]] = {
     # What crosses the border by name; the attributes of each, with their types.

@@ -58,12 +58,6 @@ _ACCESS = re.compile(
     r"|expired|revoked|missing|required"
     r"|not found|disabled)|\bunauthori[sz]ed\b|not authenticated|no auth credentials|invalid proxy server token"
 )
-_UNKNOWN_MODEL_CODES = frozenset({"model_not_found", "deploymentnotfound", "invalid_model", "model_not_available"})
-_UNKNOWN_MODEL = re.compile(
-    r"model\b.{0,100}(?:not found|does not exist|doesn't exist|not exist|no longer|deprecated|retired"
-    r"|decommissioned|not loaded)"
-    r"|(?:no such|unknown|invalid) model\b|invalid model name"
-)
 _THIS_REQUEST_CODES = _TOO_LONG_CODES | frozenset(
     {
         "array_above_max_length",
@@ -110,6 +104,8 @@ def status_fault(fault: StatusFault, *, now: float) -> LLMError:
     text = f"{fault.provider}: {fault.status} {fault.message}"[:MAX_MESSAGE_CHARS]
     if is_quota(fault):
         return LLMQuotaExhausted(text, status=fault.status, scope=RejectionScope.ENDPOINT)
+    if fault.status != 401 and says_no_such_model(fault.status, code, fault.message):
+        return LLMRejected(text, status=fault.status, scope=RejectionScope.MODEL, no_such_model=True)
     if is_about_access(fault):
         return LLMRejected(f"{text} ({_REMEDIES[401]})", status=fault.status, scope=RejectionScope.ENDPOINT)
     too_long = is_too_long(fault)
@@ -117,8 +113,6 @@ def status_fault(fault: StatusFault, *, now: float) -> LLMError:
         return LLMUnavailable(text, status=fault.status, retry_after_s=_retry_after(fault.headers, now=now))
     if is_filtered(fault):
         return LLMOutputUnusable(UnusableKind.FILTERED, text)
-    if says_no_such_model(fault.status, code, fault.message):
-        return LLMRejected(text, status=fault.status, scope=RejectionScope.MODEL, no_such_model=True)
     remedy = _REMEDIES.get(fault.status)
     return LLMRejected(
         f"{text} ({remedy})" if remedy else text,
@@ -145,8 +139,8 @@ def is_about_access(fault: StatusFault) -> bool:
 
 
 def is_unknown_model(fault: StatusFault) -> bool:
-    """Whether the server has no such model."""
-    return fault.code.lower() in _UNKNOWN_MODEL_CODES or _UNKNOWN_MODEL.search(fault.message.lower()) is not None
+    """Whether the server says that it has no such model. A bare 404 does not: it may refuse a form of request."""
+    return says_no_such_model(400 if fault.status == 404 else fault.status, fault.code, fault.message)
 
 
 def is_too_long(fault: StatusFault) -> bool:

@@ -37,6 +37,7 @@ _CODES: Final = frozenset(
         "model_deprecated",
         "model_decommissioned",
         "model_retired",
+        "model_not_available",
         "invalid_model",
         "unknown_model",
         "deploymentnotfound",
@@ -48,7 +49,7 @@ _WORDING: Final = re.compile(
     rf"(?:has|have) been (?:deprecated|decommissioned|retired|removed|discontinued|shut ?down)|"
     rf"(?:is|was) (?:deprecated|decommissioned|retired|discontinued|shut ?down)|"
     rf"is no longer (?:available|supported|accessible)|is not available for this api key)"
-    rf"|\b(?:invalid|unknown) model\b(?! (?:parameter|output|response|input))"
+    rf"|\b(?:invalid|unknown|no such) model\b(?! (?:parameter|output|response|input))"
     rf"|\bmodel not exist\b"
     rf"|{_NAME} is not a valid model\b"
     rf"|\bno endpoints found for\b"

@@ -29,11 +29,13 @@ from judges.rendering import Question, Style, render_claim
 from judges.verdict_reply import BinaryEvalResult
 from judges.verifier import Verifier
 from rubrics.verdict import Claim, Verdict
-from tests.fakes.backend import ScriptedBackend
+from tests.fakes.backend import ScriptedBackend, raw
 from tests.fakes.pages import page
 
 VOTES = 2
 SECRET = b"0123456789abcdef"
+FITS_EVERY_SCHEMA = '{"reasoning": "so", "result": true, "quotes": [], "passages": []}'
+"""A verdict, and a transcription of pictures without words."""
 TEXTS = st.text(st.characters(exclude_categories=["Cs"]), max_size=60)
 
 
@@ -57,7 +59,7 @@ class Case:
 
     async def judged(self, store: Replies) -> tuple[Verdict, int]:
         """The verdict, and how many requests reached the provider."""
-        backend = ScriptedBackend()
+        backend = ScriptedBackend(raw(FITS_EVERY_SCHEMA))
         backend.provider, backend.endpoint = self.provider, self.endpoint
         llm = CachedLLM(RemoteLLM(backend, semaphore=asyncio.Semaphore(8)), store)
         separator = Separator(SECRET)
@@ -212,7 +214,7 @@ class Town(BaseModel):
 
 async def test_an_extraction_is_asked_again_when_its_page_or_links_change_and_only_then(tmp_path: Path):
     async def calls(text: str) -> int:
-        backend = ScriptedBackend()
+        backend = ScriptedBackend(raw(FITS_EVERY_SCHEMA))
         backend_llm = CachedLLM(RemoteLLM(backend, semaphore=asyncio.Semaphore(1)), ReplyStore(tmp_path))
         separator = Separator(SECRET)
         reader = Extractor(backend_llm, "gpt-4o", separator=separator, pages=PagePreparer(separator))
