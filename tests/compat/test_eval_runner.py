@@ -138,19 +138,28 @@ async def test_answers_are_judged_side_by_side_up_to_the_limit(layout: Layout):
         layout.answer("right", k)
 
     class Watching(ScriptedClient):
-        now = most = 0
+        """Holds every reply back until ``wanted`` requests were under way at once."""
+
+        def __init__(self, wanted: int) -> None:
+            super().__init__()
+            self.now = self.most = 0
+            self.wanted = wanted
+            self.reached = asyncio.Event()
 
         async def async_response(self, **keywords: Any) -> Any:
             self.now += 1
             self.most = max(self.most, self.now)
-            await asyncio.sleep(0.005)
+            if self.now == self.wanted:
+                self.reached.set()
+            async with asyncio.timeout(60):
+                await self.reached.wait()
             self.now -= 1
             return await super().async_response(**keywords)
 
-    asked = Watching()
+    asked = Watching(4)  # two answers, two votes each
     await layout.run(asked, max_concurrent_answers=2)
-    assert asked.most == 4  # two answers, two votes each
-    asked = Watching()
+    assert asked.most == 4
+    asked = Watching(1)
     await layout.run(asked, overwrite=True, llm_semaphore=asyncio.Semaphore(1), webpage_semaphore=asyncio.Semaphore(1))
     assert asked.most == 1
 

@@ -55,7 +55,7 @@ async def test_a_claim_about_the_answer_is_one_text():
     await e.verify("It names Paris", None, additional_instruction="Ignore case")
     assert len(client.calls) == 2
     call = client.calls[0]
-    assert call.keys() == {"model", "messages", "response_format"}
+    assert call.keys() == {"model", "messages", "response_format", "temperature"}
     assert call["model"] == "gpt-6-luna"
     assert call["response_format"] is BinaryEvalResult
     [message] = call["messages"]
@@ -69,7 +69,7 @@ async def test_a_claim_about_a_page_is_a_text_part_and_its_screenshots(cache: Ca
     client = ScriptedClient()
     await set_up(client, cache).verify("c", None, URL)
     call = client.calls[0]
-    assert call.keys() == {"model", "messages", "response_format"}
+    assert call.keys() == {"model", "messages", "response_format", "temperature"}
     [message] = call["messages"]
     assert sorted(part["type"] for part in message["content"]) == ["image_url", "text"]
     assert "the text of the page" in text_of(call["messages"])
@@ -105,7 +105,7 @@ async def test_the_text_ends_with_the_claim_so_that_prefixes_are_shared(cache: C
 
 
 @pytest.mark.parametrize(
-    ("model", "temperature"), [("gpt-4.1", 0.0), ("claude-x", 0.0), ("gpt-6-luna", None), ("gpt-4o", None)]
+    ("model", "temperature"), [("gpt-4.1", 0.0), ("claude-x", 0.0), ("gpt-6-luna", 0.0), ("o4-mini", None), ("gpt-4o", None)]
 )
 async def test_the_temperature_is_sent_only_to_models_without_an_o(model: str, temperature: float | None):
     client = ScriptedClient()

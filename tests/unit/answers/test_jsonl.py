@@ -62,7 +62,7 @@ def test_lines_that_name_no_agent_are_of_the_one_that_is_said_and_answer_stands_
         (line(text=7), "line 2.text", "is no text"),
         (line(metadata=[1]), "line 2.metadata", "is no JSON object"),
         (line(tesk="x"), "line 2.tesk", "is no field"),
-        (line(agent="../x"), "line 2.agent", "must be 1 to 100 characters"),
+        (line(agent="../x"), "line 2.agent", "must be 1 to 100 letters"),
         (line(task_id="a/b"), "line 2.task_id", "must be"),
         (line(name="../../x"), "line 2.name", "must be"),
         (line(name="answer_1"), "line 2.name", "already called"),

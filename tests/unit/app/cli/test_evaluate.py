@@ -67,7 +67,7 @@ def test_an_agent_name_cannot_lead_out_of_the_folder(assay: Call, answers: Path)
     ended = assay("evaluate", "--agent", "../otter", "--answers", "answers/otter")
 
     assert ended.code == 2
-    assert "must be 1 to 100 characters" in ended.err
+    assert "must be 1 to 100 letters" in ended.err
 
 
 def test_a_model_without_its_key_says_which_one_is_missing(assay: Call, answers: Path) -> None:

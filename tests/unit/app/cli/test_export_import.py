@@ -80,7 +80,7 @@ def test_the_other_forms_are_written(assay: Call, judged: Path) -> None:
         (("--agent", "oter", "--results", "eval_results"), "Did you mean: otter?"),
         (("--agent", "otter", "--results", "eval_results", "--task", "moat"), "no such result"),
         (("--agent", "otter", "--results", "nowhere"), "no such folder"),
-        (("--agent", "../otter", "--results", "eval_results"), "must be 1 to 100 characters"),
+        (("--agent", "../otter", "--results", "eval_results"), "must be 1 to 100 letters"),
         (("--agent", "otter", "--results", "eval_results", "--format", "inspect", "--rows", "leaves"), "--rows"),
         (("--agent", "otter", "--results", "eval_results", "--run", "a"), "know no runs"),
     ],
