@@ -8,13 +8,17 @@ import time
 from collections.abc import AsyncIterator, Callable, Coroutine, Mapping
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
-from typing import Any, TypeAlias
+from typing import Any, Protocol, TypeAlias
 
 import structlog
 
 from answers.submission import Answer
-from app import pipeline
+from app.access.keys import KeyRing
+from app.access.rate_limits import Guesses, Rates, Streams
 from app.clock import SystemClock
+from app.engine import pipeline
+from app.engine.metering import MeteredClient
+from app.engine.runtime import Runtime, open_runtime
 from app.jobs.account import JobAccount
 from app.jobs.control import JobControl
 from app.jobs.errors import BudgetReached
@@ -27,17 +31,12 @@ from app.jobs.queue import JobQueue, WorkerPace
 from app.jobs.room import QueueRoom
 from app.jobs.takeover import Takeover
 from app.jobs.worker import Worker
-from app.keys import KeyRing
-from app.metering import MeteredClient
-from app.metrics import Metrics
+from app.observability.metrics import Metrics
 from app.progress import Report
-from app.rates import Guesses, Rates, Streams
-from app.runtime import Runtime, open_runtime
 from app.settings import Settings, check_bind
 from app.storage.database import Database, open_database
 from app.storage.records import Job, JobKind
 from app.storage.results import earlier_result
-from app.suites.jobs import run_suite
 from judges.errors import JudgeBug
 from judges.llm.checkpointed import checkpointed
 from judges.llm.client import LLMClient
@@ -45,6 +44,22 @@ from judges.llm.client import LLMClient
 _log = structlog.get_logger(__name__)
 
 OpenRuntime: TypeAlias = Callable[[Settings, Database], AbstractAsyncContextManager[Runtime]]
+
+
+class JobRunner(Protocol):
+    """Carries out jobs of one kind and returns the result."""
+
+    async def __call__(
+        self,
+        runtime: Runtime,
+        database: Database,
+        job: Job,
+        order: str,
+        *,
+        result_id: str,
+        progress: Report,
+        around: Callable[[LLMClient], LLMClient],
+    ) -> dict[str, Any]: ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -96,6 +111,7 @@ async def open_service(
     host: str = "127.0.0.1",
     runtime: OpenRuntime | None = None,
     evaluate: Evaluate | None = None,
+    runners: Mapping[str, JobRunner] | None = None,
 ) -> AsyncIterator[Service]:
     """The service for as long as the block lasts; at its end running jobs are drained or handed back.
 
@@ -118,7 +134,7 @@ async def open_service(
         if concurrency:
             if evaluate is None:
                 paid = await stack.enter_async_context(_ledger(database, settings).running())
-                evaluate = judged_by(opened, database, paid, metrics)
+                evaluate = judged_by(opened, database, paid, metrics, runners or {})
             worker = _worker(opened, database, queue, evaluate, metrics, concurrency=concurrency)
         events, room = JobEvents(database), QueueRoom(settings.max_queued)
         service = Service(
@@ -186,7 +202,9 @@ def _ledger(database: Database, settings: Settings) -> Ledger:
     return Ledger(database, limit_usd=settings.budget_usd, limit_tokens=settings.budget_tokens)
 
 
-def judged_by(runtime: Runtime, database: Database, ledger: Ledger, metrics: Metrics) -> Evaluate:
+def judged_by(
+    runtime: Runtime, database: Database, ledger: Ledger, metrics: Metrics, runners: Mapping[str, JobRunner]
+) -> Evaluate:
     """How a worker judges: the pipeline, with the job's own model if it names one, and its memory and money.
 
     Raises, besides what the pipeline raises:
@@ -200,8 +218,8 @@ def judged_by(runtime: Runtime, database: Database, ledger: Ledger, metrics: Met
             return MeteredClient(checkpointed(client, account, account), metrics)
 
         try:
-            if job.kind is JobKind.SUITE:
-                result = await run_suite(
+            if job.kind is not JobKind.ANSWER:
+                result = await runners[job.kind.value](
                     runtime, database, job, answer.text, result_id=result_id, progress=progress, around=around
                 )
             else:

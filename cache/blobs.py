@@ -33,7 +33,7 @@ from obstore.store import LocalStore, MemoryStore, ObjectStore, S3Store
 
 from cache.capture import Blob
 from cache.errors import BlobCorrupt, BlobMissing, BlobStoreFailed, BlobStoreFull
-from cache.syncing import sync_file, sync_folders
+from cache.fsync import sync_file, sync_folders
 
 _log = structlog.get_logger(__name__)
 _HASH_INLINE_BYTES = 256 * 1024

@@ -91,7 +91,7 @@ class Observation:
     the URLs passed on the way, ``gone`` whether the source is known not to exist (404, 410, no such host).
     ``provenance`` says about a ``source`` other than the web what a reader must know of it, ``original`` is the
     picture that came from there where a smaller one is shown, ``places`` says where the text stands in the screenshots
-    (JSON of ``cache.places``). ``suspicion``: why an address beside it is worth asking.
+    (JSON of ``cache.page_text.text_boxes``). ``suspicion``: why an address beside it is worth asking.
     """
 
     url: str

@@ -18,13 +18,13 @@ import structlog
 
 from cache.blobs import BlobStore
 from cache.capture import Capture, CaptureOutcome, Capturer, Observation, PageKind
+from cache.capture_locks import CaptureTurns, OnlyProcess
 from cache.errors import BlobCorrupt, BlobMissing, NoEvidence
 from cache.evidence import Evidence
-from cache.filing import Filing
-from cache.recent import Recent
+from cache.lru import Recent
+from cache.persistence import Filing
 from cache.single_flight import SingleFlight
 from cache.store import CaptureIndex
-from cache.turns import CaptureTurns, OnlyProcess
 from cache.urls import canonical_key, why_unfetchable
 
 _log = structlog.get_logger(__name__)

@@ -17,8 +17,8 @@ import structlog
 
 from cache.capture import Capture
 from cache.errors import IndexFailed
+from cache.fsync import write_synced
 from cache.record import capture_from_bytes, capture_to_bytes
-from cache.syncing import write_synced
 
 _log = structlog.get_logger(__name__)
 

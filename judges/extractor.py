@@ -15,13 +15,13 @@ from typing import Any, Generic, TypeVar
 from pydantic import BaseModel, ValidationError
 
 from cache.evidence import Evidence
-from judges.blocks import Separator
 from judges.errors import ExtractionFailed, LLMError
+from judges.grounding.provenance import Addresses, drop_invented
 from judges.llm.client import LLMClient, LLMReply, LLMRequest
-from judges.off_loop import worked_out
-from judges.page_view import PagePreparer
-from judges.provenance import Addresses, drop_invented
-from judges.rendering import Question, Style, render_extraction
+from judges.offload import worked_out
+from judges.prompting.blocks import Separator
+from judges.prompting.page_view import PagePreparer
+from judges.prompting.rendering import Question, Style, render_extraction
 from rubrics.verdict import Reason, Usage
 
 log = logging.getLogger(__name__)

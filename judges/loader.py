@@ -17,7 +17,7 @@ from threading import Lock
 from types import CodeType, ModuleType
 
 from judges.errors import JudgeNotLoadable
-from judges.foreign import judge_import
+from judges.judge_code import judge_import
 from judges.registry import MARK, TASK_PATTERN, Judge, JudgeKind
 from judges.source_code import compiled, run_as_module
 

@@ -21,13 +21,13 @@ from cache.evidence import Evidence
 from judges.context import JudgeContext, unread_verdict
 from judges.errors import ExtractionFailed, JudgeBug
 from judges.extractor import ValueReader
-from judges.foreign import judge_code
+from judges.judge_code import judge_code
 from judges.leaf_usage import charged_in_tree_order
-from judges.prompts.library import load_prompt
+from judges.prompting.prompts.library import load_prompt
+from judges.prompting.rendering import TRANSCRIBE
 from judges.registry import Judge
-from judges.rendering import TRANSCRIBE
 from judges.settling import Judging, Progress, Settler
-from judges.sources import without_evidence
+from judges.source_policy import without_evidence
 from judges.verifier import DEFAULT_TRIALS, ClaimJudge, EvidenceFor
 from rubrics.node import RubricNode
 from rubrics.rubric import Rubric

@@ -10,11 +10,11 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from answers.submission import Answer
-from judges.blocks import Separator
 from judges.extractor import Extractor
 from judges.llm.lexical import MODEL, LexicalClient
 from judges.loader import load_judge
-from judges.page_view import PagePreparer
+from judges.prompting.blocks import Separator
+from judges.prompting.page_view import PagePreparer
 from judges.runner import Judgement, JudgeTools, run
 from judges.text_pages import TextPages
 from judges.verifier import Verifier

@@ -15,17 +15,17 @@ from typing import Any, Final, TypeAlias
 
 from cache.errors import CacheError
 from cache.evidence import Evidence
-from judges.blocks import Separator
 from judges.errors import LLMError, LLMRejected, NotKept
-from judges.grounding import find_quotes
+from judges.grounding.quotes import find_quotes
+from judges.grounding.support import Asked
 from judges.llm.client import LLMClient, LLMReply, LLMRequest
-from judges.off_loop import worked_out
-from judges.page_view import PagePreparer, PreparedPage
-from judges.pictures import Transcription, is_all_picture, lacks_quote, picture_quotes
-from judges.rendering import Question, Rendered, Style, render_claim, render_transcription
-from judges.sources import no_source, together, without_evidence
-from judges.standing import Asked
-from judges.verdict_reply import BinaryEvalResult
+from judges.offload import worked_out
+from judges.prompting.blocks import Separator
+from judges.prompting.page_view import PagePreparer, PreparedPage
+from judges.prompting.rendering import Question, Rendered, Style, render_claim, render_transcription
+from judges.prompting.transcription import Transcription, is_all_picture, lacks_quote, picture_quotes
+from judges.prompting.verdict_reply import BinaryEvalResult
+from judges.source_policy import no_source, together, without_evidence
 from judges.voting import NO_MAJORITY, decided, to_ask
 from rubrics.verdict import Claim, ModelRequest, Outcome, Quote, Reason, Usage, Verdict, Vote
 

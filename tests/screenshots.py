@@ -24,8 +24,8 @@ from app.demo.run import MODEL
 from app.demo.service_process import running_service
 from app.demo.shipped import examples_dir
 from app.demo.site import DemoSite
-from app.suites.snapshots import build_snapshot
-from judges.overruling import judged_leaves
+from app.features.suites.snapshots import build_snapshot
+from judges.analysis.overrides import judged_leaves
 from judges.suites.multimodal.snapshot import Draw
 from tests.fakes.mind2web import answering, nine_steps, ranks_of_nine_steps, write_scores, write_split
 from tests.fakes.multimodal import LABELS, STEPS, answers, write_rows

@@ -6,8 +6,8 @@ from typing import Annotated
 
 from fastapi import Depends, Request
 
+from app.access.keys import Caller
 from app.api.problems import Problem, unavailable
-from app.keys import Caller
 from app.service import Service
 from app.storage.records import Scope
 

@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from app.overruled import said_json, time_json
+from app.api.overrides import said_json, time_json
 from app.storage.bundle_roots import BundleRoot
 from app.storage.overrides import Override
 

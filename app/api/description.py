@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from fastapi import FastAPI
@@ -10,7 +11,8 @@ from fastapi.openapi.utils import get_openapi
 from app.api.examples import example_for, example_of
 from app.api.models import ProblemOut
 from app.api.problems import MEDIA_TYPE
-from app.request_fields import METADATA_VALUE, METADATA_VALUE_SCHEMA
+from app.api.request_fields import METADATA_VALUE, METADATA_VALUE_SCHEMA
+from app.feature import Feature
 
 _REF = "#/components/schemas/"
 _REPLACED = ("HTTPValidationError", "ValidationError")
@@ -18,18 +20,19 @@ _FORM = "Body_"
 _OPEN = ("/healthz", "/readyz")
 
 
-def describe_truthfully(app: FastAPI) -> None:
-    """Have ``/openapi.json`` name the problem shape for every error of every operation."""
+def describe_truthfully(app: FastAPI, *, features: Sequence[Feature]) -> None:
+    """Have ``/openapi.json`` name the problem shape for every error of every operation, with examples."""
 
     def openapi() -> dict[str, Any]:
         if app.openapi_schema is None:
-            app.openapi_schema = _described(app)
+            examples = {call: value for feature in features for call, value in feature.examples().items()}
+            app.openapi_schema = _described(app, examples)
         return app.openapi_schema
 
     app.openapi = openapi  # type: ignore[method-assign]  # the way FastAPI documents
 
 
-def _described(app: FastAPI) -> dict[str, Any]:
+def _described(app: FastAPI, examples: Mapping[str, Any]) -> dict[str, Any]:
     described = get_openapi(title=app.title, version=app.version, summary=app.summary, routes=app.routes)
     schemas = described.setdefault("components", {}).setdefault("schemas", {})
     for name in _REPLACED:
@@ -53,7 +56,7 @@ def _described(app: FastAPI) -> dict[str, Any]:
                 operation["security"] = [{"key": []}, {}]
             for parameter in operation.get("parameters", ()):
                 parameter["schema"] = _without_null(parameter["schema"])
-            _add_examples(f"{method.upper()} {path}", operation, schemas)
+            _add_examples(f"{method.upper()} {path}", operation, schemas, examples)
     return described
 
 
@@ -66,7 +69,7 @@ def _without_null(schema: dict[str, Any]) -> dict[str, Any]:
     return {**rest, "anyOf": choices} if choices else schema
 
 
-def _add_examples(call: str, operation: dict[str, Any], schemas: dict[str, Any]) -> None:
+def _add_examples(call: str, operation: dict[str, Any], schemas: dict[str, Any], examples: Mapping[str, Any]) -> None:
     for parameter in operation.get("parameters", ()):
         parameter.setdefault("example", example_of(parameter["schema"], schemas, name=parameter["name"]))
     contents = [operation["requestBody"]["content"]] if "requestBody" in operation else []
@@ -77,6 +80,8 @@ def _add_examples(call: str, operation: dict[str, Any], schemas: dict[str, Any])
         for media, part in content.items():
             if part is None or "example" in part or "examples" in part:
                 continue
-            example = example_for(call, media, part.get("schema", {}), schemas)
+            example = examples.get(call)
+            if example is None:
+                example = example_for(call, media, part.get("schema", {}), schemas)
             if example is not None:
                 part["example"] = example

@@ -5,25 +5,19 @@ What a field is called says what it may look like; where a name says nothing, th
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
-from app.compared import Side, comparison_json
-from app.figures import full_summary
-from app.flips import Cause, Flip, add_flips
-from app.sensitivities import consistency_json, flips_json, order_json
-from app.summary import AnswerOutcome
-
 _REF = "#/components/schemas/"
-_ID = "01m7zskz6revg7seq0pskhvm69"
+EXAMPLE_ID = "01m7zskz6revg7seq0pskhvm69"
 _WHEN = "2026-03-01T09:30:00Z"
 _SHA256 = "9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08"
 _NAMED: Mapping[str, Any] = {
-    "submission_id": f"sub_{_ID}",
-    "job_id": f"job_{_ID}",
-    "result_id": f"res_{_ID}",
-    "page_id": f"page_{_ID}",
-    "run_id": f"job_{_ID}",
+    "submission_id": f"sub_{EXAMPLE_ID}",
+    "job_id": f"job_{EXAMPLE_ID}",
+    "result_id": f"res_{EXAMPLE_ID}",
+    "page_id": f"page_{EXAMPLE_ID}",
+    "run_id": f"job_{EXAMPLE_ID}",
     "agent": "my-agent",
     "task_id": "yu_lineage",
     "answer": "answer_1.md",
@@ -41,7 +35,7 @@ _NAMED: Mapping[str, Any] = {
     "error": None,
     "url": "https://example.org/page",
     "final_url": "https://example.org/page",
-    "job_url": f"/v1/jobs/job_{_ID}",
+    "job_url": f"/v1/jobs/job_{EXAMPLE_ID}",
     "outcome": "ok",
     "problem": False,
     "http_status": 200,
@@ -58,21 +52,21 @@ _NAMED: Mapping[str, Any] = {
     "versions": {"browser": "140.0"},
     "gone": False,
     "alias_of": None,
-    "cursor": f"job_{_ID}",
+    "cursor": f"job_{EXAMPLE_ID}",
     "limit": 50,
     "Idempotency-Key": "nightly-2026-03-01",
     "Last-Event-ID": "7",
-    "If-None-Match": f'"res_{_ID}"',
+    "If-None-Match": f'"res_{EXAMPLE_ID}"',
 }
 _NAMED_IN: Mapping[tuple[str, str], Any] = {
     ("AnswerIn", "name"): "answer_1",
-    ("AcceptedOut", "id"): f"sub_{_ID}",
-    ("SubmissionOut", "id"): f"sub_{_ID}",
-    ("JobOut", "id"): f"job_{_ID}",
-    ("JobRefOut", "id"): f"job_{_ID}",
-    ("JobRefOut", "url"): f"/v1/jobs/job_{_ID}",
+    ("AcceptedOut", "id"): f"sub_{EXAMPLE_ID}",
+    ("SubmissionOut", "id"): f"sub_{EXAMPLE_ID}",
+    ("JobOut", "id"): f"job_{EXAMPLE_ID}",
+    ("JobRefOut", "id"): f"job_{EXAMPLE_ID}",
+    ("JobRefOut", "url"): f"/v1/jobs/job_{EXAMPLE_ID}",
     ("JobRefOut", "status"): "queued",
-    ("PageOut", "id"): f"page_{_ID}",
+    ("PageOut", "id"): f"page_{EXAMPLE_ID}",
     ("TaskOut", "status"): "ready",
     ("TaskOut", "kind"): "native",
     ("TaskOut", "name"): "yu_lineage",
@@ -85,9 +79,9 @@ _NAMED_IN: Mapping[tuple[str, str], Any] = {
     ("ProblemErrorOut", "path"): "answers.0.text",
     ("ProblemErrorOut", "message"): "is empty",
 }
-_RESULT = {
+EXAMPLE_RESULT = {
     "schema_version": 1,
-    "id": f"res_{_ID}",
+    "id": f"res_{EXAMPLE_ID}",
     "agent_name": "my-agent",
     "task_id": "yu_lineage",
     "answer_name": "answer_1.md",
@@ -99,15 +93,15 @@ _RESULT = {
     "timing": {"capture_s": 6.2, "judge_s": 11.4, "total_s": 17.6},
 }
 _BY_CALL: Mapping[str, Any] = {
-    "GET /v1/results": {"items": [_RESULT], "next_cursor": None},
-    "GET /v1/results/{result_id}": _RESULT,
+    "GET /v1/results": {"items": [EXAMPLE_RESULT], "next_cursor": None},
+    "GET /v1/results/{result_id}": EXAMPLE_RESULT,
     "GET /v1/pages/{page_id}/places": {"version": 1, "unit": 10000, "lines": [[0, 42, 0, 620, 140, 5100, 90]]},
     "GET /v1/schema/result.json": {"$schema": "https://json-schema.org/draft/2020-12/schema", "type": "object"},
     "GET /healthz": {"status": "alive", "sandbox": "on"},
     "GET /readyz": {"ready": True, "checks": [{"name": "database", "ok": True, "detail": ""}]},
 }
 _BY_MEDIA: Mapping[str, str] = {
-    "text/event-stream": f'id: 7\nevent: status\ndata: {{"id": "job_{_ID}", "status": "running"}}\n\n',
+    "text/event-stream": f'id: 7\nevent: status\ndata: {{"id": "job_{EXAMPLE_ID}", "status": "running"}}\n\n',
     "text/markdown": "Her advisor was ... [source](https://example.org/page).",
     "text/plain": "The text that judges were shown.",
     "application/x-ndjson": '{"human": "failed", "claim": "Gauge Heron 2 costs 410 crowns", "reviewer": "Ada"}\n',
@@ -122,12 +116,6 @@ def example_for(call: str, media: str, schema: Mapping[str, Any], schemas: Mappi
         return _BY_CALL[call]
     if call == "GET /metrics":
         return '# HELP assay_jobs Jobs by status\n# TYPE assay_jobs gauge\nassay_jobs{status="queued"} 3.0\n'
-    if call.startswith("GET /v1/agents/{agent}/summary"):
-        return _summary()
-    if call in _FIGURES:
-        return _FIGURES[call]()
-    if call == "GET /v1/leaderboard":
-        return {"items": [{"agent_name": "my-agent", "avg_score": 0.75, "num_answers": 1}], "next_cursor": None}
     if media in _BY_MEDIA:
         return _BY_MEDIA[media]
     return example_of(schema, schemas) if "json" in media or media == "multipart/form-data" else None
@@ -175,41 +163,3 @@ def _by_type(schema: Mapping[str, Any], schemas: Mapping[str, Any], *, shape: st
     if kind == "integer" and "maximum" in schema:
         return min(_BY_TYPE["integer"], schema["maximum"])
     return _BY_TYPE.get(str(kind))
-
-
-def _summary() -> dict[str, Any]:
-    return dict(full_summary("my-agent", [_OUTCOME]))
-
-
-def _side(name: str) -> Side:
-    return Side(name=name, outcomes=[_OUTCOME])
-
-
-def _comparison() -> dict[str, Any]:
-    found = comparison_json(_side("my-agent@monday"), [_side("my-agent@tuesday")])
-    add_flips(found["comparisons"][0], [_FLIP], at_most=1)
-    return found
-
-
-_FLIP = Flip(
-    task_id="yu_lineage",
-    answer_name="answer_1.md",
-    leaf="advisor/thesis",
-    description="The thesis names her advisor",
-    before="passed",
-    after="failed",
-    causes=((Cause.PAGE, "https://example.org/page: its text changed"),),
-    result_before=f"res_{_ID}",
-    result_after=f"res_{_ID}",
-)
-_OUTCOME = AnswerOutcome(task_id="yu_lineage", answer_name="answer_1.md", words=212, result=_RESULT)
-_FIGURES: Mapping[str, Callable[[], dict[str, Any]]] = {
-    "GET /v1/compare": lambda: _comparison(),
-    "GET /v1/compare/flips": lambda: {"items": [_FLIP.json()], "next_cursor": None},
-    "GET /v1/compare/sensitivity": lambda: order_json(_side("my-agent"), Side(name="another", outcomes=[])),
-    "GET /v1/results/{result_id}/sensitivity": lambda: flips_json(_RESULT),
-    "GET /v1/tasks/{task_id}/consistency": lambda: {
-        "task_id": "yu_lineage", **consistency_json([_RESULT]), "older_left_out": False
-    },
-}  # fmt: skip
-"""Without a tree, which would fill pages."""

@@ -12,19 +12,19 @@ from fastapi import APIRouter
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from answers.submission import Answer, checked_submission
+from app.access.keys import Caller
 from app.api.access import ServiceDep, SubmitterDep
 from app.api.models import AnswerIn
 from app.api.problems import Problem, not_found
+from app.api.request_fields import Model, Name
 from app.api.strict_json import StrictJsonRoute
-from app.forecasting import Question, forecast_all, kept_for, standing_apart
+from app.engine.forecasting import Question, forecast_all, kept_for, standing_apart
 from app.jobs.account import kept_replies
-from app.keys import Caller
-from app.request_fields import Model, Name
 from app.service import Service
 from app.storage.jobs import answer_text, get_job
 from app.storage.records import JobKind
 from app.storage.results import earlier_result, list_results
-from judges.forecasts.figures import NOTHING
+from judges.analysis.forecasts.figures import NOTHING
 from judges.llm.pricing import prices_as_of
 from judges.llm.providers import parse_model
 

@@ -16,7 +16,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from app.api.extension_origin import PAIRING_PATH, from_extension
 from app.api.problems import Problem, ProblemWhileReading
-from app.metrics import Metrics
+from app.observability.metrics import Metrics
 from app.settings import is_loopback
 
 # The rest of the body is not read, so the connection cannot be used again.

@@ -8,7 +8,7 @@ from fastapi import APIRouter, Response
 from fastapi.responses import JSONResponse
 
 from app.api.access import AdminDep, ServiceDep
-from app.metrics import CONTENT_TYPE
+from app.observability.metrics import CONTENT_TYPE
 from app.storage.errors import DatabaseUnavailable
 from app.storage.jobs import count_by_stage, count_by_status
 

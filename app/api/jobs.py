@@ -10,11 +10,11 @@ from fastapi import APIRouter, Header, Request, Response
 from fastapi.responses import StreamingResponse
 from fastapi.sse import KEEPALIVE_COMMENT, format_sse_event
 
+from app.access.keys import Caller
 from app.api.access import ReaderDep, ServiceDep, SubmitterDep
 from app.api.models import JobOut, ListOut
 from app.api.paging import IdPath, NameFilter, SliceDep
 from app.api.problems import Problem, not_found
-from app.keys import Caller
 from app.service import Service
 from app.storage import jobs as rows
 from app.storage.records import Job, JobStatus

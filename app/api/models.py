@@ -8,7 +8,7 @@ from typing import Annotated, Any, Generic, TypeAlias, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from app.request_fields import WHOLE, AnswerName, AnswerText, Metadata, Model, Name
+from app.api.request_fields import WHOLE, AnswerName, AnswerText, Metadata, Model, Name
 from app.storage.records import Job, JobKind, JobStatus, SubmissionRecord
 from cache.capture import Capture
 

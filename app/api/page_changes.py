@@ -13,13 +13,13 @@ from typing import Annotated
 import structlog
 from fastapi import APIRouter, Query
 
+from app.access.keys import Caller
 from app.api.access import AdminDep, ServiceDep
 from app.api.models import ListOut
 from app.api.page_models import PageChangeIn, PageChangeOut
 from app.api.paging import IdPath, NameFilter, SliceDep
 from app.api.problems import Problem, not_found
 from app.api.strict_json import StrictJsonRoute
-from app.keys import Caller
 from app.service import Service
 from app.storage.captures import key_digest
 from app.storage.cited_urls import CitedUrl, list_urls

@@ -9,7 +9,7 @@ from typing import Literal, TypeAlias, get_args
 from pydantic import BaseModel, ConfigDict, Field
 
 from app.api.paging import NAME
-from app.request_fields import FETCHABLE_URL
+from app.api.request_fields import FETCHABLE_URL
 from app.storage.cited_urls import CitedUrl, DependentResult, TaskPages
 from app.storage.page_changes import PageChange
 from app.storage.pairings import Pairing

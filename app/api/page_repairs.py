@@ -31,7 +31,7 @@ from app.storage.page_changes import (
 )
 from cache.capture import Capture, CaptureOutcome, Observation
 from cache.errors import DocumentRejected
-from cache.handed_in import HandedIn, observe
+from cache.sources.uploads import HandedIn, observe
 
 router = APIRouter(prefix="/v1/pages", tags=["pages"])
 

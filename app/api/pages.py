@@ -10,11 +10,11 @@ from typing import Annotated, Any
 
 from fastapi import APIRouter, Header, Query, Response
 
+from app.access.keys import Caller
 from app.api.access import ReaderDep, ServiceDep
 from app.api.models import ListOut, PageOut
 from app.api.paging import IdPath, NameFilter, SliceDep
 from app.api.problems import Problem, not_found
-from app.keys import Caller
 from app.service import Service
 from app.storage.captures import list_captures, may_see
 from cache.capture import SCREENSHOT_ROLE, Capture, CaptureOutcome

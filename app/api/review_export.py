@@ -14,8 +14,8 @@ from app.api.paging import NameFilter
 from app.service import Service
 from app.storage import overrides as rows
 from app.storage.overrides import Override, ReviewedResult
-from judges.labels import Human, label_line, label_of
-from judges.overruling import judged_leaves
+from judges.analysis.labels import Human, label_line, label_of
+from judges.analysis.overrides import judged_leaves
 
 router = APIRouter(prefix="/v1", tags=["reviews"])
 

@@ -7,8 +7,8 @@ from typing import Annotated, Any, Literal, TypeAlias
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 
-from app.request_fields import NOT_BLANK
-from judges.statistics.agreement import Agreement, Estimate
+from app.api.request_fields import NOT_BLANK
+from judges.analysis.statistics.agreement import Agreement, Estimate
 
 _RESULT = "res_01m7zskz6revg7seq0pskhvm69"
 _OVERRIDE = "ovr_01m7zskz6revg7seq0pskhvm69"

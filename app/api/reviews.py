@@ -14,8 +14,10 @@ from typing import Annotated, Any
 
 from fastapi import APIRouter, Path, Query, Response
 
+from app.access.keys import Caller
 from app.api.access import ReaderDep, ServiceDep, SubmitterDep
 from app.api.models import ListOut
+from app.api.overrides import override_json, overrides_json
 from app.api.paging import ID_PATTERN, IdPath, NameFilter, SliceDep
 from app.api.problems import Problem, not_found
 from app.api.review_models import (
@@ -28,16 +30,14 @@ from app.api.review_models import (
     WithdrawalIn,
 )
 from app.api.strict_json import StrictJsonRoute
-from app.keys import Caller
-from app.overruled import override_json, overrides_json
 from app.service import Service
 from app.storage import overrides as rows
 from app.storage.overrides import Override, Review
 from app.storage.results import get_result
 from app.storage.storable import storable
-from judges.overruling import JudgedNode, in_force, judged_leaves
-from judges.statistics.agreement import agreement as agreement_of
-from judges.statistics.agreement import confusion_of
+from judges.analysis.overrides import JudgedNode, in_force, judged_leaves
+from judges.analysis.statistics.agreement import agreement as agreement_of
+from judges.analysis.statistics.agreement import confusion_of
 
 router = APIRouter(prefix="/v1", tags=["reviews"], route_class=StrictJsonRoute)
 

@@ -14,6 +14,7 @@ from fastapi.responses import JSONResponse
 
 from answers.bundle import read_archive
 from answers.submission import Submission, checked_submission
+from app.access.keys import Caller
 from app.api.access import ReaderDep, ServiceDep, SubmitterDep
 from app.api.models import (
     AcceptedArchiveOut,
@@ -26,10 +27,9 @@ from app.api.models import (
 )
 from app.api.paging import IdPath
 from app.api.problems import Problem, not_found
+from app.api.request_fields import Model
 from app.api.strict_json import StrictJsonRoute
 from app.jobs.intake import Receipt, Terms
-from app.keys import Caller
-from app.request_fields import Model
 from app.service import Service
 from app.storage.idempotency import IdempotencyKey
 from app.storage.jobs import jobs_of_submission

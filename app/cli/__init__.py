@@ -2,8 +2,8 @@
 
 import gc
 
-from app.large_blocks import give_back_large_blocks
-from judges.garbage import collect_seldom
+from app.cli.malloc import give_back_large_blocks
+from judges.gc_tuning import collect_seldom
 
 
 def main() -> None:

@@ -7,13 +7,13 @@ from typing import Annotated
 
 import typer
 
-from app.cli.console import remarks
-from app.cli.in_database import in_database
+from app.console.database import in_database
+from app.console.streams import remarks
 
 
 def backup(folder: Annotated[Path, typer.Argument(metavar="DIR", help="A folder that does not exist yet.")]) -> None:
     """Write database and stored pages into a folder; the service may go on meanwhile."""
-    from app.backup import back_up
+    from app.maintenance.backup import back_up
 
     with_pages = in_database(lambda settings, database: back_up(settings, database, folder.absolute()))
     pages = (
@@ -24,7 +24,7 @@ def backup(folder: Annotated[Path, typer.Argument(metavar="DIR", help="A folder 
 
 def restore(folder: Annotated[Path, typer.Argument(metavar="DIR", help="A backup of `assay backup`.")]) -> None:
     """Bring a backup back, into a database that holds nothing yet."""
-    from app.backup import restore as bring_back
+    from app.maintenance.backup import restore as bring_back
 
     in_database(lambda settings, database: bring_back(settings, database, folder.absolute()), migrated=False)
     remarks().print(

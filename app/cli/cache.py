@@ -11,11 +11,11 @@ from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
 
 import typer
 
-from app.cli.connection import JsonOption
-from app.cli.console import output, print_json
-from app.cli.durations import duration
-from app.cli.errors import WrongUsage
-from app.cli.in_database import in_database
+from app.console.connection import JsonOption
+from app.console.database import in_database
+from app.console.durations import duration
+from app.console.errors import WrongUsage
+from app.console.streams import output, print_json
 
 if TYPE_CHECKING:
     from app.settings import Settings
@@ -126,8 +126,8 @@ def _clear_shared(model: str | None, used_before: float | None) -> StoreSize:
 
 def _stores(cache: Path | None) -> list[ReplyStore]:
     """The reply stores: that of the data folder, or those of every agent beside a page cache."""
-    from app.model_clients import reply_folder
-    from app.public_cache import PublicCache
+    from app.engine.model_clients import reply_folder
+    from app.engine.public_cache import PublicCache
     from app.settings import load_settings
     from judges.llm.response_cache import ReplyStore
 

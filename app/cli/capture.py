@@ -17,11 +17,11 @@ from rich.live import Live
 from rich.markup import escape
 from rich.table import Table
 
-from app.cli import event_loop, page_caches
-from app.cli.connection import JsonOption
-from app.cli.console import print_json, remarks
-from app.cli.errors import Exit, Interrupted, WrongUsage
-from app.cli.judging import (
+from app.cli.reindex import reindex
+from app.console import event_loop
+from app.console.connection import JsonOption
+from app.console.errors import Exit, Interrupted, WrongUsage
+from app.console.judging_options import (
     AnswersOption,
     CacheOption,
     MaxPagesOption,
@@ -30,12 +30,13 @@ from app.cli.judging import (
     judging_settings,
     quiet_logging,
 )
-from app.cli.page_caches import runtime_of
+from app.console.runtime import runtime_of
+from app.console.streams import print_json, remarks
 
 if TYPE_CHECKING:
     from answers.submission import Submission
-    from app.precapture import Page
-    from app.public_cache import PublicCache
+    from app.engine.precapture import Page
+    from app.engine.public_cache import PublicCache
     from app.settings import Settings
 
 
@@ -43,9 +44,7 @@ def program() -> typer.Typer:
     """The ``capture`` command with those below it."""
     group = typer.Typer(help="Capture every page that an agent's answers cite; bring page caches in and out.")
     group.callback(invoke_without_command=True)(capture)
-    group.command("import")(page_caches.import_)
-    group.command("export")(page_caches.export)
-    group.command("reindex")(page_caches.reindex)
+    group.command("reindex")(reindex)
     return group
 
 
@@ -69,7 +68,7 @@ def capture(
     if agent is None:
         raise WrongUsage("whose pages? Name the agent with --agent")
     submissions = find_answers(answers, agent, task or ())
-    from app.public_cache import PublicCache
+    from app.engine.public_cache import PublicCache
 
     public = None if cache is None else PublicCache(cache)
     evidence = None if public is None else public.evidence_folder(agent)
@@ -94,7 +93,7 @@ async def _run(
     refresh: bool,
     near: datetime | None,
 ) -> list[Page]:
-    from app.precapture import capture_pages, cited_in
+    from app.engine.precapture import capture_pages, cited_in
 
     cited = cited_in(submissions)
     urls = list(dict.fromkeys(url for by_url in cited.values() for url in by_url))

@@ -12,11 +12,11 @@ from typing import TYPE_CHECKING, Any
 from rich.console import Console
 from rich.markup import escape
 
-from app.cli.connection import URL, JsonOption
-from app.cli.console import output, print_json, remarks
-from app.cli.errors import Incomplete, Interrupted, ToolFailed
-from app.cli.job_board import JobBoard
-from app.cli.progress import Board
+from app.console.connection import URL, JsonOption
+from app.console.errors import Incomplete, Interrupted, ToolFailed
+from app.console.job_board import JobBoard
+from app.console.progress import Board
+from app.console.streams import output, print_json, remarks
 
 if TYPE_CHECKING:
     from app.client import Job
@@ -87,7 +87,7 @@ class _Shown:
 
 
 def _print_scores(console: Console, answers: Sequence[DemoAnswer], out: Path) -> None:
-    from app.cli.scorecard import answer_table, scorecard
+    from app.console.scorecard import answer_table, scorecard
     from app.summary import scorecard_row
 
     agents = sorted({one.agent for one in answers})

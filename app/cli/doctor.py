@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from rich.markup import escape
 
-from app.cli.connection import JsonOption
-from app.cli.console import output, print_json
-from app.cli.errors import Exit
+from app.console.connection import JsonOption
+from app.console.errors import Exit
+from app.console.streams import output, print_json
 
 if TYPE_CHECKING:
-    from app.doctor import Check
+    from app.maintenance.doctor import Check
     from app.settings import Settings
 
 
@@ -28,7 +28,7 @@ ModelOption = Annotated[
 
 def doctor(model: ModelOption = None, as_json: JsonOption = False) -> None:
     """Check browser, database, keys, judges and disk."""
-    from app.doctor import State
+    from app.maintenance.doctor import State
     from app.settings import load_settings
 
     checks = asyncio.run(_examined(load_settings(), model, quiet=as_json))
@@ -39,7 +39,7 @@ def doctor(model: ModelOption = None, as_json: JsonOption = False) -> None:
 
 
 async def _examined(settings: Settings, model: str | None, *, quiet: bool) -> Sequence[Check]:
-    from app.doctor import examine
+    from app.maintenance.doctor import examine
 
     console = output()
     checks = []

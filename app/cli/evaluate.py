@@ -10,11 +10,10 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 from rich.markup import escape
 
-from app.cli import event_loop
-from app.cli.connection import JsonOption
-from app.cli.console import output, print_json, remarks
-from app.cli.errors import Exit, Interrupted
-from app.cli.judging import (
+from app.console import event_loop
+from app.console.connection import JsonOption
+from app.console.errors import Exit, Interrupted
+from app.console.judging_options import (
     AgentOption,
     AnswersOption,
     CacheOption,
@@ -35,13 +34,14 @@ from app.cli.judging import (
     parameter_flags,
     quiet_logging,
 )
+from app.console.streams import output, print_json, remarks
 
 if TYPE_CHECKING:
     from answers.submission import Submission
-    from app.cli.progress import Board
-    from app.evaluation import Evaluated, PlannedAnswer
+    from app.console.progress import Board
+    from app.engine.evaluation import Evaluated, PlannedAnswer
+    from app.engine.public_cache import PublicCache
     from app.progress import Progress
-    from app.public_cache import PublicCache
     from app.settings import Settings
     from judges.loader import JudgeCatalogue
 
@@ -84,7 +84,7 @@ def evaluate(
     limits = {"max_tasks": max_tasks, "max_answers": max_answers, "max_pages": max_pages, "max_llm": max_llm}
     submissions = find_answers(answers, agent, task or ())  # before the large imports: this is what goes wrong most
 
-    from app.public_cache import PublicCache
+    from app.engine.public_cache import PublicCache
 
     public = None if cache is None else PublicCache(cache)
     settings = judging_settings(
@@ -116,9 +116,9 @@ def _plan(
     overwrite: bool,
 ) -> tuple[JudgeCatalogue, list[PlannedAnswer]]:
     """The judges, and what is to be judged with them."""
-    from app.evaluation import plan
-    from app.pages_now import PagesNow
-    from app.runtime import load_catalogue
+    from app.engine.evaluation import plan
+    from app.engine.page_freshness import PagesNow
+    from app.engine.runtime import load_catalogue
     from judges.llm.providers import parse_model
 
     catalogue = load_catalogue(settings)
@@ -152,18 +152,18 @@ def _foretell(
     *,
     as_json: bool,
 ) -> None:
-    from app.cli.forecasts import print_plan
-    from app.planned_forecasts import forecast_plan
+    from app.console.forecasts import print_plan
+    from app.engine.planned_forecasts import forecast_plan
 
     forecasts = asyncio.run(forecast_plan(settings, catalogue, planned, out=out, public=public))
     print_plan(planned, forecasts, settings.model, as_json=as_json)
 
 
 async def _run(settings: Settings, planned: Sequence[PlannedAnswer], public: PublicCache | None) -> list[Evaluated]:
-    from app.cli.progress import Board
-    from app.evaluation import evaluate_all
-    from app.runtime import open_runtime
-    from judges.garbage import leave_out_what_is_loaded
+    from app.console.progress import Board
+    from app.engine.evaluation import evaluate_all
+    from app.engine.runtime import open_runtime
+    from judges.gc_tuning import leave_out_what_is_loaded
 
     console = remarks()
     pages = len({url for one in planned if one.to_judge for url in one.urls})
@@ -188,7 +188,7 @@ class _Shown:
         self._board = board
 
     def progress(self, planned: PlannedAnswer, progress: Progress) -> None:
-        from app.cli.progress import Step
+        from app.console.progress import Step
         from app.progress import Stage
 
         if progress.stage is Stage.CAPTURING:
@@ -198,7 +198,7 @@ class _Shown:
         self._board.update(_label(planned), step)
 
     def done(self, evaluated: Evaluated) -> None:
-        from app.cli.scorecard import finished_line
+        from app.console.scorecard import finished_line
         from cache.capture import CaptureOutcome
 
         label = _label(evaluated.planned)
@@ -217,8 +217,8 @@ def _label(planned: PlannedAnswer) -> str:
 
 def _report(agent: str, out: Path, evaluated: Sequence[Evaluated], *, as_json: bool) -> None:
     """Write the summaries, print the scores, and end with the code they ask for."""
-    from app.cli.scorecard import answer_table, scorecard
-    from app.layout import write_summaries
+    from app.console.scorecard import answer_table, scorecard
+    from app.engine.result_folder import write_summaries
     from app.summary import scorecard_row
 
     outcomes = [one.outcome for one in evaluated]

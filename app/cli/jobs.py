@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Annotated, TypeVar
 
 import typer
 
-from app.cli.connection import URL, JsonOption, UrlOption, connected
-from app.cli.console import output, print_json
-from app.cli.tables import plain_table
+from app.console.connection import URL, JsonOption, UrlOption, connected
+from app.console.streams import output, print_json
+from app.console.tables import plain_table
 
 if TYPE_CHECKING:
     from app.client import Job
@@ -65,7 +65,7 @@ def results(
     if as_json:
         print_json({"items": found})
         return
-    from app.cli.scorecard import score_text
+    from app.console.scorecard import score_text
     from app.summary import score_of
 
     table = plain_table("result", "agent", "task", "answer", "score", "status")

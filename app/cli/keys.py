@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from app.cli.connection import JsonOption
-from app.cli.console import output, print_json, remarks
-from app.cli.durations import duration
-from app.cli.errors import WrongUsage
-from app.cli.in_database import in_database
+from app.console.connection import JsonOption
+from app.console.database import in_database
+from app.console.durations import duration
+from app.console.errors import WrongUsage
+from app.console.streams import output, print_json, remarks
 
 if TYPE_CHECKING:
     from app.storage.records import KeyRecord, Scope
@@ -41,7 +41,7 @@ def create(
     as_json: JsonOption = False,
 ) -> None:
     """Make a key. It is shown this once; only its hash is kept."""
-    from app.keys import make_key
+    from app.access.keys import make_key
 
     if not _OWNER.fullmatch(owner):
         raise WrongUsage(f"--owner {owner!r}: 1 to 100 letters, digits and . _ -, beginning with a letter or digit")
@@ -57,7 +57,7 @@ def list_(as_json: JsonOption = False) -> None:
     from rich import box
     from rich.table import Table
 
-    from app.keys import known_keys
+    from app.access.keys import known_keys
 
     found = in_database(lambda _, database: known_keys(database))
     if as_json:
@@ -76,7 +76,7 @@ def rotate(
     as_json: JsonOption = False,
 ) -> None:
     """Make a new key of the same owner and scope, and let the old one end after a while."""
-    from app.keys import replace_key
+    from app.access.keys import replace_key
 
     now = datetime.now(UTC)
     ends = None if expires is None else now + duration(expires, option="--expires")
@@ -91,7 +91,7 @@ def rotate(
 
 def revoke(key_id: KeyArgument, as_json: JsonOption = False) -> None:
     """End a key now. Every process refuses it within five seconds."""
-    from app.keys import end_key
+    from app.access.keys import end_key
 
     record = in_database(lambda _, database: end_key(database, key_id, now=datetime.now(UTC)))
     if record is None:

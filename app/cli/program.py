@@ -12,36 +12,26 @@ import typer
 from answers.errors import AnswersError
 from app.cli import (
     backup,
-    bundle,
     cache,
     capture,
-    compare,
-    conformance,
     demo,
     doctor,
     evaluate,
-    exporting,
-    extension,
-    gate,
-    importing,
     jobs,
     keys,
-    meta_eval,
-    mind2web,
-    mm_mind2web,
     providers,
     prune,
     rejudge,
-    sensitivity,
     serve,
     submit,
-    summary,
     tasks,
     usage,
 )
-from app.cli.console import print_error
-from app.cli.errors import CliError, Exit
+from app.console.errors import CliError, Exit
+from app.console.streams import print_error
 from app.errors import AppError
+from app.feature import Commands
+from app.features import FEATURES
 from cache.errors import BrowserUnavailable, CacheError
 from judges.errors import JudgeBug, JudgeError
 
@@ -64,32 +54,25 @@ def program() -> typer.Typer:
         context_settings={"help_option_names": ["-h", "--help"]},
     )
     top.callback()(_options)
+    capture_group, tasks_group = capture.program(), tasks.program()
     top.command("demo")(demo.demo)
     top.command("serve")(serve.serve)
     top.command("worker")(serve.worker)
     top.command("submit")(submit.submit)
     top.command("evaluate")(evaluate.evaluate)
-    top.add_typer(capture.program(), name="capture")
-    top.add_typer(tasks.program(), name="tasks")
+    top.add_typer(capture_group, name="capture")
+    top.add_typer(tasks_group, name="tasks")
     top.command("jobs")(jobs.jobs)
     top.command("rejudge")(rejudge.rejudge)
     top.command("usage")(usage.usage)
     top.command("results")(jobs.results)
-    top.command("summary")(summary.summary)
-    top.command("compare")(compare.compare)
-    top.command("gate")(gate.gate)
-    top.add_typer(sensitivity.program(), name="sensitivity")
-    top.add_typer(bundle.program(), name="bundle")
-    top.add_typer(importing.program(), name="import")
-    top.add_typer(exporting.program(), name="export")
+    commands = Commands(program=top, groups={"capture": capture_group, "tasks": tasks_group})
+    for feature in FEATURES:
+        if feature.commands is not None:
+            feature.commands(commands)
     top.add_typer(cache.program(), name="cache")
-    top.command("meta-eval")(meta_eval.meta_eval)
-    top.add_typer(mind2web.program(), name="mind2web")
-    top.add_typer(mm_mind2web.program(), name="mm-mind2web")
-    top.command("conformance")(conformance.conformance)
     top.add_typer(keys.program(), name="keys")
     top.add_typer(providers.program(), name="providers")
-    top.command("extension")(extension.extension)
     top.command("prune")(prune.prune)
     top.command("backup")(backup.backup)
     top.command("restore")(backup.restore)

@@ -7,9 +7,9 @@ from typing import Annotated, Any
 
 import typer
 
-from app.cli.connection import URL, JsonOption, UrlOption, connected
-from app.cli.console import output, print_json
-from app.cli.tables import plain_table
+from app.console.connection import URL, JsonOption, UrlOption, connected
+from app.console.streams import output, print_json
+from app.console.tables import plain_table
 
 ProviderArgument = Annotated[str, typer.Argument(metavar="NAME", help="openai, azure or bedrock.")]
 

@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from app.cli.connection import JsonOption
-from app.cli.console import output, print_json
-from app.cli.durations import duration
-from app.cli.in_database import in_database
+from app.console.connection import JsonOption
+from app.console.database import in_database
+from app.console.durations import duration
+from app.console.streams import output, print_json
 
 if TYPE_CHECKING:
-    from app.retention import Pruned
+    from app.maintenance.retention import Pruned
 
 
 def prune(
@@ -22,8 +22,8 @@ def prune(
     as_json: JsonOption = False,
 ) -> None:
     """Remove old results, captures and stored pages; never what a result that stays was judged by."""
-    from app.retention import prune as prune_all
-    from app.runtime import open_blobs
+    from app.engine.runtime import open_blobs
+    from app.maintenance.retention import prune as prune_all
 
     now = datetime.now(UTC)
     before = now - duration(older_than, option="--older-than")

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from app.cli.connection import URL, JsonOption, UrlOption, connected
-from app.cli.console import output, print_json, remarks
-from app.cli.errors import Exit, WrongUsage
+from app.console.connection import URL, JsonOption, UrlOption, connected
+from app.console.errors import Exit, WrongUsage
+from app.console.streams import output, print_json, remarks
 
 if TYPE_CHECKING:
     from app.client import Client, Job
@@ -90,7 +90,7 @@ def _judged_again(
 
 
 def _foretell(client: Client, chosen: Sequence[Job], *, as_json: bool) -> None:
-    from app.cli.forecasts import print_items
+    from app.console.forecasts import print_items
 
     found = client.forecast({"jobs": [job.id for job in chosen]})
     if as_json:
@@ -103,7 +103,7 @@ def _print(pairs: Sequence[tuple[Job, dict[str, Any] | None, dict[str, Any] | No
     from rich import box
     from rich.table import Table
 
-    from app.cli.scorecard import score_text
+    from app.console.scorecard import score_text
     from app.summary import score_of
 
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 1, 0, 0))

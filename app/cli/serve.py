@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from app.cli import event_loop
-from app.cli.console import remarks
-from app.cli.errors import Interrupted, ToolFailed, WrongUsage
-from app.cli.judging import IsolateOption, OnOff
+from app.console import event_loop
+from app.console.errors import Interrupted, ToolFailed, WrongUsage
+from app.console.judging_options import IsolateOption, OnOff
+from app.console.streams import remarks
 
 if TYPE_CHECKING:
     from app.settings import Settings
@@ -29,7 +29,7 @@ def serve(
     isolate: IsolateOption = None,
 ) -> None:
     """Run the service: the API, the dashboard, and workers in the same process."""
-    from app import serving
+    from app.server import processes as serving
 
     settings = _prepared(isolate)
     with listen(host, port) as listener:
@@ -52,7 +52,7 @@ def worker(
     isolate: IsolateOption = None,
 ) -> None:
     """Run one more worker on a shared database."""
-    from app import serving
+    from app.server import processes as serving
 
     settings = _prepared(isolate)
 
@@ -99,8 +99,8 @@ def _run(program: Coroutine[Any, Any, None]) -> None:
 
 def _prepared(isolate: OnOff | None) -> Settings:
     """The settings, with logging set up by them."""
-    from app.logs import configure_logging
-    from app.redaction import Redactor
+    from app.observability.logs import configure_logging
+    from app.observability.redaction import Redactor
     from app.settings import load_settings
 
     settings = load_settings(**({} if isolate is None else {"isolate": isolate is OnOff.ON}))

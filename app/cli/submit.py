@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from app.cli.connection import URL, JsonOption, UrlOption, connected
-from app.cli.console import near, output, print_json, remarks
-from app.cli.errors import Exit, WrongUsage
+from app.console.answer_files import read_answers
+from app.console.connection import URL, JsonOption, UrlOption, connected
+from app.console.errors import Exit, WrongUsage
+from app.console.streams import near, output, print_json, remarks
 
 if TYPE_CHECKING:
     from app.client import Client, Job, Receipt
@@ -50,32 +51,10 @@ def submit(
         raise typer.Exit(Exit.INCOMPLETE)
 
 
-def read_answers(path: Path) -> list[tuple[str, str]]:
-    """The (name, text) of an answer file, or of every ``*.md`` in a folder.
-
-    Raises:
-        WrongUsage: there is none, or one cannot be read as UTF-8.
-    """
-    if path.is_dir():
-        files = sorted(path.glob("*.md"))
-        if not files:
-            raise WrongUsage(f"no *.md in {path}")
-    elif path.is_file():
-        files = [path]
-    else:
-        raise WrongUsage(f"there is no file or folder {path}")
-    try:
-        return [(file.name, file.read_text(encoding="utf-8")) for file in files]
-    except UnicodeDecodeError as error:
-        raise WrongUsage(f"an answer in {path} is not UTF-8: {error}") from error
-    except OSError as error:
-        raise WrongUsage(f"{error.filename} cannot be read: {error.strerror}") from error
-
-
 def watch(client: Client, labels: dict[str, str], *, timeout_s: float | None = None) -> list[Job]:
     """Wait for jobs with live progress on stderr; ``labels`` names each job id for the reader."""
-    from app.cli.job_board import JobBoard
-    from app.cli.progress import Board
+    from app.console.job_board import JobBoard
+    from app.console.progress import Board
 
     with Board(remarks(), len(labels)) as board:
         return client.wait(labels, timeout_s=timeout_s, on_update=JobBoard(board, labels).show)
@@ -84,7 +63,7 @@ def watch(client: Client, labels: dict[str, str], *, timeout_s: float | None = N
 def _foretell(
     client: Client, agent: str, task: str, answers: list[tuple[str, str]], model: str | None, *, as_json: bool
 ) -> None:
-    from app.cli.forecasts import print_items
+    from app.console.forecasts import print_items
 
     given = [{"name": name, "text": text} for name, text in answers]
     found = client.forecast({"agent": agent, "task_id": task, "answers": given, "model": model})
@@ -120,7 +99,7 @@ def _print_receipt(receipt: Receipt, base: str, *, as_json: bool) -> None:
 
 
 def _print_scores(receipt: Receipt, ended: Sequence[tuple[Job, dict[str, Any] | None]], base: str) -> None:
-    from app.cli.scorecard import answer_table
+    from app.console.scorecard import answer_table
     from app.summary import AnswerOutcome
 
     names = {job.id: job.answer for job in receipt.jobs}

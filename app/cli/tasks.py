@@ -11,11 +11,10 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 from rich.markup import escape
 
-from app.cli import tasks_test
-from app.cli.connection import JsonOption
-from app.cli.console import near, output, print_json, remarks
-from app.cli.errors import Exit, WrongUsage
-from app.cli.judging import JudgesOption, judging_settings
+from app.console.connection import JsonOption
+from app.console.errors import Exit, WrongUsage
+from app.console.judging_options import JudgesOption, judging_settings
+from app.console.streams import near, output, print_json, remarks
 
 if TYPE_CHECKING:
     from judges.loader import JudgeCatalogue
@@ -28,7 +27,6 @@ def program() -> typer.Typer:
     group.callback(invoke_without_command=True)(tasks)
     group.command("show")(show)
     group.command("new")(new)
-    group.command("test")(tasks_test.test_judge)
     return group
 
 
@@ -36,7 +34,7 @@ def tasks(context: typer.Context, judges: JudgesOption = None, as_json: JsonOpti
     """List the tasks that have a judge, and judge files that do not load."""
     if context.invoked_subcommand is not None:
         return
-    from app.runtime import load_catalogue
+    from app.engine.runtime import load_catalogue
 
     catalogue = load_catalogue(judging_settings(judges=judges))
     if as_json:
@@ -54,7 +52,7 @@ def show(
     as_json: JsonOption = False,
 ) -> None:
     """Show one task: its description, where its judge is, and the judge's version."""
-    from app.runtime import load_catalogue
+    from app.engine.runtime import load_catalogue
 
     catalogue = load_catalogue(judging_settings(judges=judges))
     console = output()
@@ -71,7 +69,7 @@ def show(
     console.print(f"{judge.path}  sha256 {(judge.sha256 or '')[:12]}", markup=False, soft_wrap=True)
     for paragraph in judge.description.strip().split("\n\n"):
         console.print(f"\n{' '.join(paragraph.split())}", markup=False)
-    from app.judge_trials import dry_runs
+    from app.engine.judge_trials import dry_runs
 
     for smell in dry_runs([judge]).get(judge.task, ()):
         console.print(f"\nlint: {smell['node_id']}: {smell['message']}", markup=False, soft_wrap=True)

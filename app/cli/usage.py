@@ -9,8 +9,8 @@ from typing import Annotated, Any
 
 import typer
 
-from app.cli.connection import URL, JsonOption, UrlOption, connected
-from app.cli.console import output, print_json
+from app.console.connection import URL, JsonOption, UrlOption, connected
+from app.console.streams import output, print_json
 
 
 class By(StrEnum):
@@ -64,7 +64,7 @@ def _of_files(out: Path, groups: Sequence[str], agent: str | None, task: str | N
 
 
 def _rows(out: Path, agent: str | None, task: str | None) -> Iterator[dict[str, Any]]:
-    from app.layout import read_outcomes
+    from app.engine.result_folder import read_outcomes
 
     agents = sorted(path.name for path in out.iterdir() if path.is_dir()) if out.is_dir() else []
     for name in agents if agent is None else [agent]:
@@ -83,7 +83,7 @@ def _print(found: Mapping[str, Any], groups: Sequence[str]) -> None:
     from rich import box
     from rich.table import Table
 
-    from app.cli.scorecard import usd_text
+    from app.console.scorecard import usd_text
 
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 1, 0, 0))
     for name in groups:

@@ -2,24 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
-from fastapi import FastAPI
+from fastapi import APIRouter, FastAPI
 
-from app.dashboard import (
-    browsers,
-    comparing,
-    evidence,
-    home,
-    jobs,
-    json_pages,
-    overriding,
-    page_panels,
-    results,
-    review,
-    sign_in,
-    suites,
-)
+from app.dashboard import evidence, home, jobs, json_pages, overriding, page_panels, results, review, sign_in
 from app.dashboard.assets import Assets
 from app.dashboard.reading import Reading
 from app.dashboard.rendering import Renderer
@@ -30,24 +17,24 @@ _ROUTERS = (
     home.router,
     jobs.router,
     results.router,
-    comparing.router,
     overriding.router,
     review.router,
-    suites.router,
     page_panels.router,
-    browsers.router,
     evidence.router,
     json_pages.router,
     sign_in.router,
 )
 
 
-def install_dashboard(app: FastAPI, *, keys: Callable[[], bool]) -> None:
-    """Pages beside the API of ``app``. ``keys``: whether it asks for keys, so that people must sign in."""
+def install_dashboard(app: FastAPI, *, keys: Callable[[], bool], feature_pages: Sequence[APIRouter]) -> None:
+    """Add the dashboard to ``app``, which has the API.
+
+    ``keys``: whether the service requires API keys, so that people must sign in. ``feature_pages``: pages of features.
+    """
     assets = Assets()
     app.state.dashboard = Dashboard(
         api=app, renderer=Renderer(assets), sessions=Sessions(), reading=Reading(), keys=keys
     )
     app.include_router(assets.router())
-    for router in _ROUTERS:
+    for router in (*feature_pages, *_ROUTERS):
         app.include_router(router)

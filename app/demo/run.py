@@ -13,14 +13,14 @@ from typing import Any, Protocol
 
 from answers.bundle import read_folder
 from answers.submission import Submission
-from app.browser_log import sandboxed
 from app.client import AsyncClient, Job
 from app.clock import SystemClock
 from app.demo.expected import EXPECTED
 from app.demo.service_process import running_service
 from app.demo.shipped import examples_dir
 from app.demo.site import DemoSite
-from app.layout import write_result, write_summaries
+from app.engine.result_folder import write_result, write_summaries
+from app.maintenance.browser_log import sandboxed
 from app.settings import Settings
 from app.summary import AnswerOutcome, score_of
 from judges.result_files import AnswerFolder

@@ -14,7 +14,7 @@ from contextlib import contextmanager
 import psycopg
 import structlog
 
-from app.rounds import until_next_round
+from app.background import until_next_round
 from app.storage.database import Database
 from app.storage.errors import DatabaseUnavailable
 from app.storage.jobs import CHANNEL, get_jobs

@@ -17,9 +17,9 @@ from app.jobs.errors import BudgetReached, JobSuperseded
 from app.jobs.following import ProgressWriter
 from app.jobs.pausing import Pausing
 from app.jobs.takeover import Takeover
-from app.metrics import Metrics
+from app.observability.metrics import Metrics
+from app.observability.redaction import Redactor
 from app.progress import Progress, Report
-from app.redaction import Redactor
 from app.storage import jobs as rows
 from app.storage.checkpoints import count_checkpoints, forget_checkpoints
 from app.storage.database import Database
@@ -39,7 +39,7 @@ _log = structlog.get_logger(__name__)
 
 
 class Evaluate(Protocol):
-    """Judges one answer: ``app.pipeline.evaluate`` with everything but the job filled in."""
+    """Judges one answer: ``app.engine.pipeline.evaluate`` with everything but the job filled in."""
 
     def __call__(
         self, job: Job, answer: Answer, *, result_id: str, progress: Report

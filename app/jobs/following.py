@@ -9,9 +9,9 @@ from typing import Any, TypeVar
 
 import structlog
 
+from app.background import until_next_round
 from app.jobs.errors import JobSuperseded
 from app.progress import NOTHING_YET, Progress
-from app.rounds import until_next_round
 from app.storage.database import Database
 from app.storage.errors import DatabaseUnavailable
 from app.storage.jobs import write_progress

@@ -19,8 +19,8 @@ from datetime import UTC, datetime
 import structlog
 from sqlalchemy.ext.asyncio import AsyncConnection
 
+from app.background import until_next_round
 from app.jobs.errors import PurseEmpty
-from app.rounds import until_next_round
 from app.storage import purses as rows
 from app.storage.checkpoints import Checkpoint, insert_checkpoints
 from app.storage.database import Database

@@ -16,9 +16,9 @@ from datetime import datetime
 import structlog
 from sqlalchemy.ext.asyncio import AsyncConnection
 
+from app.background import until_next_round
 from app.jobs.errors import BudgetReached
 from app.jobs.queue import JobQueue
-from app.rounds import until_next_round
 from app.storage import jobs as rows
 from app.storage.database import Database
 from app.storage.errors import DatabaseUnavailable

@@ -10,8 +10,8 @@ import time
 
 import structlog
 
+from app.background import until_next_round
 from app.jobs.errors import QueueFull
-from app.rounds import until_next_round
 from app.storage.database import Database
 from app.storage.direct import DirectConnection
 from app.storage.errors import DatabaseUnavailable

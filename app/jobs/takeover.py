@@ -10,9 +10,9 @@ from __future__ import annotations
 import structlog
 from sqlalchemy import text
 
+from app.background import until_next_round
 from app.clock import Clock
 from app.jobs.queue import JobQueue
-from app.rounds import until_next_round
 from app.storage import jobs as rows
 from app.storage.database import Database
 from app.storage.errors import DatabaseUnavailable

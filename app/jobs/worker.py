@@ -6,11 +6,11 @@ import asyncio
 
 import structlog
 
+from app.background import until_next_round
 from app.jobs.execution import JobExecution
 from app.jobs.pausing import Pausing
 from app.jobs.queue import JobQueue, WorkerPace
 from app.jobs.takeover import Takeover
-from app.rounds import until_next_round
 from app.storage.database import Database
 from app.storage.errors import DatabaseUnavailable
 

@@ -16,7 +16,7 @@ from typing import Any, Final
 import structlog
 from sqlalchemy import text
 
-from app.rounds import until_next_round
+from app.background import until_next_round
 from app.storage.database import Database
 from app.storage.errors import DatabaseUnavailable
 from app.storage.provider_pauses import paused_providers

@@ -15,7 +15,7 @@ from typing import Final, Literal, TypeAlias
 
 import structlog
 
-from app.rounds import until_next_round
+from app.background import until_next_round
 from app.storage.database import Database
 from app.storage.errors import DatabaseUnavailable
 from app.storage.kept_replies import KeptEntry, add_entries, entries_of, make_room, touch_entries

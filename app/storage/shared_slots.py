@@ -18,7 +18,7 @@ from typing import Final, Self
 import structlog
 from sqlalchemy import text
 
-from app.rounds import until_next_round
+from app.background import until_next_round
 from app.storage.database import Database
 from app.storage.errors import DatabaseUnavailable
 

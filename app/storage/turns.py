@@ -16,7 +16,7 @@ import structlog
 from sqlalchemy import delete, func, or_, select, text, update
 from sqlalchemy.dialects.postgresql import insert
 
-from app.rounds import until_next_round
+from app.background import until_next_round
 from app.storage.database import Database
 from app.storage.errors import DatabaseUnavailable
 from app.storage.tables import capture_turns, host_visits
@@ -32,7 +32,7 @@ _log = structlog.get_logger(__name__)
 
 
 class PostgresTurns:
-    """Implements ``cache.turns.CaptureTurns`` for all processes on one database."""
+    """Implements ``cache.capture_locks.CaptureTurns`` for all processes on one database."""
 
     def __init__(self, database: Database, *, turn_s: float = TURN_S, renew_s: float = RENEW_S) -> None:
         """``turn_s``: how long a turn lasts that is not renewed; it is, every ``renew_s``, while its holder lives."""
@@ -112,7 +112,7 @@ class PostgresTurns:
 
 
 class PostgresPace:
-    """Implements ``cache.turns.HostPace`` for all processes on one database."""
+    """Implements ``cache.capture_locks.HostPace`` for all processes on one database."""
 
     def __init__(self, database: Database) -> None:
         self._database = database

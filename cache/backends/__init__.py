@@ -1,1 +1,1 @@
-"""The ways to observe a URL. Each file is one; ``app/runtime.py`` chooses."""
+"""The ways to observe a URL. Each file is one; ``app/engine/runtime.py`` chooses."""

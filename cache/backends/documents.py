@@ -14,7 +14,7 @@ from w3lib.encoding import html_body_declared_encoding
 from cache.backends.confined import ChildReport, Frame, decode_confined
 from cache.capture import CaptureOutcome, Observation, PageKind
 from cache.errors import DocumentRejected
-from cache.places import Line, Piece, Sheet, places_json
+from cache.page_text.text_boxes import Line, Piece, Sheet, places_json
 
 MAX_PAGE_BYTES = 24 * 1024 * 1024
 MAX_DOCUMENT_BYTES = 50 * 1024 * 1024

@@ -18,11 +18,11 @@ from urllib.parse import urljoin
 import httpx
 
 from cache.backends.documents import byte_limit
-from cache.backends.endings import KEPT_HEADERS, MAX_HOP_CHARS, MAX_REDIRECTS, REDIRECTS, Ending, of_refusal
+from cache.backends.failures import KEPT_HEADERS, MAX_HOP_CHARS, MAX_REDIRECTS, REDIRECTS, Ending, of_refusal
 from cache.backends.inflate import ACCEPTED, BoundedInflater
 from cache.backends.reading import read_content
 from cache.capture import CaptureOutcome, Observation
-from cache.egress import EgressGuard, Lane
+from cache.egress.guard import EgressGuard, Lane
 from cache.errors import DocumentRejected
 from cache.pages import utc_now
 from cache.urls import why_unfetchable

@@ -11,7 +11,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from typing import Any
 
 from cache.backends.devtools import DevTools, PageLost
-from cache.visible_text import FrameView
+from cache.page_text.visible_text import FrameView
 
 MAX_DEPTH = 4
 """How many closed roots within one another are opened."""

@@ -12,7 +12,7 @@ from typing import Any
 
 from cache.backends.devtools import DevTools, PageLost
 from cache.backends.documents import MAX_PAGE_BYTES, ByteKind, byte_limit, is_html_type, sniff
-from cache.backends.endings import KEPT_HEADERS, MAX_HOP_CHARS, MAX_REDIRECTS, REDIRECTS, Ending
+from cache.backends.failures import KEPT_HEADERS, MAX_HOP_CHARS, MAX_REDIRECTS, REDIRECTS, Ending
 from cache.backends.requests import Requests
 from cache.capture import CaptureOutcome
 from cache.urls import why_unfetchable

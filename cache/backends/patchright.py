@@ -24,15 +24,15 @@ from cache.backends.launching import FLAGS, SANDBOX_COMPLAINTS, Launch, prepare_
 from cache.backends.main_document import MainDocument
 from cache.backends.memory import MemoryWarden
 from cache.backends.pool import BrowserPool, Lease
+from cache.backends.readiness import HEIGHT_PX, WIDTH_PX
 from cache.backends.visit import READING_S, Visit
 from cache.capture import CaptureOutcome, Observation
-from cache.egress import EgressGuard, Lane
+from cache.egress.guard import EgressGuard, Lane
 from cache.errors import BrowserUnavailable, SandboxUnavailable
-from cache.in_page import script
+from cache.page_scripts import script
+from cache.page_text.visible_text import MAX_FRAMES, FrameLost, FrameView
 from cache.pages import utc_now
-from cache.readiness import HEIGHT_PX, WIDTH_PX
 from cache.urls import why_unfetchable
-from cache.visible_text import MAX_FRAMES, FrameLost, FrameView
 
 _log = structlog.get_logger(__name__)
 

@@ -8,8 +8,8 @@ from dataclasses import replace
 from cache.backends.documents import ByteKind, decode_html, read_document, sniff
 from cache.backends.plain_html import read_html
 from cache.capture import Observation
+from cache.classify.quality import PageFacts, classify
 from cache.errors import DocumentRejected
-from cache.quality import PageFacts, classify
 
 
 async def read_content(arrived: Observation, content: bytes, content_type: str, *, deadline_s: float) -> Observation:

@@ -16,8 +16,8 @@ import structlog
 
 from cache.backends.plain_html import read_html
 from cache.capture import CaptureOutcome, Capturer, Observation, PageKind, Suspicion
-from cache.likeness import SAME, likeness, random_segment, sibling_of
-from cache.quality import GONE_STATUSES
+from cache.classify.quality import GONE_STATUSES
+from cache.classify.similarity import SAME, likeness, random_segment, sibling_of
 from cache.urls import canonical_key
 
 _log = structlog.get_logger(__name__)

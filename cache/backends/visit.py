@@ -11,19 +11,19 @@ from typing import Protocol
 
 from cache.backends.devtools import DevTools
 from cache.backends.documents import read_document
-from cache.backends.endings import Ending, of_browser_error, of_refusal
+from cache.backends.failures import Ending, of_browser_error, of_refusal
 from cache.backends.main_document import MainDocument
 from cache.backends.navigation import Answer, Navigation
+from cache.backends.readiness import MAX_GROWN_PX, WIDTH_PX, Readiness, Settling
 from cache.capture import ALTERNATIVES, CaptureOutcome, Observation, Suspicion
-from cache.egress import Lane, Refusal
+from cache.classify.quality import PageFacts, classify
+from cache.egress.guard import Lane, Refusal
 from cache.errors import DocumentRejected
-from cache.in_page import script
-from cache.places import Sheet, places_json
-from cache.quality import PageFacts, classify
-from cache.readiness import MAX_GROWN_PX, WIDTH_PX, Readiness, Settling
-from cache.tiles import MAX_TILE_PX, tile_spans
-from cache.undrawn import Box, seen_after_all, shows_anything, without_undrawn
-from cache.visible_text import VisibleText, read_visible_text
+from cache.page_scripts import script
+from cache.page_text.text_boxes import Sheet, places_json
+from cache.page_text.tiles import MAX_TILE_PX, tile_spans
+from cache.page_text.unrendered_text import Box, seen_after_all, shows_anything, without_undrawn
+from cache.page_text.visible_text import VisibleText, read_visible_text
 
 SHOT_WIDTH_PX = 1100
 SHOT_QUALITY = 85

@@ -14,8 +14,8 @@ from typing import Any, Final
 from answers.submission import Answer
 from judges.errors import JudgeBug, ScriptStopped
 from judges.isolation.conversation import Answering, Conversation, Hearing
+from judges.isolation.fork_server_pool import Child, Ending, Nursery
 from judges.isolation.limits import MIB, ScriptLimits
-from judges.isolation.nursery import Child, Ending, Nursery
 from judges.isolation.values import error_from
 from judges.registry import Judge
 from judges.settling import Progress

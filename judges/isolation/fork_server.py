@@ -21,7 +21,7 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from typing import Any, Final, NoReturn
 
-from judges.garbage import collect_seldom, leave_out_what_is_loaded
+from judges.gc_tuning import collect_seldom, leave_out_what_is_loaded
 from judges.isolation.confining import adopt_orphans, die_with, start_no_process
 from judges.isolation.limits import ScriptLimits
 from judges.isolation.script_process import become_script

@@ -8,15 +8,15 @@ from typing import Any
 
 from answers.submission import Answer
 from cache.evidence import Evidence
-from judges.blocks import Separator
 from judges.errors import JudgeBug
 from judges.extractor import Extractor
 from judges.isolation.confined import Errand, run_confined
-from judges.isolation.desk import REAL, Bodies, Desk, Lane
-from judges.isolation.nursery import Nursery
+from judges.isolation.fork_server_pool import Nursery
+from judges.isolation.rpc_server import REAL, Bodies, Desk, Lane
 from judges.isolation.values import typed
 from judges.llm.client import LLMClient
-from judges.page_view import PagePreparer
+from judges.prompting.blocks import Separator
+from judges.prompting.page_view import PagePreparer
 from judges.registry import Judge
 from judges.settling import Progress
 from judges.verifier import Verifier

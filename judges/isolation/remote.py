@@ -13,12 +13,12 @@ from cache.capture import Capture
 from cache.evidence import Evidence
 from judges.errors import ExtractionFailed, LLMOutputUnusable, UnusableKind
 from judges.extractor import Extraction, Reading, S, ValueReader
-from judges.isolation.door import Door
+from judges.isolation.rpc_client import Door
 from judges.isolation.values import evidence_from, evidence_value, plain, typed
 from judges.llm.client import LLMReply, LLMRequest
 from judges.llm.replies import read_reply
 from judges.llm.wire import Finish, RawReply
-from judges.rendering import Style
+from judges.prompting.rendering import Style
 from judges.verifier import DEFAULT_TRIALS, ClaimJudge
 from rubrics.verdict import Claim, Usage, Verdict
 

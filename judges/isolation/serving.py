@@ -19,14 +19,14 @@ from typing import Any, Final, TypeAlias
 from answers.submission import Answer
 from cache.errors import CacheError
 from judges.errors import JudgeBug, JudgeError, ScriptStopped
-from judges.foreign import judge_code
-from judges.isolation.desk import REAL
-from judges.isolation.door import Door
 from judges.isolation.remote import RemoteClaimJudge, RemotePages, RemoteReader
+from judges.isolation.rpc_client import Door
+from judges.isolation.rpc_server import REAL
 from judges.isolation.values import error_value, plain
 from judges.isolation.wire import Frame, TooLong, encode
+from judges.judge_code import judge_code
 from judges.loader import declared_by
-from judges.rendering import Style
+from judges.prompting.rendering import Style
 from judges.result import native_summary
 from judges.runner import JudgeTools, run
 from rubrics.verdict import Usage

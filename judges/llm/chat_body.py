@@ -11,7 +11,7 @@ from pydantic import BaseModel
 from judges.llm.client import LLMRequest, Message
 from judges.llm.dialects import Dialect, Rung, Sent
 from judges.llm.schemas import response_format
-from judges.prompts.library import load_prompt
+from judges.prompting.prompts.library import load_prompt
 
 
 def chat_body(request: LLMRequest, params: Mapping[str, Any], dialect: Dialect) -> dict[str, Any]:

@@ -21,7 +21,7 @@ from pydantic import BaseModel, TypeAdapter, ValidationError
 from answers.citations import unique_urls
 from judges.errors import LLMOutputUnusable, UnusableKind
 from judges.llm.client import LLMReply, LLMRequest
-from judges.verdict_reply import BinaryEvalResult
+from judges.prompting.verdict_reply import BinaryEvalResult
 from rubrics.verdict import Usage
 
 MODEL = "lexical"

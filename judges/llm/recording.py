@@ -29,7 +29,7 @@ from judges.llm.images import DataURI
 from judges.llm.remote import sent_params
 from judges.llm.said import CALLED_OFF, page_chars_of, said_in_fault, said_in_reply, was_repaired
 from judges.llm.shrinking import with_page_of
-from judges.prompts.library import load_prompt
+from judges.prompting.prompts.library import load_prompt
 
 MAGIC: Final = b"ASSAYCALLS1\n"
 HEAD: Final = struct.Struct(">Q")

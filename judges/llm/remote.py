@@ -36,7 +36,7 @@ from judges.llm.retry import Retrier, RetryPolicy
 from judges.llm.roles import role_of
 from judges.llm.shrinking import page_chars_allowed, with_page_of
 from judges.llm.wire import Backend, Finish, RawReply
-from judges.prompts.library import load_prompt
+from judges.prompting.prompts.library import load_prompt
 from rubrics.verdict import Usage
 
 log = logging.getLogger(__name__)

@@ -14,7 +14,7 @@ from typing import Any, Final
 from pydantic import AliasChoices, BaseModel, RootModel, ValidationError
 
 from judges.errors import JudgeBug, LLMOutputUnusable, UnusableKind
-from judges.foreign import judge_code
+from judges.judge_code import judge_code
 from judges.llm.json_objects import NoSingleObject, one_object
 from judges.llm.wire import Finish, RawReply
 

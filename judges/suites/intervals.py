@@ -1,4 +1,4 @@
-"""Intervals of the suites' figures: which steps make a cluster. The statistics are in ``judges.statistics``. Pure.
+"""Intervals of the suites' figures: which steps make a cluster. Computed by ``judges.analysis.statistics``. Pure.
 
 Steps of one task are not independent of each other, so means over steps are resampled by whole tasks.
 """
@@ -8,8 +8,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TypeAlias
 
-from judges.statistics.bootstrap import ratio_intervals
-from judges.statistics.wilson import wilson
+from judges.analysis.statistics.bootstrap import ratio_intervals
+from judges.analysis.statistics.wilson import wilson
 from judges.suites.metrics import StepScore, grouped
 
 RESAMPLES = 2000

@@ -1,7 +1,7 @@
 """Finds a Chromium that really starts, or brings one: the order is fixed by the service's contract.
 
 ASSAY_BROWSER, an installed Chromium or Chrome, the one patchright downloads, the system's package. Where to look is the
-service's own knowledge (``cache.browser_search``, standard library only): what is found here, the service finds too.
+service's own knowledge (``cache.backends.browser_search``, standard library only), so both find the same browser.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from pathlib import Path
 from bootstrap.commands import Commands
 from bootstrap.errors import SetupFailed
 from bootstrap.system_packages import SystemPackages
-from cache.browser_search import SYSTEM_FOLDERS, find_browser
+from cache.backends.browser_search import SYSTEM_FOLDERS, find_browser
 
 DEBIAN_PACKAGES = ("chromium", "chromium-headless-shell", "fonts-liberation")
 

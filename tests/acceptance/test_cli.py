@@ -278,7 +278,7 @@ def test_doctor_tries_browser_and_database_and_leaves_nothing(home: Path) -> Non
 
     assert ended.returncode == 0, ended.stdout
     checks = {check["name"]: check for check in json.loads(ended.stdout)["checks"]}
-    assert set(checks) == {"program", "browser", "database", "keys", "judges", "disk", "access"}
+    assert set(checks) == {"program", "browser", "database", "keys", "model", "judges", "disk", "access"}
     assert "a page took" in checks["browser"]["detail"] or checks["browser"]["state"] == "warning"
     assert "PostgreSQL" in checks["database"]["detail"]
     assert not (home / "data").exists()

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from app.cli.errors import Exit
+from app.console.errors import Exit
 from judges.suites.multimodal.row_files import read_rows
 from tests.fakes.multimodal import EXPECTED, STEPS, answers, write_rows
 from tests.standin.call import Call

@@ -20,7 +20,7 @@ import httpx
 import psutil
 import pytest
 
-from app.suites.snapshots import build_snapshot
+from app.features.suites.snapshots import build_snapshot
 from judges.suites.multimodal.snapshot import Draw
 from tests.fakes import mind2web
 from tests.fakes.multimodal import EXPECTED, STEPS, answers, write_rows

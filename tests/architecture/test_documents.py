@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import re
+import tomllib
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -13,8 +14,8 @@ import typer.main
 
 from app.api.models import SubmissionIn
 from app.cli.program import program
-from app.main import create_app
-from app.metrics import Metrics
+from app.observability.metrics import Metrics
+from app.server.application import create_app
 from app.settings import Settings, load_settings
 from judges.trial import try_judge
 from rubrics.lint import lint
@@ -124,7 +125,8 @@ def test_each_decision_fits_on_a_page():
 
 def test_changelog_keeps_scores_apart():
     text = (ROOT / "CHANGELOG.md").read_text("utf-8")
-    assert re.search(r"^## \[Unreleased\]$", text, re.MULTILINE)
+    version = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]["version"]
+    assert re.search(rf"^## \[{re.escape(version)}\]", text, re.MULTILINE)
     allowed = {"Added", "Changed", "Deprecated", "Removed", "Fixed", "Security", "Scores"}
     assert set(re.findall(r"^### (.+)$", text, re.MULTILINE)) <= allowed
 

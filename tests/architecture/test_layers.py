@@ -41,8 +41,12 @@ def test_every_top_level_package_has_a_layer():
 def miniature(tmp_path: Path) -> Path:
     """The same packages and layers, empty, under the same contracts: a place to break them in."""
     shutil.copy(ROOT / "pyproject.toml", tmp_path)
-    for package in [*CONFIGURATION["root_packages"], "app/api", "judges/llm", "cache/backends", "app/storage"]:
-        (tmp_path / package).mkdir(parents=True)
+    packages = [*CONFIGURATION["root_packages"], "app/features", "judges/llm", "cache/backends"]
+    for contract in CONFIGURATION["contracts"]:
+        named = [*contract.get("source_modules", []), *contract.get("forbidden_modules", [])]
+        packages += [name.replace(".", "/") for name in named if name.partition(".")[0] in packages]
+    for package in packages:
+        (tmp_path / package).mkdir(parents=True, exist_ok=True)
         (tmp_path / package / "__init__.py").touch()
     for contract in CONFIGURATION["contracts"]:
         for container in contract.get("containers", []):
@@ -66,6 +70,8 @@ def miniature(tmp_path: Path) -> Path:
         ("app/storage/tables.py", "import app.service"),
         ("app/no_layer_of_its_own.py", "pass"),
         ("app/api/jobs.py", "import openai"),
+        ("app/server/application.py", "import app.features.bundles"),
+        ("app/features/bundles/__init__.py", "import app.features.suites"),
         ("judges/context.py", "from openai import AsyncOpenAI"),
         ("cache/backends/http.py", "from patchright.async_api import Page"),
         ("app/api/jobs.py", "import sqlalchemy"),

@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from app.bundles.bag import BagWriter
+from app.features.bundles.bag import BagWriter
 
 FILES = 4_096
 FILE_BYTES = 256 * 1024
@@ -20,7 +20,7 @@ MIB = 1024 * 1024
 _CHECK = """
 import sys
 from pathlib import Path
-from app.bundles.verifying import verify
+from app.features.bundles.verifying import verify
 found = verify(Path(sys.argv[1]))
 [peak] = [line.split()[1] for line in open("/proc/self/status") if line.startswith("VmHWM")]
 print(found.sound, peak)

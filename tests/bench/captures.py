@@ -21,7 +21,7 @@ import psutil
 from cache.backends.patchright import BrowserCapturer
 from cache.backends.router import RoutedCapturer
 from cache.blobs import BlobStore
-from cache.egress import EgressGuard
+from cache.egress.guard import EgressGuard
 from cache.pages import PageCache
 from cache.store import FolderIndex
 from tests.bench.bare_browser import per_minute

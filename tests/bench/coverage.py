@@ -13,11 +13,11 @@ from typing import TypeAlias
 
 import numpy as np
 
-from judges.statistics.bounded_mean import bounded_mean, tails
-from judges.statistics.headline import task_values
-from judges.statistics.interval import LEVEL
-from judges.statistics.student import mean_interval
-from judges.statistics.wilson import wilson
+from judges.analysis.statistics.bounded_mean import bounded_mean, tails
+from judges.analysis.statistics.headline import task_values
+from judges.analysis.statistics.interval import LEVEL
+from judges.analysis.statistics.student import mean_interval
+from judges.analysis.statistics.wilson import wilson
 from tests.bench import other_intervals
 
 Floats: TypeAlias = "np.ndarray[tuple[int, ...], np.dtype[np.float64]]"

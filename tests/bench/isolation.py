@@ -10,8 +10,8 @@ from dataclasses import dataclass
 import psutil
 
 from judges.isolation.conversation import Conversation
-from judges.isolation.door import Door
-from judges.isolation.nursery import Nursery
+from judges.isolation.fork_server_pool import Nursery
+from judges.isolation.rpc_client import Door
 from mind2web2.confining import PRELOADED
 
 CHILDREN = 100

@@ -13,16 +13,16 @@ from pathlib import Path
 from typing import Any, Literal, TypeAlias
 
 from answers.bundle import read_folder
-from app.cli import event_loop
-from app.cli.judging import quiet_logging
-from app.evaluation import Evaluated, PlannedAnswer, evaluate_all, plan
-from app.large_blocks import give_back_large_blocks
+from app.cli.malloc import give_back_large_blocks
+from app.console import event_loop
+from app.console.judging_options import quiet_logging
+from app.engine.evaluation import Evaluated, PlannedAnswer, evaluate_all, plan
+from app.engine.public_cache import PublicCache
+from app.engine.runtime import open_runtime
 from app.progress import Progress
-from app.public_cache import PublicCache
-from app.runtime import open_runtime
 from app.settings import load_settings
 from judges import verifier, voting
-from judges.garbage import collect_seldom, leave_out_what_is_loaded
+from judges.gc_tuning import collect_seldom, leave_out_what_is_loaded
 from mind2web2 import LLMClient
 from mind2web2.eval_runner import evaluate_task
 from tests.bench.inputs import AGENT, SCRIPTS, TASKS

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from random import Random
 
-from app.suites.mindact_run import MindActOptions, score_file
+from app.features.suites.mindact_run import MindActOptions, score_file
 from judges.suites.mind2web.page import Page
 from judges.suites.mind2web.representation import show
 from judges.suites.mind2web.tournament import GROUP

@@ -9,7 +9,7 @@ import pytest
 
 from cache.backends.patchright import BrowserCapturer
 from cache.capture import Capturer
-from cache.egress import EgressGuard
+from cache.egress.guard import EgressGuard
 from tests.awkward.captured import captured
 from tests.fakes.sandbox import unsandboxed_here
 

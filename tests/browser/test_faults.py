@@ -17,7 +17,7 @@ import pytest
 from cache.backends.http import HttpCapturer
 from cache.backends.patchright import BrowserCapturer
 from cache.capture import CaptureOutcome, Capturer, Observation
-from cache.egress import EgressGuard, EgressLimits
+from cache.egress.guard import EgressGuard, EgressLimits
 from tests.browser.conftest import Rig
 from tests.fakes.sandbox import unsandboxed_here
 from tests.standin.names import NameClient, StandInNames

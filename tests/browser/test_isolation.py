@@ -13,7 +13,7 @@ import pytest
 
 from cache.backends.patchright import BrowserCapturer
 from cache.capture import CaptureOutcome
-from cache.egress import EgressGuard
+from cache.egress.guard import EgressGuard
 from cache.errors import BrowserUnavailable, SandboxUnavailable
 from tests.browser.conftest import Rig
 from tests.fakes.processes import command, lives
@@ -237,7 +237,7 @@ OWNER = """
 import asyncio, sys
 from pathlib import Path
 from cache.backends.patchright import BrowserCapturer
-from cache.egress import EgressGuard
+from cache.egress.guard import EgressGuard
 
 async def main():
     async with EgressGuard() as guard:

@@ -12,7 +12,7 @@ from cache.backends.patchright import BrowserCapturer
 from cache.backends.router import RoutedCapturer
 from cache.backends.sibling_probe import PROBE_BYTES, PROBE_S, SiblingProbe
 from cache.capture import CaptureOutcome, Observation, Suspicion
-from cache.egress import EgressGuard
+from cache.egress.guard import EgressGuard
 from tests.fakes.sandbox import unsandboxed_here
 from tests.standin.web import Reply, StandInWeb, Visit
 

@@ -17,7 +17,7 @@ import pytest
 from cache.backends.http import HttpCapturer
 from cache.backends.patchright import BrowserCapturer
 from cache.capture import CaptureOutcome, Capturer
-from cache.egress import EgressGuard, EgressLimits
+from cache.egress.guard import EgressGuard, EgressLimits
 from tests.browser.conftest import Rig
 from tests.fakes.processes import below, command
 from tests.fakes.sandbox import unsandboxed_here

@@ -105,7 +105,8 @@ async def test_the_text_ends_with_the_claim_so_that_prefixes_are_shared(cache: C
 
 
 @pytest.mark.parametrize(
-    ("model", "temperature"), [("gpt-4.1", 0.0), ("claude-x", 0.0), ("gpt-6-luna", 0.0), ("o4-mini", None), ("gpt-4o", None)]
+    ("model", "temperature"),
+    [("gpt-4.1", 0.0), ("claude-x", 0.0), ("gpt-6-luna", 0.0), ("o4-mini", None), ("gpt-4o", None)],
 )
 async def test_the_temperature_is_sent_only_to_models_without_an_o(model: str, temperature: float | None):
     client = ScriptedClient()

@@ -14,11 +14,11 @@ from cache.blobs import BlobStore
 from cache.capture import Capture
 from cache.pages import PageCache
 from cache.store import MemoryIndex
-from judges.blocks import Separator
 from judges.errors import JudgeBug, LLMUnavailable
 from judges.llm.client import LLMReply, LLMRequest
 from judges.loader import load_judge
-from judges.page_view import PagePreparer
+from judges.prompting.blocks import Separator
+from judges.prompting.page_view import PagePreparer
 from mind2web2 import CacheFileSys, load_eval_script
 from mind2web2.eval_runner import DualSemaphore, evaluate_task
 from mind2web2.host import run_script

@@ -6,10 +6,10 @@ import asyncio
 from collections.abc import Mapping
 from typing import Any
 
-from judges.blocks import Separator
 from judges.llm.client import LLMRequest, Message
 from judges.llm.negotiation import Dialects
 from judges.llm.wire import Finish, RawReply
+from judges.prompting.blocks import Separator
 
 GOOD_TEXT = '{"reasoning": "so", "result": true, "quotes": []}'
 

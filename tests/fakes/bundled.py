@@ -9,22 +9,22 @@ from pathlib import Path
 from typing import Any
 
 from answers.submission import Answer
-from app import pipeline
-from app.bundles.exporting import Exported, Kept, export_bundle
-from app.bundles.sources import Evaluated, Judged
-from app.limits import Limits
-from app.model_clients import ModelClients
-from app.redaction import Redactor
-from app.runtime import Runtime
+from app.engine import pipeline
+from app.engine.limits import Limits
+from app.engine.model_clients import ModelClients
+from app.engine.runtime import Runtime
+from app.features.bundles.exporting import Exported, Kept, export_bundle
+from app.features.bundles.sources import Evaluated, Judged
+from app.observability.redaction import Redactor
 from cache.blobs import BlobStore
 from cache.capture import CaptureOutcome, Capturer, Observation, PageKind
 from cache.pages import PageCache
 from cache.store import MemoryIndex
-from judges.blocks import Separator
-from judges.isolation.nursery import Nursery
+from judges.isolation.fork_server_pool import Nursery
 from judges.llm.client import LLMClient
 from judges.loader import JudgeCatalogue, load_judge
-from judges.page_view import PagePreparer
+from judges.prompting.blocks import Separator
+from judges.prompting.page_view import PagePreparer
 from judges.result_files import write_json
 from tests.fakes.settings import settings_for_tests
 
@@ -133,14 +133,18 @@ class JudgedWorld:
         path = self.folder / f"{task}.py"
         path.write_text(source, "utf-8")
         judge = load_judge(path)
-        return await pipeline.evaluate(
-            self._runtime(JudgeCatalogue(judges={task: judge})),
-            judge=judge,
-            agent="otter",
-            answer=answer,
-            result_id=result_id,
-            around=lambda _: self.llm,
-        )
+        runtime = self._runtime(JudgeCatalogue(judges={task: judge}))
+        try:
+            return await pipeline.evaluate(
+                runtime,
+                judge=judge,
+                agent="otter",
+                answer=answer,
+                result_id=result_id,
+                around=lambda _: self.llm,
+            )
+        finally:
+            await runtime.models.aclose()
 
     async def bundle(self, name: str = "bundle.zip", **options: bool) -> tuple[Path, Exported]:
         out = self.folder / name
@@ -155,7 +159,7 @@ class JudgedWorld:
             pages=self.pages,
             blobs=self.blobs,
             index=self.index,
-            models=ModelClients(self.settings, limits, None),
+            models=ModelClients(self.settings, limits, None, lists_models=False),
             separator=SEPARATOR,
             prepared=PagePreparer(SEPARATOR),
             redactor=self.redactor,

@@ -13,13 +13,13 @@ from answers.submission import Answer
 from cache.blobs import BlobStore
 from cache.pages import PageCache
 from cache.store import MemoryIndex
-from judges.blocks import Separator
+from judges.isolation.fork_server_pool import Nursery
 from judges.isolation.limits import ScriptLimits
 from judges.isolation.native import judge_confined
-from judges.isolation.nursery import Nursery
 from judges.llm.client import LLMClient, LLMReply, LLMRequest
 from judges.loader import load_judge
-from judges.page_view import PagePreparer
+from judges.prompting.blocks import Separator
+from judges.prompting.page_view import PagePreparer
 from judges.registry import Judge
 from mind2web2.confining import PRELOADED
 from mind2web2.host import run_script

@@ -9,7 +9,8 @@ from typing import Any
 from pydantic import BaseModel
 
 from judges.llm.client import LLMReply, LLMRequest
-from judges.verdict_reply import BinaryEvalResult
+from judges.prompting.transcription import Transcription
+from judges.prompting.verdict_reply import BinaryEvalResult
 from rubrics.verdict import Usage
 
 Answering = Callable[[LLMRequest], "bool | BinaryEvalResult | Exception"]
@@ -70,6 +71,8 @@ class RuleLLM:
             return self._values[request.schema.__name__]
         said: Any = self._rule(request)
         if isinstance(said, bool):
+            if request.schema is Transcription:
+                return Transcription(passages=[])
             return BinaryEvalResult(reasoning=f"ruled {said}", result=said, quotes=self._quotes(request))
         assert isinstance(said, BaseModel | Exception)
         return said

@@ -7,10 +7,10 @@ from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontext
 from datetime import UTC, datetime
 from pathlib import Path
 
-from app.limits import Limits
-from app.model_clients import ModelClients, reply_store
-from app.redaction import Redactor
-from app.runtime import Runtime, open_blobs
+from app.engine.limits import Limits
+from app.engine.model_clients import ModelClients, reply_store
+from app.engine.runtime import Runtime, open_blobs
+from app.observability.redaction import Redactor
 from app.settings import Settings
 from app.storage.captures import PostgresIndex
 from app.storage.database import Database
@@ -18,10 +18,10 @@ from app.storage.sharing import open_sharing
 from cache.blobs import BlobStore
 from cache.capture import CaptureOutcome, Observation, PageKind
 from cache.pages import PageCache
-from judges.blocks import Separator
 from judges.llm.retry import RetryPolicy
 from judges.loader import load_judges
-from judges.page_view import PagePreparer
+from judges.prompting.blocks import Separator
+from judges.prompting.page_view import PagePreparer
 
 HURRIED = RetryPolicy(first_wait_s=0.001, max_wait_s=0.01)
 """Five tries, and no waiting between them."""

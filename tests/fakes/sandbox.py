@@ -16,9 +16,9 @@ from pathlib import Path
 
 from structlog.testing import capture_logs
 
+from cache.backends.browser_search import find_browser
 from cache.backends.patchright import BrowserCapturer
-from cache.browser_search import find_browser
-from cache.egress import EgressGuard
+from cache.egress.guard import EgressGuard
 from cache.errors import BrowserUnavailable, SandboxUnavailable
 
 

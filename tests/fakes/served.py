@@ -11,7 +11,7 @@ from contextlib import contextmanager
 import uvicorn
 from fastapi import FastAPI
 
-from app.main import server_config
+from app.server.application import server_config
 
 
 class _Server(uvicorn.Server):

@@ -18,8 +18,8 @@ from app.jobs.queue import JobQueue, WorkerPace
 from app.jobs.room import QueueRoom
 from app.jobs.takeover import Takeover
 from app.jobs.worker import Worker
-from app.metrics import Metrics
-from app.redaction import Redactor
+from app.observability.metrics import Metrics
+from app.observability.redaction import Redactor
 from app.storage import jobs as rows
 from app.storage.database import Database
 from app.storage.records import Job

@@ -13,9 +13,9 @@ from typing import Any
 
 import uvicorn
 
-from app.main import create_app
-from app.metrics import Metrics
-from app.runtime import Runtime
+from app.engine.runtime import Runtime
+from app.observability.metrics import Metrics
+from app.server.application import create_app
 from app.service import OpenRuntime, open_service
 from app.settings import Settings
 from app.storage.database import Database

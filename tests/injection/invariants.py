@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from judges.llm.client import LLMRequest
-from judges.page_view import CUT_MARK, MAX_LINKS_CHARS, MAX_TEXT_CHARS
-from judges.rendering import Style
+from judges.prompting.page_view import CUT_MARK, MAX_LINKS_CHARS, MAX_TEXT_CHARS
+from judges.prompting.rendering import Style
 from tests.injection.material import Material
 from tests.injection.reading import Sent, can_read, read_request
 

@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from judges.page_view import CUT_MARK, MAX_TEXT_CHARS
+from judges.prompting.page_view import CUT_MARK, MAX_TEXT_CHARS
 from tests.injection.cases import Case, Scenario
 from tests.injection.disguises import DISGUISES
 from tests.injection.paper import pdf_of, pdf_with_picture, pdf_with_secret, picture_of, tall_picture_of

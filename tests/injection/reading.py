@@ -9,10 +9,10 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
-from judges.folding import fold
+from judges.grounding.confusables import plain_text
+from judges.grounding.folding import fold
 from judges.llm.client import LLMRequest
-from judges.plain import plain_text
-from judges.prompts.library import load_prompt
+from judges.prompting.prompts.library import load_prompt
 
 _READ: OrderedDict[int, tuple[object, Sent]] = OrderedDict()
 _OPENING = re.compile(r"<([a-z_]+) ([0-9a-f]{32})>\n")

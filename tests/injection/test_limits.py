@@ -5,8 +5,8 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-from judges.injection import scan
-from judges.rendering import Style
+from judges.grounding.injection import scan
+from judges.prompting.rendering import Style
 from tests.injection.cases import Scenario, load_cases
 from tests.injection.material import case_of, material, page_of
 from tests.injection.stand_in_judges import GullibleJudge, HonestJudge

@@ -7,7 +7,7 @@ import asyncio
 import pytest
 
 from judges.llm.providers import make_client
-from judges.rendering import Style
+from judges.prompting.rendering import Style
 from tests.injection.reading import can_read
 from tests.injection.trial import materials
 from tests.injection.world import open_world, strictly_supported

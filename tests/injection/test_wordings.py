@@ -12,13 +12,13 @@ from pathlib import Path
 
 import pytest
 
-from judges.bearing import lacking, stems_of
-from judges.blocks import Separator
-from judges.grounding import find_quotes
-from judges.injection import scan
-from judges.page_view import prepare_page
-from judges.rendering import Style
-from judges.standing import Asked
+from judges.grounding.injection import scan
+from judges.grounding.quotes import find_quotes
+from judges.grounding.support import Asked
+from judges.grounding.term_overlap import lacking, stems_of
+from judges.prompting.blocks import Separator
+from judges.prompting.page_view import prepare_page
+from judges.prompting.rendering import Style
 from tests.fakes.pages import page
 from tests.injection.cases import Scenario, load_cases
 from tests.injection.material import case_of, material, page_of

@@ -6,8 +6,8 @@ import asyncio
 from collections.abc import Awaitable, Callable, Collection, Iterator
 
 from cache.errors import CacheError
-from judges.grounding import find_quotes
-from judges.rendering import Style
+from judges.grounding.quotes import find_quotes
+from judges.prompting.rendering import Style
 from tests.injection.cases import Case, load_cases
 from tests.injection.invariants import broken_invariants
 from tests.injection.material import Material, Site, build

@@ -18,17 +18,17 @@ from answers.submission import Answer
 from cache.backends.http import HttpCapturer
 from cache.blobs import BlobStore
 from cache.capture import Capturer
-from cache.egress import EgressGuard
+from cache.egress.guard import EgressGuard
 from cache.errors import CacheError
 from cache.pages import PageCache
 from cache.store import MemoryIndex
-from judges.blocks import Separator
 from judges.context import JudgeContext
 from judges.extractor import Extractor
 from judges.llm.client import LLMClient, LLMRequest
-from judges.page_view import PagePreparer
+from judges.prompting.blocks import Separator
+from judges.prompting.page_view import PagePreparer
+from judges.prompting.rendering import Question, Style, render_claim
 from judges.registry import judge, judge_of
-from judges.rendering import Question, Style, render_claim
 from judges.runner import Judgement, JudgeTools, run
 from judges.verifier import Verifier
 from tests.injection.material import Material, Site

@@ -63,7 +63,7 @@ class StandInNames(asyncio.DatagramProtocol):
 
 
 class NameClient:
-    """Implements ``cache.resolving.Resolver`` with questions to a name server on loopback; addresses are themselves."""
+    """A ``cache.egress.resolver.Resolver`` that asks a name server on loopback. An address resolves to itself."""
 
     def __init__(self, port: int, *, timeout_s: float = 2.0) -> None:
         self._port = port

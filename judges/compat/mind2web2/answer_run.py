@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from judges.errors import JudgeBug, JudgeError
-from judges.foreign import judge_code
+from judges.judge_code import judge_code
 from judges.result_files import AnswerFolder, write_json, write_whole
 from mind2web2.playing import checked_result
 from mind2web2.utils.cache_filesys import CacheFileSys

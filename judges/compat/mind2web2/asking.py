@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from judges.rendering import Question
+from judges.prompting.rendering import Question
 from judges.verifier import DEFAULT_TRIALS, Verifier
 from mind2web2.config import NO_INSTRUCTION, EvaluatorConfig
 from mind2web2.utils.misc import normalize_url_markdown

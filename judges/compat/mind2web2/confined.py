@@ -15,14 +15,14 @@ from answers.submission import Answer
 from cache.backends.documents import Document
 from cache.capture import Capture, Observation, PageKind
 from judges.extractor import ValueReader
-from judges.foreign import judge_import
-from judges.isolation.desk import REAL, SCOUT
-from judges.isolation.door import Door
 from judges.isolation.remote import RemoteClaimJudge, RemoteModel, RemotePages, RemoteReader
+from judges.isolation.rpc_client import Door
+from judges.isolation.rpc_server import REAL, SCOUT
 from judges.isolation.serving import Order, code_in, serve
 from judges.isolation.values import as_bytes, as_text, observation_from, typed
+from judges.judge_code import judge_import
 from judges.llm.client import LLMClient
-from judges.rendering import Style
+from judges.prompting.rendering import Style
 from judges.settling import Progress
 from judges.verifier import ClaimJudge
 from mind2web2.fetching import DEADLINE_S

@@ -9,17 +9,17 @@ from dataclasses import dataclass
 from typing import Any
 
 from cache.capture import Capture
-from judges.blocks import Separator
 from judges.errors import JudgeBug
 from judges.extractor import Extractor
 from judges.isolation.confined import Errand, run_confined
-from judges.isolation.desk import REAL, SCOUT, Desk, Lane
-from judges.isolation.nursery import Nursery
+from judges.isolation.fork_server_pool import Nursery
+from judges.isolation.rpc_server import REAL, SCOUT, Desk, Lane
 from judges.isolation.values import plain
 from judges.llm.client import LLMClient
-from judges.page_view import PagePreparer
+from judges.prompting.blocks import Separator
+from judges.prompting.page_view import PagePreparer
+from judges.prompting.rendering import Style
 from judges.registry import Judge
-from judges.rendering import Style
 from judges.settling import Progress
 from mind2web2.asking import StrictVerifier
 from mind2web2.hosting import EvidenceSource

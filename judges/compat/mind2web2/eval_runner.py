@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from judges import result_files
-from judges.garbage import collecting_seldom
+from judges.gc_tuning import collecting_seldom
 from judges.result_files import AnswerFolder, write_json
 from judges.summary import ScoredAnswer, Summary, agent_summary, merge, task_summary, word_count
 from mind2web2.answer_run import FAILURE_FILE, ScriptRun, read_object

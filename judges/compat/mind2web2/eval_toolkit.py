@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from judges.llm.families import DEFAULT_MODEL
-from judges.verdict_reply import BinaryEvalResult
+from judges.prompting.verdict_reply import BinaryEvalResult
 from mind2web2.browser_sharing import default_manager
 from mind2web2.config import EvaluatorConfig
 from mind2web2.evaluator_base import BaseEvaluator

@@ -8,7 +8,7 @@ from typing import Any
 
 from cache.errors import CacheError
 from judges.llm.families import DEFAULT_MODEL
-from judges.page_view import cut_text
+from judges.prompting.page_view import cut_text
 from mind2web2.api_tools.tool_pdf import PDFParser
 from mind2web2.browser_sharing import default_manager
 from mind2web2.config import EvaluatorConfig

@@ -6,7 +6,7 @@ import asyncio
 
 from cache.backends.http import HttpCapturer
 from cache.capture import Observation
-from cache.egress import EgressGuard
+from cache.egress.guard import EgressGuard
 from mind2web2.environment import egress_allow
 
 DEADLINE_S = 60.0

@@ -12,12 +12,12 @@ from typing import Any
 from answers.submission import Answer
 from cache.blobs import BlobStore
 from cache.capture import Capture
-from judges.blocks import Separator
 from judges.errors import JudgeBug
-from judges.foreign import judge_import
-from judges.isolation.nursery import Nursery
+from judges.isolation.fork_server_pool import Nursery
+from judges.judge_code import judge_import
 from judges.llm.client import LLMClient
-from judges.page_view import PagePreparer
+from judges.prompting.blocks import Separator
+from judges.prompting.page_view import PagePreparer
 from judges.registry import Judge
 from judges.settling import Progress
 from judges.source_code import compiled

@@ -17,13 +17,13 @@ from typing import Any, Protocol
 from cache.capture import Capture, PageKind
 from cache.errors import BlobError
 from cache.evidence import Evidence
-from cache.tiles import join_tiles
+from cache.page_text.tiles import join_tiles
 from cache.urls import canonical_key
-from judges.blocks import Separator
 from judges.extractor import Extractor, ValueReader
 from judges.llm.client import LLMClient
-from judges.page_view import PagePreparer
-from judges.rendering import Style
+from judges.prompting.blocks import Separator
+from judges.prompting.page_view import PagePreparer
+from judges.prompting.rendering import Style
 from judges.settling import Progress
 from judges.verifier import ClaimJudge
 from mind2web2.asking import StrictVerifier

@@ -11,13 +11,13 @@ import threading
 from concurrent.futures import Future
 from contextlib import AsyncExitStack
 
+from cache.backends.browser_search import find_browser
 from cache.backends.http import HttpCapturer
 from cache.backends.patchright import BrowserCapturer
 from cache.backends.router import RoutedCapturer
 from cache.backends.sibling_probe import PROBE_BYTES, PROBE_S, SiblingProbe
-from cache.browser_search import find_browser
 from cache.capture import Capturer, Observation
-from cache.egress import EgressGuard
+from cache.egress.guard import EgressGuard
 from cache.errors import BrowserUnavailable
 from mind2web2.environment import browser_path, browser_unsandboxed, egress_allow
 from mind2web2.loop_end import at_end_of_loop

@@ -18,12 +18,12 @@ from typing import Any, Protocol
 from cache.capture import Blob, Capture, CaptureOutcome, Observation, PageKind
 from cache.errors import BlobCorrupt, CacheError, DocumentRejected, NoEvidence
 from cache.evidence import Evidence
-from cache.recent import Recent
+from cache.lru import Recent
+from cache.page_text.tiles import join_tiles
 from cache.single_flight import SingleFlight
-from cache.tiles import join_tiles
 from cache.urls import canonical_key
 from judges.isolation.remote import Glance
-from judges.page_view import MAX_TEXT_CHARS, cut_text
+from judges.prompting.page_view import MAX_TEXT_CHARS, cut_text
 from mind2web2.config import EvaluatorConfig
 from mind2web2.foreign_client import foreign_object
 from mind2web2.outside import outside

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from judges.errors import JudgeNotLoadable
-from judges.foreign import judge_import
+from judges.judge_code import judge_import
 from judges.loader import load_judge
 from judges.registry import JudgeKind
 from mind2web2.utils.load_eval_script import load_eval_script

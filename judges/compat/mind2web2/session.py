@@ -9,10 +9,10 @@ from functools import cache as once
 from typing import Any
 from weakref import WeakKeyDictionary
 
-from judges.blocks import Separator
 from judges.extractor import ValueReader
 from judges.llm.client import LLMClient
-from judges.page_view import PagePreparer
+from judges.prompting.blocks import Separator
+from judges.prompting.page_view import PagePreparer
 from judges.verifier import ClaimJudge
 from mind2web2.browser_sharing import as_live_pages
 from mind2web2.config import EvaluatorConfig

@@ -14,7 +14,7 @@ import googlemaps  # type: ignore[import-untyped]
 from cache.backends.documents import Document
 from judges.errors import JudgeBug
 from judges.isolation.conversation import Answering
-from judges.isolation.desk import reply_value, request_of
+from judges.isolation.rpc_server import reply_value, request_of
 from judges.isolation.values import as_bytes, as_text, observation_value, typed
 from judges.llm.client import LLMClient
 from mind2web2.llm_client.provider_client import open_provider

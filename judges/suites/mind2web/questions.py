@@ -2,7 +2,7 @@
 
 A template is a JSON list of chat messages; the last one, a user's, is completed with the page and the question. The
 question is worded as in the template's own demonstrations, so that a template brings its whole wording along: the
-shipped one (``judges/prompts/mindact.md``) ours, the published one that of the published evaluation.
+shipped one (``judges/prompting/prompts/mindact.md``) ours, the published one that of the published evaluation.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from judges.llm.client import Message
-from judges.prompts.library import load_prompt
+from judges.prompting.prompts.library import load_prompt
 from judges.suites.mind2web.errors import TemplateUnusable
 from judges.suites.mind2web.parsing import NONE_LETTER
 from judges.suites.mind2web.representation import Shown

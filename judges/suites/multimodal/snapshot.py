@@ -19,7 +19,7 @@ from typing import Any
 
 from lxml import etree
 
-from judges.prompts.library import load_prompt
+from judges.prompting.prompts.library import load_prompt
 from judges.suites.errors import DataUnreadable
 from judges.suites.mind2web.errors import PageUnusable
 from judges.suites.mind2web.page import ID, Element, Page

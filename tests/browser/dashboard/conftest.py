@@ -23,7 +23,7 @@ from patchright.async_api import Browser, BrowserContext, Dialog, Page, async_pl
 from PIL import Image, ImageDraw
 
 from app.jobs.execution import Evaluate
-from app.main import create_app, server_config
+from app.server.application import create_app, server_config
 from app.service import Service
 from cache.capture import CaptureOutcome, Observation, PageKind
 from cache.pages import PageCache

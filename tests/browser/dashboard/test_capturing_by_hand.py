@@ -14,8 +14,8 @@ import pytest_asyncio
 from patchright.async_api import Browser
 from PIL import Image
 
-from app.extension import write
-from cache.browser_search import find_browser
+from app.features.extension.archive import write
+from cache.backends.browser_search import find_browser
 from tests.browser.dashboard.conftest import AXE, Open, Served, reading
 from tests.fakes.toolbar import Popup, Toolbar, toolbar
 

@@ -14,8 +14,8 @@ from patchright.async_api import Browser
 from PIL import Image
 
 from app.dashboard.places import Places, places_of
-from app.extension import write
-from cache.browser_search import find_browser
+from app.features.extension.archive import write
+from cache.backends.browser_search import find_browser
 from rubrics.rubric import Rubric
 from rubrics.verdict import Quote
 from tests.browser.dashboard.conftest import Open, reading

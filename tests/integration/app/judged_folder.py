@@ -7,11 +7,11 @@ from pathlib import Path
 from typing import Any
 
 from answers.bundle import read_folder
-from app.evaluation import Evaluated, PlannedAnswer, evaluate_all, plan
-from app.pages_now import PagesNow
+from app.engine.evaluation import Evaluated, PlannedAnswer, evaluate_all, plan
+from app.engine.page_freshness import PagesNow
+from app.engine.public_cache import PublicCache
+from app.engine.runtime import load_catalogue, open_runtime
 from app.progress import Progress, Stage
-from app.public_cache import PublicCache
-from app.runtime import load_catalogue, open_runtime
 from app.settings import Settings
 from judges.llm.providers import parse_model
 from mind2web2.utils.cache_filesys import CacheFileSys

@@ -7,7 +7,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from app.doctor import Check, State, check_model
+from app.maintenance.doctor import Check, State, check_model
 from tests.fakes.settings import settings_for_tests
 from tests.standin.llm import StandInLLM
 

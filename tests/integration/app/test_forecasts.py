@@ -20,18 +20,18 @@ import pytest
 from answers.bundle import read_folder
 from answers.citations import unique_urls
 from app.demo.shipped import examples_dir, page_texts
-from app.evaluation import Evaluated, PlannedAnswer, evaluate_all, plan
-from app.planned_forecasts import forecast_plan
+from app.engine.evaluation import Evaluated, PlannedAnswer, evaluate_all, plan
+from app.engine.planned_forecasts import forecast_plan
+from app.engine.public_cache import PublicCache
+from app.engine.runtime import load_catalogue, open_runtime
 from app.progress import Progress
-from app.public_cache import PublicCache
-from app.runtime import load_catalogue, open_runtime
 from app.settings import Settings
 from cache.capture import CaptureOutcome, Observation
-from judges.blocks import neutralise
-from judges.forecasts.figures import NOTHING, Forecast
+from judges.analysis.forecasts.figures import NOTHING, Forecast
 from judges.isolation.stand_in import stand_in
 from judges.llm.lexical import decide, fill
 from judges.llm.pricing import price_of
+from judges.prompting.blocks import neutralise
 from tests.bench.inputs import AGENT, ANSWERS, SCRIPTS, answers_folder, cache_folder
 from tests.bench.model import BenchModel
 from tests.fakes.settings import settings_for_tests

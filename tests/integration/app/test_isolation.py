@@ -12,9 +12,9 @@ from textwrap import dedent
 import pytest
 
 from answers.submission import Answer
-from app.pipeline import evaluate
+from app.engine.pipeline import evaluate
+from app.engine.runtime import load_catalogue, open_runtime
 from app.progress import Progress
-from app.runtime import load_catalogue, open_runtime
 from judges.errors import JudgeBug, ScriptStopped
 from judges.registry import JudgeKind
 from rubrics.node import Strategy

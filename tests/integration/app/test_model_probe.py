@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from app.doctor import State, probe_model
+from app.maintenance.doctor import State, probe_model
 from app.settings import Settings
 from tests.fakes.settings import settings_for_tests
 from tests.standin.llm import StandInLLM

@@ -12,12 +12,12 @@ from collections.abc import AsyncIterator
 import pytest
 from pydantic import BaseModel
 
-from judges.blocks import Separator
 from judges.extractor import Extractor
 from judges.llm.client import LLMClient
 from judges.llm.providers import Access, make_client
 from judges.llm.retry import RetryPolicy
-from judges.page_view import PagePreparer
+from judges.prompting.blocks import Separator
+from judges.prompting.page_view import PagePreparer
 from judges.verifier import Verifier
 from rubrics.verdict import Claim, Outcome
 from tests.fakes.pages import page

@@ -16,17 +16,17 @@ import pytest
 from pydantic import BaseModel, Field
 
 from answers.submission import Answer
-from judges.blocks import Separator
 from judges.context import JudgeContext
 from judges.extractor import Extractor
 from judges.llm.client import LLMRequest
 from judges.llm.providers import Access, make_client
 from judges.llm.response_cache import ReplyStore
-from judges.page_view import PagePreparer
+from judges.prompting.blocks import Separator
+from judges.prompting.page_view import PagePreparer
+from judges.prompting.rendering import Style
+from judges.prompting.verdict_reply import BinaryEvalResult
 from judges.registry import Judge
-from judges.rendering import Style
 from judges.runner import Judgement, JudgeTools, run
-from judges.verdict_reply import BinaryEvalResult
 from judges.verifier import Verifier
 from rubrics.schema import tree_json
 from rubrics.verdict import Usage
@@ -204,7 +204,11 @@ async def test_a_claim_may_say_what_it_likes_without_leaving_its_block():
 
 async def test_parameters_follow_the_model():
     async with StandInLLM() as server:
-        for model, params in (("openai/gpt-4o", {"temperature": 0.0}), ("openai/gpt-6-luna", {}), ("openai/own", {})):
+        for model, params in (
+            ("openai/gpt-4o", {"temperature": 0.0}),
+            ("openai/gpt-6-luna", {"reasoning_effort": "max"}),
+            ("openai/own", {}),
+        ):
             async with tools(server, model=model) as given:
                 await run(Judge(task="t", coroutine=_one_claim), ANSWER, given)
             assert server.calls[-1].params == params

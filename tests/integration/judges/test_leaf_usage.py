@@ -17,12 +17,12 @@ from cache.blobs import BlobStore
 from cache.pages import PageCache
 from cache.store import MemoryIndex
 from judges.extractor import Extractor
-from judges.isolation.nursery import Nursery
+from judges.isolation.fork_server_pool import Nursery
 from judges.llm.client import LLMClient
 from judges.llm.providers import make_client
 from judges.llm.response_cache import ReplyStore
 from judges.loader import load_judge
-from judges.page_view import PagePreparer
+from judges.prompting.page_view import PagePreparer
 from judges.result import native_summary
 from judges.runner import JudgeTools, run
 from judges.verifier import Verifier

@@ -15,8 +15,8 @@ import judges.tasks
 from answers.citations import unique_urls
 from app.demo import EXPECTED, examples_dir
 from app.demo.shipped import page_texts
-from judges.mutation.report import report_json
-from judges.mutation.trying import MutationTest
+from judges.analysis.mutation.report import report_json
+from judges.analysis.mutation.trying import MutationTest
 from judges.result import native_summary
 from judges.trial import try_judge
 

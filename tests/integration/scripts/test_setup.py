@@ -49,9 +49,9 @@ def checkout(tmp_path: Path) -> Path:
     (tmp_path / "pyproject.toml").write_text(PROJECT, "utf-8")
     (tmp_path / "backend.py").write_text(BACKEND, "utf-8")
     shutil.copytree(ROOT / "scripts", tmp_path / "scripts", ignore=shutil.ignore_patterns("__pycache__"))
-    (tmp_path / "cache").mkdir()
-    for name in ("__init__.py", "browser_search.py"):
-        shutil.copy(ROOT / "cache" / name, tmp_path / "cache")
+    for name in ("cache/__init__.py", "cache/backends/__init__.py", "cache/backends/browser_search.py"):
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        shutil.copy(ROOT / name, tmp_path / name)
     return tmp_path
 
 

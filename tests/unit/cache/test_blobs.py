@@ -14,7 +14,7 @@ from obstore.store import LocalStore
 
 from cache.blobs import BlobStore
 from cache.errors import BlobCorrupt, BlobMissing, BlobStoreFailed, BlobStoreFull
-from cache.syncing import sync_file
+from cache.fsync import sync_file
 
 
 @pytest.fixture(params=["memory", "file"])

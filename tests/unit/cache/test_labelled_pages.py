@@ -8,7 +8,7 @@ import pytest
 
 from cache.backends.plain_html import read_html
 from cache.capture import CaptureOutcome
-from cache.quality import Finding, PageFacts, classify
+from cache.classify.quality import Finding, PageFacts, classify
 from tests.labelled.labels import LabelledPage, detection, labelled_pages
 
 

@@ -9,8 +9,8 @@ import pytest
 
 from cache.backends.plain_html import read_html
 from cache.capture import CaptureOutcome
-from cache.logins import is_login_address, is_login_title, is_registration_title, may_be_login_address
-from cache.quality import Finding, PageFacts, classify
+from cache.classify.logins import is_login_address, is_login_title, is_registration_title, may_be_login_address
+from cache.classify.quality import Finding, PageFacts, classify
 from tests.labelled.forms import FormPage, content_pages, login_pages
 
 

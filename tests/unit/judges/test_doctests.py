@@ -5,9 +5,11 @@ from types import ModuleType
 
 import pytest
 
-from judges import blocks, folding, voting
+from judges import voting
+from judges.analysis.statistics import agreement, holm, passing, student, wilson
+from judges.grounding import folding
 from judges.llm import families, pricing, providers, retry
-from judges.statistics import agreement, holm, passing, student, wilson
+from judges.prompting import blocks
 
 
 @pytest.mark.parametrize(

@@ -3,11 +3,11 @@ from __future__ import annotations
 import pytest
 from pydantic import BaseModel, Field, HttpUrl
 
-from judges.blocks import Separator
 from judges.errors import ExtractionFailed, LLMCircuitOpen, LLMError, LLMOutputUnusable, LLMUnavailable, UnusableKind
 from judges.extractor import Extractor
-from judges.page_view import PagePreparer
-from judges.rendering import Style
+from judges.prompting.blocks import Separator
+from judges.prompting.page_view import PagePreparer
+from judges.prompting.rendering import Style
 from rubrics.verdict import Reason, Usage
 from tests.fakes.llm import RuleLLM
 from tests.fakes.pages import page

@@ -17,16 +17,16 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from pydantic import BaseModel
 
-from judges.blocks import Separator
 from judges.extractor import Extractor
 from judges.llm.cached import CachedLLM
 from judges.llm.client import LLMReply, LLMRequest
 from judges.llm.joined_replies import JoinedReplies
 from judges.llm.remote import RemoteLLM
 from judges.llm.response_cache import Replies, ReplyStore, StoredReply, entry_of, read_entry
-from judges.page_view import MAX_TEXT_CHARS, PagePreparer
-from judges.rendering import Question, Style, render_claim
-from judges.verdict_reply import BinaryEvalResult
+from judges.prompting.blocks import Separator
+from judges.prompting.page_view import MAX_TEXT_CHARS, PagePreparer
+from judges.prompting.rendering import Question, Style, render_claim
+from judges.prompting.verdict_reply import BinaryEvalResult
 from judges.verifier import Verifier
 from rubrics.verdict import Claim, Verdict
 from tests.fakes.backend import ScriptedBackend, raw

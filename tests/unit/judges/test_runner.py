@@ -8,12 +8,12 @@ from pydantic import BaseModel, Field
 
 from answers.submission import Answer
 from cache.capture import CaptureOutcome
-from judges.blocks import Separator
 from judges.context import JudgeContext
 from judges.errors import ExtractionFailed, JudgeBug, LLMUnavailable
 from judges.extractor import Extractor
 from judges.llm.client import LLMRequest
-from judges.page_view import PagePreparer
+from judges.prompting.blocks import Separator
+from judges.prompting.page_view import PagePreparer
 from judges.registry import Judge, JudgeKind
 from judges.runner import Judgement, JudgeTools, run
 from judges.verifier import Verifier

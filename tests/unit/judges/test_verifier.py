@@ -6,12 +6,12 @@ import pytest
 
 from cache.capture import CaptureOutcome
 from cache.evidence import Evidence
-from judges.blocks import Separator
 from judges.errors import LLMCircuitOpen, LLMOutputUnusable, LLMTimeout, LLMUnavailable, UnusableKind
 from judges.llm.client import LLMRequest
-from judges.page_view import PagePreparer
-from judges.rendering import Style
-from judges.verdict_reply import BinaryEvalResult
+from judges.prompting.blocks import Separator
+from judges.prompting.page_view import PagePreparer
+from judges.prompting.rendering import Style
+from judges.prompting.verdict_reply import BinaryEvalResult
 from judges.verifier import MAX_REASONING_CHARS, Verifier
 from rubrics.verdict import Claim, Outcome, Reason, Usage, Verdict
 from tests.fakes.llm import Answering, RuleLLM

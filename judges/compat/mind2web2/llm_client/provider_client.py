@@ -22,7 +22,7 @@ from judges.llm.client import LLMClient, LLMReply, LLMRequest
 from judges.llm.openai import AZURE_API_VERSION
 from judges.llm.overhearing import overheard
 from judges.llm.providers import DEFAULT_PROVIDER, Access, make_client, parse_model
-from judges.verdict_reply import BinaryEvalResult
+from judges.prompting.verdict_reply import BinaryEvalResult
 from mind2web2.environment import model_name, value_of
 from mind2web2.loop_end import at_end_of_loop
 from mind2web2.outside import outside

@@ -11,7 +11,7 @@ import html2text
 
 from cache.capture import Observation, PageKind
 from cache.errors import CacheError
-from cache.tiles import join_tiles
+from cache.page_text.tiles import join_tiles
 from mind2web2.api_tools.tool_pdf import make_blank_png_b64
 from mind2web2.outside import outside
 

@@ -11,7 +11,7 @@ import httpx
 import pytest
 
 from app.jobs.execution import Evaluate
-from app.main import create_app
+from app.server.application import create_app
 from tests.fakes.evaluating import ScriptedEvaluation
 from tests.fakes.runtimes import scripted_runtime
 from tests.fakes.settings import settings_for_tests

@@ -14,7 +14,7 @@ from typing import Any
 import httpx
 import pytest
 
-from app.main import create_app
+from app.server.application import create_app
 from tests.fakes.runtimes import scripted_runtime
 from tests.fakes.settings import settings_for_tests
 from tests.integration.app.api.asking import ended, submit

@@ -29,7 +29,7 @@ from schemathesis.specs.openapi.checks import (
     unsupported_method,
 )
 
-from app.main import create_app
+from app.server.application import create_app
 from tests.fakes.evaluating import ScriptedEvaluation
 from tests.fakes.runtimes import scripted_runtime
 from tests.fakes.served import served
@@ -234,6 +234,9 @@ def test_requests_of_the_description_are_accepted_and_others_refused(known: Know
     assert not wrong, "\n\n".join(wrong)
 
 
+HEAD_TOO_LARGE = 431
+
+
 def ask(operation: Any, mode: GenerationMode, known: Known) -> None:
     thorough = settings.get_current_profile_name() == "thorough"
 
@@ -249,6 +252,8 @@ def ask(operation: Any, mode: GenerationMode, known: Known) -> None:
         if refer and mode is GenerationMode.POSITIVE:
             known.refer(case)
         response = case.call(timeout=30, headers=known.headers(operation.label))
+        if response.status_code == HEAD_TOO_LARGE:
+            return  # a request line that long is refused before anything reads its parameters
         case.validate_response(response, checks=CHECKS)
         if mode is GenerationMode.POSITIVE and response.status_code in REFUSED:
             refusal = response.json()

@@ -12,7 +12,7 @@ import httpx
 import pytest
 
 from app.client import AsyncClient, Client
-from app.main import create_app
+from app.server.application import create_app
 from rubrics.rubric import Rubric
 from tests.fakes.evaluating import ScriptedEvaluation
 from tests.fakes.judged import FAILED, PASSED, SKIPPED, JudgedByText, leaf, rubric_of

@@ -17,7 +17,7 @@ from xml.etree import ElementTree
 import pytest
 import yaml
 
-from app.main import create_app
+from app.server.application import create_app
 from tests.architecture.sources import ROOT
 from tests.fakes.runtimes import scripted_runtime
 from tests.fakes.served import served

@@ -17,7 +17,7 @@ import pytest
 from moto.server import ThreadedMotoServer
 from pydantic import SecretStr
 
-from app.main import create_app
+from app.server.application import create_app
 from app.storage.database import Database
 from app.storage.kept_replies import kept_size
 from tests.fakes.running import environment_for, run

@@ -17,8 +17,8 @@ import httpx
 import pyarrow.parquet as pq
 import pytest
 
-from app.main import create_app
-from judges.meta_eval.certificate import read_certificates
+from app.server.application import create_app
+from judges.analysis.meta_eval.certificate import read_certificates
 from tests.fakes.runtimes import scripted_runtime
 from tests.fakes.served import served
 from tests.fakes.settings import settings_for_tests

@@ -15,7 +15,7 @@ import psutil
 import pytest
 from sqlalchemy import text
 
-from app.main import create_app
+from app.server.application import create_app
 from app.storage.database import Database
 from app.storage.embedded import EmbeddedPostgres
 from tests.fakes.evaluating import ScriptedEvaluation

@@ -10,7 +10,7 @@ from datetime import UTC, datetime
 import httpx
 import pytest
 
-from app.keys import end_key, make_key
+from app.access.keys import end_key, make_key
 from app.storage.database import Database
 from app.storage.records import Scope
 from tests.fakes.evaluating import ScriptedEvaluation

@@ -13,7 +13,7 @@ from PIL import Image
 from tests.integration.app.api.asking import ended, problem, submit
 from tests.integration.app.api.conftest import Open
 from tests.standin.documents import pdf_with_pages
-from tests.unit.cache.test_mhtml import saved
+from tests.unit.cache.sources.test_mhtml import saved
 
 pytestmark = pytest.mark.postgres
 

@@ -9,7 +9,7 @@ import psycopg
 import pytest
 from openapi_schema_validator import OAS31Validator
 
-from judges.labels import parse_labels
+from judges.analysis.labels import parse_labels
 from tests.fakes.judged import FAILED, NOT_JUDGED, SKIPPED, JudgedByText, leaf, rubric_of
 from tests.integration.app.api.asking import ended, problem, submit
 from tests.integration.app.api.conftest import Open

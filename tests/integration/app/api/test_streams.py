@@ -13,8 +13,8 @@ import pytest
 from fastapi import FastAPI
 
 from app.client.wire import EventReader
-from app.main import create_app
 from app.progress import Progress, Stage
+from app.server.application import create_app
 from app.storage import jobs as rows
 from app.storage.database import Database
 from app.storage.records import Job

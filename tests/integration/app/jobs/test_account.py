@@ -11,7 +11,6 @@ import pytest
 from answers.submission import Answer
 from app.jobs.account import JobAccount
 from app.jobs.ledger import Ledger
-from judges.blocks import Separator
 from judges.context import JudgeContext
 from judges.errors import ShorterPage, UnusableKind, UnusableReply
 from judges.extractor import Extractor
@@ -20,7 +19,8 @@ from judges.llm.checkpointed import KeptReply, checkpointed
 from judges.llm.client import LLMReply, LLMRequest
 from judges.llm.remote import RemoteLLM
 from judges.llm.wire import RawReply
-from judges.page_view import PagePreparer
+from judges.prompting.blocks import Separator
+from judges.prompting.page_view import PagePreparer
 from judges.registry import Judge
 from judges.runner import JudgeTools, run
 from judges.verifier import Verifier

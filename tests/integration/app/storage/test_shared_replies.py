@@ -11,7 +11,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 from sqlalchemy import text
 
-from app.retention import prune
+from app.maintenance.retention import prune
 from app.storage.database import Database, connect
 from app.storage.kept_replies import clear_kept, kept_by_model, kept_size
 from app.storage.shared_replies import MAX_WAITING, Event, SharedReplies

@@ -13,7 +13,7 @@ import psutil
 import pytest
 
 from cache.backends.patchright import BrowserCapturer
-from cache.egress import EgressGuard
+from cache.egress.guard import EgressGuard
 from tests.fakes.processes import below, command, lives
 
 

@@ -12,8 +12,8 @@ from cache.backends.http import HttpCapturer
 from cache.backends.router import RoutedCapturer
 from cache.backends.sibling_probe import SiblingProbe
 from cache.capture import CaptureOutcome, Observation
-from cache.egress import EgressGuard
-from cache.politeness import PoliteCapturer
+from cache.egress.guard import EgressGuard
+from cache.egress.politeness import PoliteCapturer
 from tests.standin.documents import pdf_with_pages
 from tests.standin.web import Answer, Reply, StandInWeb, Visit
 

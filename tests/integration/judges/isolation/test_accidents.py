@@ -14,7 +14,7 @@ import pytest
 import pytest_asyncio
 
 from judges.errors import JudgeBug, ScriptStopped
-from judges.isolation.nursery import Nursery
+from judges.isolation.fork_server_pool import Nursery
 from tests.fakes.confined import confined, nursery_with, script
 from tests.fakes.processes import below, lives
 

@@ -8,7 +8,7 @@ import psutil
 import pytest
 
 from judges.errors import IsolationFailed
-from judges.isolation.nursery import Nursery
+from judges.isolation.fork_server_pool import Nursery
 from tests.fakes.confined import confined, nursery_with, script
 
 pytestmark = pytest.mark.filterwarnings("ignore::pydantic.PydanticDeprecatedSince20")

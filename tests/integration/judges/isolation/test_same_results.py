@@ -16,7 +16,7 @@ import pytest_asyncio
 from cache.pages import PageCache
 from cache.store import MemoryIndex
 from judges.errors import JudgeBug, LLMRejected, LLMUnavailable, RejectionScope
-from judges.isolation.nursery import Nursery
+from judges.isolation.fork_server_pool import Nursery
 from judges.llm.client import LLMReply, LLMRequest
 from judges.llm.lexical import LexicalClient
 from judges.loader import load_judge
@@ -221,8 +221,9 @@ async def test_a_native_judge_declares_settles_and_reads_there(nursery: Nursery,
 async def test_a_native_judge_that_fails_is_a_bug_with_its_line(nursery: Nursery, tmp_path: Path):
     path = tmp_path / "lamps.py"
     path.write_text(dedent(NATIVE).replace("    if await", "    1 / 0\n    if await"))
+    llm = Says(lambda request: {"name": "Lux", "url": PAGE})
     with pytest.raises(JudgeBug, match="ZeroDivisionError") as raised:
-        await natively(path, nursery)
+        await natively(path, nursery, llm=llm)
     assert "lamps.py" in raised.value.traceback
     path.write_text("import nothing_of_that_name")
     with pytest.raises(JudgeBug, match="nothing_of_that_name"):

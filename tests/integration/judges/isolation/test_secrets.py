@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from judges.errors import ModelNotConfigured
-from judges.isolation.nursery import clean_environment
+from judges.isolation.fork_server_pool import clean_environment
 from tests.fakes.confined import confined, nursery_with, script
 
 pytestmark = pytest.mark.filterwarnings("ignore::pydantic.PydanticDeprecatedSince20")

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 import pytest_asyncio
 
-from judges.isolation.nursery import Nursery
+from judges.isolation.fork_server_pool import Nursery
 from tests.compat.test_tools import KEY, geocode, matrix
 from tests.compat.web import serving
 from tests.fakes.confined import confined, nursery_with, script

@@ -8,7 +8,7 @@ from pathlib import Path
 import httpx
 from fastapi.routing import iter_route_contexts
 
-from app.main import create_app
+from app.server.application import create_app
 from tests.fakes.settings import settings_for_tests
 
 METHODS = ("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS")

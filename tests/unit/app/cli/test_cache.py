@@ -11,7 +11,7 @@ import pytest
 from judges.llm.client import LLMReply
 from judges.llm.response_cache import ReplyStore
 from rubrics.verdict import Usage
-from tests.unit.app.cli.conftest import Call
+from tests.unit.app.conftest import Call
 
 DAY_S = 86_400
 

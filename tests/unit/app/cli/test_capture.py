@@ -6,7 +6,7 @@ from io import StringIO
 from rich.console import Console
 
 from app.cli.capture import CaptureTable
-from app.precapture import Page
+from app.engine.precapture import Page
 from cache.capture import Capture, CaptureOutcome
 
 

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.unit.app.cli.conftest import Call
+from tests.unit.app.conftest import Call
 
 ANSWER = "See [the page](https://bridges.example/old) and https://bridges.example/new."
 

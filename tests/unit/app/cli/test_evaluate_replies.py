@@ -12,7 +12,7 @@ import pytest
 
 from tests.standin.faults import Fault
 from tests.standin.llm import StandInLLM
-from tests.unit.app.cli.conftest import Call
+from tests.unit.app.conftest import Call
 
 JUDGE = """
 from judges.registry import judge

@@ -10,11 +10,11 @@ from pathlib import Path
 import pyarrow.parquet as pq
 import pytest
 
-from app.interop.judged import JudgedResult
-from app.interop.public_layout import write_layout
+from app.features.interop.judged import JudgedResult
+from app.features.interop.public_layout import write_layout
 from rubrics.verdict import Outcome
 from tests.fakes.judged import leaf, result_of, rubric_of
-from tests.unit.app.cli.conftest import Call
+from tests.unit.app.conftest import Call
 
 AT = datetime(2026, 3, 1, 9, 30, tzinfo=UTC)
 

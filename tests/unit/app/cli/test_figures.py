@@ -8,11 +8,11 @@ from typing import Any
 
 import pytest
 
-from app.layout import write_summaries
+from app.engine.result_folder import write_summaries
 from app.summary import AnswerOutcome
 from judges.result_files import AnswerFolder, write_json
 from tests.fakes.judged import FAILED, NOT_JUDGED, PASSED, leaf, result_of, rubric_of
-from tests.unit.app.cli.conftest import Call
+from tests.unit.app.conftest import Call
 
 TASKS = [f"task_{nth}" for nth in range(8)]
 
@@ -38,7 +38,7 @@ def write(out: Path, agent: str, task: str, result: dict[str, Any]) -> Path:
 def test_a_summary_has_intervals_and_the_public_figures(assay: Call, folder: Path) -> None:
     ended = assay("summary", "--agent", "half", "--out", str(folder))
     assert ended.code == 0
-    assert "Student t over 8 tasks" in " ".join(ended.out.split())
+    assert "Gaffke over 8 tasks" in " ".join(ended.out.split())
     assert "avg_score" in ended.out and "pass^1" in ended.out
     assert "0 of 8 answers not judged" in ended.out
     told = json.loads(assay("summary", "--agent", "half", "--out", str(folder), "--json").out)

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.unit.app.cli.conftest import Call
+from tests.unit.app.conftest import Call
 
 COMMANDS = (
     "demo",

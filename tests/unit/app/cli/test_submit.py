@@ -4,11 +4,11 @@ from pathlib import Path
 
 import pytest
 
-from app.cli.connection import URL
-from app.cli.errors import WrongUsage
-from app.cli.submit import read_answers
 from app.client import DEFAULT_URL
-from tests.unit.app.cli.conftest import Call
+from app.console.answer_files import read_answers
+from app.console.connection import URL
+from app.console.errors import WrongUsage
+from tests.unit.app.conftest import Call
 
 FOR_BRIDGE = ("--agent", "otter", "--task", "bridge")
 NOBODY = "http://127.0.0.1:9"

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from judges.loader import load_judge
-from tests.unit.app.cli.conftest import Call
+from tests.unit.app.conftest import Call
 
 
 def test_shipped_tasks_are_listed(assay: Call) -> None:

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from app.dashboard.standings import CSV_HEADER, csv_row, standing, trend
-from app.figures import full_summary
+from app.features.comparison.figures import full_summary
 from app.summary import AnswerOutcome
 from tests.fakes.judged import FAILED, NOT_JUDGED, leaf, result_of, rubric_of
 

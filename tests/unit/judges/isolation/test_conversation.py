@@ -15,7 +15,7 @@ import pytest
 from judges.errors import JudgeBug, LLMRejected
 from judges.isolation import wire
 from judges.isolation.conversation import Conversation
-from judges.isolation.door import Door
+from judges.isolation.rpc_client import Door
 
 
 async def echo(what: Mapping[str, Any]) -> Any:

@@ -10,7 +10,7 @@ from judges.llm.bedrock import MAX_OUTPUT_TOKENS, BedrockBackend, message_body, 
 from judges.llm.client import LLMRequest
 from judges.llm.images import DataURI, image_part
 from judges.llm.wire import Finish
-from judges.verdict_reply import BinaryEvalResult
+from judges.prompting.verdict_reply import BinaryEvalResult
 
 REQUEST = LLMRequest(
     model="claude",

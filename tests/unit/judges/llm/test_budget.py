@@ -13,7 +13,7 @@ from judges.llm.client import LLMRequest
 from judges.llm.pricing import Prices, price_of
 from judges.llm.remote import RemoteLLM
 from judges.llm.wire import Finish, RawReply
-from judges.verdict_reply import BinaryEvalResult
+from judges.prompting.verdict_reply import BinaryEvalResult
 from rubrics.verdict import Reason, Usage
 from tests.fakes.backend import ScriptedBackend
 

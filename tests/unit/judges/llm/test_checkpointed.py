@@ -13,7 +13,7 @@ from judges.llm.client import LLMReply, LLMRequest
 from judges.llm.lexical import LexicalClient
 from judges.llm.remote import RemoteLLM
 from judges.llm.retry import Retrier, RetryPolicy
-from judges.verdict_reply import BinaryEvalResult
+from judges.prompting.verdict_reply import BinaryEvalResult
 from rubrics.verdict import Usage
 from tests.fakes.backend import ScriptedBackend, long_page, raw
 from tests.fakes.clock import FakeClock

@@ -13,11 +13,11 @@ from pydantic import BaseModel
 
 import judges.llm
 from judges.errors import LLMOutputUnusable
-from judges.folding import fold
-from judges.grounding import find_quote
+from judges.grounding.folding import fold
+from judges.grounding.quotes import find_quote
 from judges.llm.client import LLMRequest
 from judges.llm.lexical import MODEL, LexicalClient, decide
-from judges.verdict_reply import BinaryEvalResult
+from judges.prompting.verdict_reply import BinaryEvalResult
 
 MAX_LINES = 300
 

@@ -11,7 +11,6 @@ from typing import Any
 
 import pytest
 
-from judges.blocks import Separator
 from judges.errors import LLMOutputUnusable, LLMUnavailable, ShorterPage, UnusableKind, UnusableReply
 from judges.llm.client import LLMReply, LLMRequest
 from judges.llm.images import DataURI, image_part
@@ -19,8 +18,9 @@ from judges.llm.overhearing import listening, overheard
 from judges.llm.recorded_calls import RecordedCalls, RecordUnreadable, asked_key, joined, read_calls, recorded_key
 from judges.llm.recording import CallRecorder, RecordingLLM
 from judges.llm.shrinking import CUT_MARK, with_page_of
-from judges.prompts.library import load_prompt
-from judges.verdict_reply import BinaryEvalResult
+from judges.prompting.blocks import Separator
+from judges.prompting.prompts.library import load_prompt
+from judges.prompting.verdict_reply import BinaryEvalResult
 from rubrics.verdict import Usage
 from tests.fakes.llm import RuleLLM
 

@@ -13,7 +13,7 @@ from judges.llm.remote import RemoteLLM
 from judges.llm.retry import Retrier, RetryPolicy
 from judges.llm.shrinking import with_page_of
 from judges.llm.wire import Finish
-from judges.verdict_reply import BinaryEvalResult
+from judges.prompting.verdict_reply import BinaryEvalResult
 from rubrics.verdict import Usage
 from tests.fakes.backend import ScriptedBackend, long_page, raw
 from tests.fakes.clock import FakeClock

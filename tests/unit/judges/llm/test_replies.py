@@ -11,7 +11,7 @@ from pydantic import BaseModel
 from judges.errors import LLMOutputUnusable, UnusableKind
 from judges.llm.replies import MAX_REPLY_CHARS, read_reply
 from judges.llm.wire import Finish, RawReply
-from judges.verdict_reply import BinaryEvalResult
+from judges.prompting.verdict_reply import BinaryEvalResult
 
 GOOD = '{"reasoning": "so", "result": true, "quotes": ["a"]}'
 

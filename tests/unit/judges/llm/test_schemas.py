@@ -6,7 +6,7 @@ import pytest
 from pydantic import BaseModel
 
 from judges.llm.schemas import response_format
-from judges.verdict_reply import BinaryEvalResult
+from judges.prompting.verdict_reply import BinaryEvalResult
 
 T = TypeVar("T")
 

@@ -4,10 +4,10 @@ from typing import Any
 
 import pytest
 
-from judges.blocks import Separator
 from judges.llm.client import LLMRequest
 from judges.llm.encoding import KEY_VERSION
 from judges.llm.shrinking import CUT_MARK, page_chars_allowed, with_page_of
+from judges.prompting.blocks import Separator
 
 SEPARATOR = Separator(b"the secret of a test")
 PAGE = "the lamp shop " * 1000

@@ -15,11 +15,11 @@ from app.demo import EXPECTED, examples_dir
 from cache.capture import CaptureOutcome
 from cache.errors import NoEvidence
 from cache.evidence import Evidence
-from judges.blocks import Separator
 from judges.extractor import Extractor
 from judges.llm.lexical import MODEL, LexicalClient
 from judges.loader import load_judges
-from judges.page_view import PagePreparer
+from judges.prompting.blocks import Separator
+from judges.prompting.page_view import PagePreparer
 from judges.runner import Judgement, JudgeTools, run
 from judges.tasks.karrow_visit import minutes
 from judges.verifier import Verifier

@@ -1,0 +1,87 @@
+"""``assay capture reindex``: rebuild the index of captures from the stored pages."""
+
+from __future__ import annotations
+
+import asyncio
+from contextlib import AsyncExitStack
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from app.console.connection import JsonOption
+from app.console.errors import Exit, WrongUsage
+from app.console.judging_options import judging_settings, quiet_logging
+from app.console.runtime import has_database
+from app.console.streams import output, print_json
+
+if TYPE_CHECKING:
+    from app.maintenance.reindex import Rebuildable, Rebuilt
+    from app.settings import Settings
+
+
+def reindex(
+    cache: Annotated[
+        Path | None,
+        typer.Option("--cache", help="The page cache given to `assay evaluate`.  [default: the data folder]"),
+    ] = None,
+    check: Annotated[bool, typer.Option("--check", help="Read every stored body and compare its hash.")] = False,
+    as_json: JsonOption = False,
+) -> None:
+    """Make again what captures are found by, from what is stored, and say what is missing or damaged."""
+    settings = judging_settings()
+    quiet_logging(settings)
+    folders = [settings.data_dir] if cache is None else _evidence_folders(cache)
+    found = {
+        name: rebuilt
+        for folder in folders
+        for name, rebuilt in asyncio.run(_reindex(settings.model_copy(update={"data_dir": folder}), check=check))
+    }
+    if as_json:
+        print_json({"indices": {name: rebuilt.as_json() for name, rebuilt in found.items()}})
+    else:
+        for name, rebuilt in found.items():
+            _print_rebuilt(name, rebuilt)
+    if not all(rebuilt.sound for rebuilt in found.values()):
+        raise typer.Exit(Exit.INCOMPLETE)
+
+
+def _evidence_folders(cache: Path) -> list[Path]:
+    from app.engine.public_cache import PublicCache
+
+    folders = PublicCache(cache).evidence_folders()
+    if not folders:
+        raise WrongUsage(f"--cache {cache}: nothing was captured there")
+    return folders
+
+
+async def _reindex(settings: Settings, *, check: bool) -> list[tuple[str, Rebuilt]]:
+    from app.engine.runtime import open_blobs
+    from app.maintenance.reindex import rebuild
+    from app.storage.captures import PostgresIndex
+    from app.storage.database import open_database
+    from cache.store import FolderIndex
+
+    blobs = await asyncio.to_thread(open_blobs, settings)
+    async with AsyncExitStack() as stack:
+        captures = settings.data_dir / "captures"
+        indices: list[tuple[str, Rebuildable]] = [(str(captures), await FolderIndex.open(captures))]
+        if has_database(settings):
+            database = await stack.enter_async_context(open_database(settings))
+            indices.append(("database", PostgresIndex(database)))
+        return [(name, await rebuild(blobs, index, check=check)) for name, index in indices]
+
+
+def _print_rebuilt(name: str, rebuilt: Rebuilt) -> None:
+    console = output()
+    console.print(
+        f"{name}: {rebuilt.captures} captures, {rebuilt.rows} rows made or mended, {rebuilt.records} records written, "
+        f"{rebuilt.drafts} half-written files removed, {rebuilt.unnamed} bodies that no capture names",
+        markup=False,
+        soft_wrap=True,
+    )
+    for what, bodies in (("missing", rebuilt.missing), ("corrupt", rebuilt.corrupt)):
+        for sha256, needed_by in bodies.items():
+            console.print(f"  {what}  {sha256}  of {', '.join(needed_by)}", markup=False, soft_wrap=True)
+    if rebuilt.unreadable:
+        console.print(f"  unreadable  {rebuilt.unreadable} records", markup=False)

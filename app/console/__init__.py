@@ -1,0 +1,1 @@
+"""What commands share: output, options, the connection to a server, tables and progress."""

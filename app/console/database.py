@@ -1,0 +1,30 @@
+"""Runs the work of a command on the service's database, which it opens for that, running service or not."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from typing import TYPE_CHECKING, TypeVar
+
+if TYPE_CHECKING:
+    from app.settings import Settings
+    from app.storage.database import Database
+
+T = TypeVar("T")
+
+
+def in_database(work: Callable[[Settings, Database], Awaitable[T]], *, migrated: bool = True) -> T:
+    """What ``work`` returns. Logs are warnings only, on stderr."""
+    from app.observability.logs import configure_logging
+    from app.observability.redaction import Redactor
+    from app.settings import load_settings
+    from app.storage.database import open_database
+
+    settings = load_settings()
+    configure_logging(Redactor(settings.secrets), level="warning")
+
+    async def done() -> T:
+        async with open_database(settings, migrated=migrated) as database:
+            return await work(settings, database)
+
+    return asyncio.run(done())

@@ -1,0 +1,22 @@
+"""Spans of time as one types them: 90m, 12h, 30d, 2w."""
+
+from __future__ import annotations
+
+import re
+from datetime import timedelta
+
+from app.console.errors import WrongUsage
+
+_UNITS_S = {"m": 60, "h": 3600, "d": 86_400, "w": 604_800}
+
+
+def duration(text: str, *, option: str) -> timedelta:
+    """The span that was typed for ``option``.
+
+    Raises:
+        WrongUsage: it is none.
+    """
+    given = re.fullmatch(r"([0-9]{1,6})([mhdw])", text.strip().lower())
+    if given is None:
+        raise WrongUsage(f"{option} {text!r}: write a number and m, h, d or w, for example 30d")
+    return timedelta(seconds=int(given[1]) * _UNITS_S[given[2]])

@@ -1,0 +1,113 @@
+"""Forecasts for the eye and as JSON."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from rich.markup import escape
+
+from app.console.streams import output, print_json, remarks
+
+if TYPE_CHECKING:
+    from app.engine.evaluation import PlannedAnswer
+    from judges.analysis.forecasts.figures import Forecast
+
+
+def print_plan(
+    planned: Sequence[PlannedAnswer], forecasts: Sequence[Forecast | None], model: str, *, as_json: bool
+) -> None:
+    """What would be judged and what that would take, for each answer and in all."""
+    from judges.analysis.forecasts.figures import NOTHING
+    from judges.llm.pricing import prices_as_of
+
+    total = sum((one for one in forecasts if one is not None), NOTHING).as_json()
+    answers = [_as_json(one, forecast) for one, forecast in zip(planned, forecasts, strict=True)]
+    if as_json:
+        print_json({"model": model, "prices_as_of": prices_as_of().isoformat(), "answers": answers, "forecast": total})
+        return
+    from rich import box
+    from rich.table import Table
+
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 1, 0, 0))
+    for heading in ("task", "answer"):
+        table.add_column(heading, overflow="fold")
+    for heading in ("pages", "calls", "usd"):
+        table.add_column(heading, justify="right")
+    table.add_column("why", overflow="fold")
+    for answer in answers:
+        foreseen = answer["forecast"]
+        cells = ["-", "-"] if foreseen is None else [whole(foreseen["calls"]), dollars(foreseen["usd"])]
+        name = str(answer["answer_name"]).removesuffix(".md")
+        table.add_row(str(answer["task_id"]), name, str(len(answer["urls"])), *cells, escape(str(answer["why"])))
+    output().print(table)
+    print_total(total, model)
+
+
+def print_items(found: dict[str, Any]) -> None:
+    """A server's forecast: each answer, and all of them."""
+    from rich import box
+    from rich.table import Table
+
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 1, 0, 0))
+    for heading in ("task", "answer"):
+        table.add_column(heading, overflow="fold")
+    for heading in ("calls", "kept", "usd"):
+        table.add_column(heading, justify="right")
+    for item in found["items"]:
+        foreseen = item["forecast"]
+        cells = (whole(foreseen["calls"]), whole(foreseen["cached_calls"]), dollars(foreseen["usd"]))
+        table.add_row(item["task_id"], str(item["answer"]).removesuffix(".md"), *cells)
+    output().print(table)
+    print_total(found["total"], ", ".join(sorted({str(item["model"]) for item in found["items"]})))
+
+
+def print_total(total: dict[str, Any], model: str) -> None:
+    """A forecast in sentences."""
+    console = remarks()
+    console.print(f"{model}: {_spread(total['calls'], whole, 'calls')}", markup=False)
+    console.print(f"cost: {_spread(total['usd'], dollars, 'usd')}{_by_batch(total)}", markup=False)
+    reused = (total["cached_calls"] or {}).get("expected")
+    if reused:
+        console.print(f"{reused:.0f} replies are kept from before and cost nothing", markup=False)
+    if total["unpriced_models"]:
+        console.print(f"the price of {', '.join(total['unpriced_models'])} is not known", markup=False)
+    if total["unknown_pages"]:
+        console.print(
+            f"{total['unknown_pages']} cited pages are not captured yet: their length is guessed", markup=False
+        )
+    if total["problem"]:
+        console.print(f"a judge file could not be run with guesses: {total['problem']}", markup=False)
+    console.print("nothing was done", markup=False)
+
+
+def whole(figure: dict[str, float] | None) -> str:
+    return "unknown" if figure is None else f"{figure['expected']:.0f}"
+
+
+def dollars(figure: dict[str, float] | None) -> str:
+    return "unknown" if figure is None else f"{figure['expected']:.4f}"
+
+
+def _spread(figure: dict[str, float] | None, written: Any, unit: str) -> str:
+    if figure is None:
+        return "unknown"
+    ends = [written({"expected": figure[end]}) for end in ("low", "high")]
+    return f"{written(figure)} {unit} expected, {ends[0]} to {ends[1]}"
+
+
+def _by_batch(total: dict[str, Any]) -> str:
+    figure = total["usd_batch"]
+    return f" (by the provider's batch interface {dollars(figure)})" if figure and figure["expected"] else ""
+
+
+def _as_json(planned: PlannedAnswer, forecast: Forecast | None) -> dict[str, Any]:
+    return {
+        "agent_name": planned.folder.agent,
+        "task_id": planned.folder.task_id,
+        "answer_name": planned.answer.name,
+        "judge": planned.to_judge,
+        "why": planned.why,
+        "urls": list(planned.urls),
+        "forecast": None if forecast is None else forecast.as_json(),
+    }

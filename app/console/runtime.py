@@ -1,0 +1,30 @@
+"""The runtime of a command that works on stored pages without a server."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from contextlib import AsyncExitStack, asynccontextmanager
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from app.engine.runtime import Runtime
+    from app.settings import Settings
+
+
+@asynccontextmanager
+async def runtime_of(settings: Settings, *, shared: bool) -> AsyncIterator[Runtime]:
+    """Open the runtime of a command. ``shared``: also use the service's database, if there is one, so that workers find
+    the pages that the command stores."""
+    from app.engine.runtime import open_runtime
+    from app.storage.database import open_database
+
+    async with AsyncExitStack() as stack:
+        database = None
+        if shared and has_database(settings):
+            database = await stack.enter_async_context(open_database(settings))
+        yield await stack.enter_async_context(open_runtime(settings, database, and_folder=True))
+
+
+def has_database(settings: Settings) -> bool:
+    """Whether the service has a database: a configured one, or its private one in the data folder."""
+    return settings.database_url is not None or (settings.data_dir / "postgres").is_dir()

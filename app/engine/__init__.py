@@ -1,0 +1,1 @@
+"""Judging one answer, in the service and on the command line alike."""

@@ -1,0 +1,61 @@
+"""What a result rests on besides pages, kept so that anybody can look at it later: what models were asked and said, and
+the source of the judge file.
+"""
+
+from __future__ import annotations
+
+from contextlib import ExitStack
+from types import TracebackType
+from typing import Any, Self
+
+import structlog
+
+from app.engine.pages_seen import PagesSeen
+from app.engine.runtime import Runtime
+from cache.blobs import Shelf
+from cache.errors import BlobStoreFailed
+from judges.llm.client import LLMClient
+from judges.llm.overhearing import listening
+from judges.llm.recording import CallRecorder, RecordingLLM
+from judges.registry import Judge
+
+_log = structlog.get_logger(__name__)
+
+
+class Basis:
+    """That of one answer. Within ``with`` it is made; what is left over at its end is forgotten."""
+
+    def __init__(self, runtime: Runtime, pages: PagesSeen, result_id: str | None) -> None:
+        self._runtime = runtime
+        self._pages = pages
+        self._stack = ExitStack()
+        self._recorder = CallRecorder(result_id, kept=self._is_of_a_page, mask=runtime.redactor.redact)
+
+    def recording(self, client: LLMClient) -> LLMClient:
+        """``client``, heard out."""
+        return RecordingLLM(client, self._recorder)
+
+    async def kept(self, judge: Judge) -> dict[str, Any] | None:
+        """Store it; returns what the result says of the calls. A store that refuses costs no more than the record."""
+        try:
+            if judge.source is not None:
+                await self._runtime.blobs.put_aside(Shelf.SCRIPTS, judge.source)
+            record = await self._recorder.finished()
+            sha256 = await self._runtime.blobs.put_aside(Shelf.CALLS, record)
+        except BlobStoreFailed as error:
+            _log.warning("calls not kept", task_id=judge.task, error=str(error))
+            return None
+        return {"sha256": sha256, "bytes": len(record), "count": self._recorder.calls}
+
+    def _is_of_a_page(self, sha256: str) -> bool:
+        return any(blob.sha256 == sha256 for capture in self._pages.seen for blob in capture.blobs.values())
+
+    def __enter__(self) -> Self:
+        self._stack.enter_context(listening(self._recorder))
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._stack.close()
+        self._recorder.close()

@@ -1,0 +1,54 @@
+"""Which certificate of its judge a result carries, by the folder that ``assay meta-eval --certify`` writes to."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import structlog
+
+from judges.analysis.meta_eval.certificate import (
+    SUFFIX,
+    Certificate,
+    CertificateUnreadable,
+    in_force,
+    read_certificates,
+    verdict_prompts,
+)
+from judges.result_files import write_json
+
+_log = structlog.get_logger(__name__)
+
+FOLDER = "certificates"
+
+
+def certificates_folder(data_dir: Path, configured: Path | None) -> Path:
+    """Where certificates lie: what the settings say, or a folder of the data folder."""
+    return configured or data_dir / FOLDER
+
+
+async def certificate_of(result: Mapping[str, Any], folder: Path, *, model: str) -> dict[str, Any] | None:
+    """The certificate in force for a result judged by ``model`` (``provider/model``); None where there is none.
+
+    A file that is no certificate is logged and passed over: it must not keep an answer from being judged.
+    """
+    prompts = verdict_prompts(result)
+    if not prompts:
+        return None
+    try:
+        known, problems = await asyncio.to_thread(read_certificates, folder)
+    except CertificateUnreadable as error:
+        known, problems = [], [str(error)]
+    for problem in problems:
+        _log.warning("certificate_unreadable", detail=problem)
+    found = in_force(known, model=model, prompts=prompts)
+    return None if found is None else dict(found.document)
+
+
+def keep_certificate(certificate: Certificate, folder: Path) -> Path:
+    """Write a certificate, whole or not at all; returns its file. Blocks on the disk."""
+    path = folder / f"{certificate.issued_at:%Y%m%d_%H%M%S}_{certificate.id}{SUFFIX}"
+    write_json(path, dict(certificate.document))
+    return path

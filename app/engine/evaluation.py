@@ -1,0 +1,251 @@
+"""Judging a folder of answers without a server: what is to be done, then doing it, side by side within the limits.
+
+Reads and writes the public folder layout through ``app.engine.result_folder``; ``app.cli.evaluate`` shows progress.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Protocol
+
+from answers.citations import unique_urls
+from answers.submission import Answer, Submission
+from app.engine import pipeline
+from app.engine.page_freshness import PagesNow
+from app.engine.public_cache import BroughtIn, PublicCache
+from app.engine.result_folder import Basis, newest_result, why_again, write_result
+from app.engine.runtime import Runtime
+from app.errors import code_of
+from app.exceptions import first_of
+from app.progress import Progress
+from app.summary import AnswerOutcome
+from cache.errors import BrowserUnavailable
+from judges.errors import JudgeBug, LLMRejected, ModelNotConfigured, ScriptStopped
+from judges.llm.parameters import RunParameters
+from judges.loader import JudgeCatalogue
+from judges.registry import Judge
+from judges.result_files import AnswerFolder
+from judges.summary import word_count
+
+NO_JUDGE, BROKEN_JUDGE = "UNKNOWN_TASK", "JUDGE_BUG"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PlannedAnswer:
+    """One answer and what is to be done about it.
+
+    ``judge`` is None when there is none that works, and ``problem`` then says why (a code and a text).
+    ``standing`` is the last result when that still stands; ``why`` says why the answer is judged, or not.
+    ``earlier`` is the last result, whether it stands or not.
+    """
+
+    folder: AnswerFolder
+    answer: Answer
+    urls: tuple[str, ...]
+    judge: Judge | None
+    why: str
+    standing: Mapping[str, Any] | None = None
+    problem: tuple[str, str] | None = None
+    earlier: Mapping[str, Any] | None = None
+
+    @property
+    def to_judge(self) -> bool:
+        return self.judge is not None and self.standing is None
+
+    def outcome(self, result: Mapping[str, Any] | None, error_code: str | None = None) -> AnswerOutcome:
+        return AnswerOutcome(
+            task_id=self.folder.task_id,
+            answer_name=self.answer.name,
+            words=word_count(self.answer.text),
+            result=result,
+            error_code=error_code,
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Evaluated:
+    """What became of one planned answer. ``path`` is the result's file; ``error`` a text, with traceback if any."""
+
+    planned: PlannedAnswer
+    outcome: AnswerOutcome
+    path: Path | None = None
+    reused: bool = False
+    error: str | None = None
+
+
+class Watcher(Protocol):
+    """Told how an evaluation goes on."""
+
+    def progress(self, planned: PlannedAnswer, progress: Progress) -> None: ...
+
+    def done(self, evaluated: Evaluated) -> None: ...
+
+
+def plan(
+    submissions: Iterable[Submission],
+    catalogue: JudgeCatalogue,
+    *,
+    out: Path,
+    model: str,
+    overwrite: bool,
+    pages: PagesNow | None = None,
+    parameters: RunParameters | None = None,
+) -> list[PlannedAnswer]:
+    """What is to be done, in order; ``model`` is the bare name, ``pages`` what is stored now, ``parameters`` what the
+    model is asked with. Blocks on the disk.
+
+    Raises:
+        ResultUnreadable: a result file is damaged (not looked at with ``overwrite``).
+    """
+    return [
+        _planned(
+            submission, answer, catalogue, out=out, model=model, overwrite=overwrite, pages=pages, parameters=parameters
+        )
+        for submission in submissions
+        for answer in submission.answers
+    ]
+
+
+def _planned(
+    submission: Submission,
+    answer: Answer,
+    catalogue: JudgeCatalogue,
+    *,
+    out: Path,
+    model: str,
+    overwrite: bool,
+    pages: PagesNow | None,
+    parameters: RunParameters | None,
+) -> PlannedAnswer:
+    task_id = submission.task_id
+    folder = AnswerFolder(out=out, agent=submission.agent, task_id=task_id, answer_name=answer.name)
+    urls = unique_urls(answer.text)
+    judge = catalogue.judges.get(task_id)
+    if judge is None:
+        broken = catalogue.broken.get(task_id)
+        problem = (NO_JUDGE, f"no judge for task {task_id}") if broken is None else (BROKEN_JUDGE, broken)
+        return PlannedAnswer(
+            folder=folder, answer=answer, urls=urls, judge=None, why=problem[1].splitlines()[0], problem=problem
+        )
+    last = newest_result(folder, damaged_ok=overwrite)
+    if last is None or overwrite:
+        why = "overwrite" if overwrite else "no result yet"
+        return PlannedAnswer(folder=folder, answer=answer, urls=urls, judge=judge, why=why, earlier=last)
+    asked_with = None if parameters is None else parameters.as_json(model)
+    basis = Basis(answer_sha256=answer.sha256, script_sha256=judge.sha256, model=model, parameters=asked_with)
+    again = why_again(last, basis)
+    if again is None and pages is not None:
+        again = pages.why_again(submission.agent, task_id, last)
+    return PlannedAnswer(
+        folder=folder,
+        answer=answer,
+        urls=urls,
+        judge=judge,
+        why=again or "its last result stands",
+        standing=last if again is None else None,
+        earlier=last,
+    )
+
+
+async def evaluate_all(
+    runtime: Runtime, planned: Sequence[PlannedAnswer], watcher: Watcher, *, cache: PublicCache | None
+) -> list[Evaluated]:
+    """Carry a plan out, in its order: tasks side by side, and answers of a task, as the limits let them.
+
+    A judge that fails costs the answers of its task, nothing else.
+
+    Raises:
+        ModelNotConfigured, LLMRejected, BrowserUnavailable: nothing can be judged on this machine, or with this key.
+    """
+    if any(one.to_judge for one in planned):
+        await runtime.models.opened(runtime.settings.model)  # a missing key is noticed before any page is captured
+    done: dict[int, Evaluated] = {}
+    by_task: dict[str, list[tuple[int, PlannedAnswer]]] = {}
+    for number, one in enumerate(planned):
+        by_task.setdefault(one.folder.task_id, []).append((number, one))
+
+    under_way, bringing_in = asyncio.Semaphore(2 * runtime.settings.max_tasks), asyncio.Semaphore(1)
+
+    async def task(answers: Sequence[tuple[int, PlannedAnswer]]) -> None:
+        slots = runtime.limits.answers()
+
+        async def answer(number: int, one: PlannedAnswer) -> None:
+            async with slots:
+                done[number] = await _evaluate(runtime, one, watcher)
+            watcher.done(done[number])
+
+        # Pages come out of their folder while the tasks before wait for their models, and go back while others start.
+        async with under_way:
+            folder = answers[0][1].folder
+            urls = [url for _, one in answers if one.to_judge for url in one.urls]
+            # Also for answers that cite nothing we can read: their judges may know pages of the folder by other means.
+            brought_in: BroughtIn | None = None
+            if cache is not None and any(one.to_judge for _, one in answers):
+                async with bringing_in:
+                    brought_in = await cache.bring_in(runtime, folder.agent, folder.task_id, urls)
+            async with runtime.limits.tasks, asyncio.TaskGroup() as group:
+                for number, one in answers:
+                    group.create_task(answer(number, one))
+            if cache is not None:
+                cited, looked_at = _cited(one for _, one in answers), _looked_at(done[number] for number, _ in answers)
+                await cache.keep(runtime, folder.agent, folder.task_id, cited, looked_at, brought_in=brought_in)
+
+    failed: BaseException | None = None
+    try:
+        async with asyncio.TaskGroup() as group:
+            for answers in by_task.values():
+                group.create_task(task(answers))
+    except* (ModelNotConfigured, LLMRejected, BrowserUnavailable) as errors:
+        failed = first_of(errors)
+    if failed is not None:
+        raise failed
+    return [done[number] for number in sorted(done)]
+
+
+async def _evaluate(runtime: Runtime, planned: PlannedAnswer, watcher: Watcher) -> Evaluated:
+    """Judge one answer and write its result."""
+    if planned.judge is None:
+        code, error = planned.problem or (NO_JUDGE, planned.why)
+        return Evaluated(planned=planned, outcome=planned.outcome(None, code), error=error)
+    if planned.standing is not None:
+        return Evaluated(
+            planned=planned,
+            outcome=planned.outcome(planned.standing),
+            path=planned.folder.newest_result(),
+            reused=True,
+        )
+    try:
+        result = await pipeline.evaluate(
+            runtime,
+            judge=planned.judge,
+            agent=planned.folder.agent,
+            answer=planned.answer,
+            result_id=runtime.ids.new("res"),
+            progress=lambda progress: watcher.progress(planned, progress),
+            earlier=planned.earlier,
+        )
+    except JudgeBug as error:
+        text = f"{error}\n{error.traceback}".rstrip()
+        code = code_of(error) if isinstance(error, ScriptStopped) else BROKEN_JUDGE
+        return Evaluated(planned=planned, outcome=planned.outcome(None, code), error=text)
+    path = await asyncio.to_thread(
+        write_result, planned.folder, planned.answer, result, finished_at=runtime.clock.now()
+    )
+    return Evaluated(planned=planned, outcome=planned.outcome(result), path=path)
+
+
+def _looked_at(evaluated: Iterable[Evaluated]) -> list[str]:
+    """The URLs of all pages that results were judged by."""
+    return [page["url"] for one in evaluated if one.outcome.result for page in one.outcome.result.get("pages", ())]
+
+
+def _cited(answers: Iterable[PlannedAnswer]) -> dict[str, list[str]]:
+    """Which answers cite each URL."""
+    cited: dict[str, list[str]] = {}
+    for one in answers:
+        for url in one.urls:
+            cited.setdefault(url, []).append(one.answer.name)
+    return cited

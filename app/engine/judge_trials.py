@@ -1,0 +1,197 @@
+"""Trial runs of judge files in a child process without keys: field tests, and dry runs for the linter.
+
+Run as a program it reads one order as JSON on stdin and writes its report to the file named as its argument, because
+judge files may print. ``field_test`` and ``dry_runs`` start that program.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import subprocess
+import sys
+from collections.abc import Callable, Iterable, Mapping
+from contextlib import AsyncExitStack
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+from answers.submission import Answer
+from app.engine.pipeline import evaluate
+from app.engine.runtime import Runtime, open_runtime
+from app.engine.text_judging import AGENT, ANSWER, judging, with_pages_of
+from app.errors import AppError
+from app.observability.logs import configure_logging
+from app.observability.redaction import Redactor
+from app.settings import load_settings
+from judges.analysis.mutation.field_test import observe
+from judges.analysis.mutation.findings import report
+from judges.analysis.mutation.leaves import Seen
+from judges.analysis.mutation.made_up import PAGE, MadeUpClient
+from judges.analysis.mutation.places import JudgeFile
+from judges.analysis.mutation.report import report_json
+from judges.analysis.mutation.trying import MutationTest
+from judges.analysis.rubric_lint import lint_of_result, smell_json
+from judges.errors import JudgeError
+from judges.isolation.fork_server_pool import clean_environment
+from judges.llm.client import LLMClient
+from judges.llm.providers import LEXICAL
+from judges.loader import load_judge
+from judges.registry import Judge, JudgeKind
+from rubrics.verdict import Outcome
+
+FIELD_TEST_S = 600.0
+DRY_RUNS_S = 120.0
+ONE_DRY_RUN_S = 20.0
+_ANY_PAGE = "A page that says nothing in particular."
+_MADE_UP_ANSWER = f"An answer that is made up. See {PAGE}."
+
+
+class TrialFailed(AppError):
+    """The child process of a trial ended without a report."""
+
+
+def field_test(
+    path: Path,
+    answer: str,
+    pages: Mapping[str, str],
+    *,
+    replies: Mapping[str, str] | None = None,
+    refuted: Iterable[str] = (),
+    answer_changes: tuple[int, int | None] | None = None,
+) -> dict[str, Any]:
+    """Test the judge file at ``path`` on an answer and the texts of its pages. Blocks.
+
+    ``replies`` are extractions that a model made, ``refuted`` the leaves that it found to fail. ``answer_changes`` is a
+    seed and a number per kind: the lexical judge then also judges changes of the answer's text.
+
+    Raises:
+        TrialFailed: the judge ended the process, or took too long.
+    """
+    order = {
+        "path": str(path),
+        "answer": answer,
+        "pages": dict(pages),
+        "replies": dict(replies or {}),
+        "refuted": sorted(refuted),
+        "answer_changes": answer_changes,
+    }
+    return _in_child({"field_test": order}, timeout_s=FIELD_TEST_S)
+
+
+def dry_runs(judges: Iterable[Judge]) -> dict[str, list[dict[str, str]]]:
+    """What the linter says of each native judge, by task, after a run on made-up values. Blocks.
+
+    A judge that cannot declare its rubric on made-up values is left out.
+    """
+    paths = [str(judge.path) for judge in judges if judge.kind is JudgeKind.NATIVE and judge.path is not None]
+    if not paths:
+        return {}
+    try:
+        return _in_child({"dry_runs": paths}, timeout_s=DRY_RUNS_S)
+    except TrialFailed:
+        return {}
+
+
+def _in_child(order: Mapping[str, Any], *, timeout_s: float) -> dict[str, Any]:
+    with TemporaryDirectory(prefix="assay-trial-") as folder:
+        out = Path(folder) / "report.json"
+        command = [sys.executable, "-P", "-m", __name__, str(out)]
+        try:
+            ended = subprocess.run(  # noqa: S603 - our own program
+                command,
+                input=json.dumps(order),
+                text=True,
+                env=clean_environment(),
+                cwd=folder,
+                stdout=subprocess.DEVNULL,
+                stderr=subprocess.PIPE,
+                timeout=timeout_s,
+                check=False,
+            )
+        except subprocess.TimeoutExpired as error:
+            raise TrialFailed(f"the judge was not tested within {timeout_s:g} s") from error
+        if ended.returncode != 0 or not out.is_file():
+            raise TrialFailed(f"the test of the judge ended early: {ended.stderr.strip()[-2000:]}")
+        found: dict[str, Any] = json.loads(out.read_text(encoding="utf-8"))
+        return found
+
+
+def main() -> None:
+    """Carry out the order on stdin."""
+    order = json.load(sys.stdin)
+    done = asyncio.run(_carried_out(order))
+    Path(sys.argv[1]).write_text(json.dumps(done), encoding="utf-8")
+
+
+async def _carried_out(order: Mapping[str, Any]) -> dict[str, Any]:
+    configure_logging(Redactor(()), level="critical")
+    with TemporaryDirectory(prefix="assay-trial-data-") as folder:
+        settings = load_settings(data_dir=Path(folder), model=LEXICAL, isolate=False, judges=(), reply_cache_bytes=0)
+        async with open_runtime(settings) as runtime:
+            if "field_test" in order:
+                return await _field_test(runtime, order["field_test"])
+            async with with_pages_of(runtime, {}, _ANY_PAGE) as made_up:
+                found = {path: await _dry_run(made_up, Path(path)) for path in order["dry_runs"]}
+            return {Path(path).stem: smells for path, smells in found.items() if smells is not None}
+
+
+async def _field_test(runtime: Runtime, order: Mapping[str, Any]) -> dict[str, Any]:
+    path, answer, pages = Path(order["path"]), str(order["answer"]), dict(order["pages"])
+    judge = load_judge(path)
+    result: dict[str, Any] = {"base": None, "answer_changes": None}
+    refuted = frozenset(order["refuted"])
+    async with AsyncExitStack() as stack:
+        if order["answer_changes"] is not None:
+            texts = await stack.enter_async_context(with_pages_of(runtime, pages))
+            seed, per_kind = order["answer_changes"]
+            test = MutationTest(judging(texts, judge, LEXICAL), answer)
+            base = await test.base()
+            refuted = frozenset(key for key, leaf in base.leaves.items() if leaf.outcome is Outcome.FAILED)
+            result["base"] = base_json(base)
+            if not base.passed:
+                return result
+            runs = await test.run(base, pages, seed=seed, per_kind=per_kind)
+            result["answer_changes"] = report_json(base, runs, seed=seed, model=LEXICAL)
+        anywhere = await stack.enter_async_context(with_pages_of(runtime, pages, _ANY_PAGE))
+
+        async def judged(text: str, around: Callable[[LLMClient], LLMClient]) -> dict[str, Any]:
+            return await _judged(anywhere, judge, text, around)
+
+        observed = await observe(
+            judged,
+            answer,
+            file=JudgeFile(judge.source or b""),
+            said="\n".join(pages.values()),
+            replies=order["replies"],
+            refuted=refuted,
+        )
+        result["fields"] = report(observed).json()
+        result["lint"] = [smell_json(each) for each in lint_of_result(await judged(answer, lambda client: client))]
+    return result
+
+
+async def _dry_run(runtime: Runtime, path: Path) -> list[dict[str, str]] | None:
+    """What the linter says of one judge; None if it declares nothing on made-up values."""
+    try:
+        async with asyncio.timeout(ONE_DRY_RUN_S):
+            result = await _judged(runtime, load_judge(path), _MADE_UP_ANSWER, lambda client: MadeUpClient())
+    except (JudgeError, TimeoutError):
+        return None
+    return [smell_json(each) for each in lint_of_result(result)] if result["status"] == "complete" else None
+
+
+async def _judged(
+    runtime: Runtime, judge: Judge, text: str, around: Callable[[LLMClient], LLMClient]
+) -> dict[str, Any]:
+    answer = Answer(name=ANSWER, text=text)
+    return await evaluate(runtime, judge=judge, agent=AGENT, answer=answer, model=LEXICAL, around=around)
+
+
+def base_json(base: Seen) -> dict[str, Any]:
+    """The run on the answer as it is: how many claims pass, and what was not judged."""
+    return {"passed": len(base.passed), "leaves": len(base.leaves), "not_judged": list(base.not_judged)}
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,302 @@
+"""The whole path of one answer, top to bottom: cited pages are captured, a judge settles its rubric, a result
+comes out. The service's workers and ``assay evaluate`` both come this way.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, replace
+from datetime import datetime
+from importlib.metadata import version
+from typing import Any
+
+from answers.citations import unique_urls
+from answers.submission import Answer
+from app.engine.call_log import Basis
+from app.engine.certificates import certificate_of, certificates_folder
+from app.engine.pages_seen import PagesSeen
+from app.engine.runtime import Runtime
+from app.progress import Progress, Report, Stage, ignore
+from app.settings import Settings
+from judges.analysis.rejudging import compared
+from judges.errors import JudgeBug
+from judges.extractor import Extractor
+from judges.isolation.native import judge_confined
+from judges.llm.cached import CachedLLM
+from judges.llm.client import LLMClient, LLMRequest
+from judges.llm.metered import UsageMeter
+from judges.llm.parameters import TOOLKIT_DEFAULTS, ParameterizedLLM, RunParameters
+from judges.llm.providers import parse_model
+from judges.llm.refusals import RefusalWatch
+from judges.registry import Judge, JudgeKind
+from judges.result import build_result, native_summary
+from judges.runner import JudgeTools, run
+from judges.verifier import Verifier
+from mind2web2.host import run_script
+from rubrics.verdict import Usage
+
+_A_VERDICT = LLMRequest(model="", messages=(), purpose="verify")
+_JUDGING_SHARE = 0.95
+"""Of a job's time; the rest is enough to write down an incomplete result instead of none."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Case:
+    """One answer before its judge. ``deadline_s``: how long judging may take."""
+
+    runtime: Runtime
+    judge: Judge
+    agent: str
+    answer: Answer
+    llm: LLMClient
+    model: str
+    pages: PagesSeen
+    steps: _Steps
+    deadline_s: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Judged:
+    """What a judge came to: the public summary with our scores, and what it took."""
+
+    summary: Mapping[str, Any]
+    prompts: Iterable[str]
+    usage: Usage
+
+
+async def evaluate(
+    runtime: Runtime,
+    *,
+    judge: Judge,
+    agent: str,
+    answer: Answer,
+    model: str | None = None,
+    result_id: str | None = None,
+    progress: Report = ignore,
+    around: Callable[[LLMClient], LLMClient] = lambda client: client,
+    answered_at: datetime | None = None,
+    earlier: Mapping[str, Any] | None = None,
+    parameters: RunParameters | None = None,
+) -> dict[str, Any]:
+    """Judge one answer; returns the result as JSON values. ``model`` is ``provider/model``, None: the settings' own.
+
+    ``around`` is put around the client of the model: a job's memory and purse. ``answered_at`` is when the answer was
+    given, as far as that is known. ``earlier`` is the last result of it, with which this one is compared.
+    ``parameters`` are what models are asked with, None: as the settings say.
+
+    Raises:
+        JudgeBug: the judge file is at fault; ScriptStopped among them, when it went beyond its limits.
+        ModelNotConfigured, BrowserUnavailable: this machine cannot do it.
+        LLMRejected: the model's provider refuses every request; what was paid for is kept in the reply store.
+    """
+    name = parse_model(model or runtime.settings.model)
+    parameters = parameters or runtime.settings.parameters
+    client, model_name = await runtime.models.opened(str(name))
+    runtime.models.check(model)
+    watch = _Stopwatch()
+    if runtime.nursery is not None:
+        runtime.nursery.warm()
+
+    urls = unique_urls(answer.text)
+    pages = PagesSeen(runtime.pages, near=answered_at)
+    basis = Basis(runtime, pages, result_id)
+    meter = UsageMeter(basis.recording(around(client)))
+    refusals = RefusalWatch(meter, model_name)
+    llm = ParameterizedLLM(refusals, parameters, provider=name.provider, model=model_name)
+    steps = _Steps(progress, pages=len(urls))
+    await pages.capture_all(urls, steps.captured)
+    watch.lap("capture_s")
+
+    case = _Case(
+        runtime=runtime,
+        judge=judge,
+        agent=agent,
+        answer=answer,
+        llm=llm,
+        model=model_name,
+        pages=pages,
+        steps=steps,
+        deadline_s=max(1.0, runtime.settings.job_deadline_s * _JUDGING_SHARE - watch.total_s),
+    )
+    with basis:
+        judged = await _unless_refused(case, refusals)
+        watch.lap("judge_s")
+        steps.storing()
+        calls = await basis.kept(judge)
+    result = _result(case, judged, id=result_id, usage=meter.total, timing=watch.seconds(), calls=calls)
+    result["usage_by"] = meter.rows()
+    result["judge"] |= _asked_with(parameters, model_name)
+    result["asked_in"] = (
+        client.manner(llm.parameterized(replace(_A_VERDICT, model=model_name)))
+        if isinstance(client, CachedLLM)
+        else None
+    )
+    result["warnings"] = await runtime.models.warnings(str(name))
+    await _certify(result, runtime.settings, model=str(name))
+    return await asyncio.to_thread(compared, result, earlier)
+
+
+def _result(
+    case: _Case,
+    judged: _Judged,
+    *,
+    id: str | None,
+    usage: Usage,
+    timing: Mapping[str, float],
+    calls: Mapping[str, Any] | None,
+) -> dict[str, Any]:
+    return build_result(
+        {**judged.summary, **_models_named(judged.summary, case.model)},
+        id=id,
+        task_id=case.judge.task,
+        judge=case.judge,
+        model=case.model,
+        prompts=judged.prompts,
+        answer_sha256=case.answer.sha256,
+        tool_version=version("assay"),
+        usage=usage,
+        timing=timing,
+        pages=case.pages.seen,
+        calls=calls,
+    )
+
+
+def _models_named(summary: Mapping[str, Any], model: str) -> dict[str, str]:
+    """The run's model, where a script named a default model of the public toolkit and the run's was asked."""
+    names = ("judge_model", "extract_model")
+    return {name: model for name in names if summary.get(name) in TOOLKIT_DEFAULTS}
+
+
+def _asked_with(parameters: RunParameters, model: str) -> dict[str, Any]:
+    """The judge's model and its parameters, as results write them."""
+    by_role = parameters.as_json(model)
+    verdicts = by_role["verify"]
+    return {
+        "model": model,
+        "reasoning_effort": verdicts["reasoning_effort"],
+        "temperature": verdicts["temperature"],
+        "parameters": by_role,
+    }
+
+
+async def _certify(result: dict[str, Any], settings: Settings, *, model: str) -> None:
+    """Name in the result what is known of how well its model judges; ``model`` is ``provider/model``."""
+    certificate = await certificate_of(
+        result, certificates_folder(settings.data_dir, settings.certificates), model=model
+    )
+    if certificate is not None:
+        result["certificate"] = certificate
+
+
+async def _unless_refused(case: _Case, watch: RefusalWatch) -> _Judged:
+    """The judge's work, unless the provider refused: then not even a judge that failed over it is to blame."""
+    try:
+        judged = await (_judge(case) if case.judge.kind is JudgeKind.NATIVE else _run_script(case))
+    except JudgeBug as error:
+        if watch.refusal is not None:
+            raise watch.refusal from error
+        raise
+    if watch.refusal is not None:
+        raise watch.refusal
+    return judged
+
+
+async def _judge(case: _Case) -> _Judged:
+    """A native judge: declare, then settle. One that is no file has no process of its own to be run in."""
+    separator, prepared = case.runtime.separator, case.runtime.prepared
+    if case.runtime.nursery is not None and case.judge.source is not None:
+        confined = await judge_confined(
+            case.judge,
+            case.answer,
+            agent=case.agent,
+            llm=case.llm,
+            model=case.model,
+            separator=separator,
+            preparer=prepared,
+            evidence_for=case.pages.evidence_for,
+            bodies=case.runtime.blobs,
+            nursery=case.runtime.nursery,
+            progress=case.steps.judged,
+            deadline_s=case.deadline_s,
+        )
+        return _Judged(summary=confined.summary, prompts=confined.prompts, usage=confined.usage)
+    tools = JudgeTools(
+        verifier=Verifier(case.llm, case.model, separator=separator, pages=prepared),
+        extractor=Extractor(case.llm, case.model, separator=separator, pages=prepared),
+        evidence_for=case.pages.evidence_for,
+    )
+    judgement = await run(case.judge, case.answer, tools, progress=case.steps.judged, deadline_s=case.deadline_s)
+    summary = native_summary(judgement, agent_name=case.agent)
+    return _Judged(summary=summary, prompts=judgement.prompts, usage=judgement.usage)
+
+
+async def _run_script(case: _Case) -> _Judged:
+    """A public judge script, in the host that stands in for the public toolkit."""
+    summary = await run_script(
+        case.judge,
+        answer=case.answer,
+        agent_name=case.agent,
+        llm=case.llm,
+        model=case.model,
+        separator=case.runtime.separator,
+        preparer=case.runtime.prepared,
+        pages=case.pages,
+        blobs=case.runtime.blobs,
+        captures=case.pages.seen,
+        progress=case.steps.judged,
+        deadline_s=case.deadline_s,
+        ahead=case.runtime.pages if case.runtime.settings.look_ahead else None,
+        nursery=case.runtime.nursery,
+    )
+    usage = summary.pop("usage", None)
+    return _Judged(
+        summary=summary, prompts=summary.pop("prompts", ()), usage=Usage() if usage is None else Usage(**usage)
+    )
+
+
+class _Steps:
+    """Puts the reports of capturing and judging together into one progress."""
+
+    def __init__(self, progress: Report, *, pages: int) -> None:
+        self._progress = progress
+        self._pages = pages
+        self._leaves = (0, 0)
+
+    def captured(self, done: int) -> None:
+        self._progress(Progress(stage=Stage.CAPTURING, pages_done=done, pages_total=self._pages))
+
+    def judged(self, done: int, total: int) -> None:
+        self._leaves = (done, total)
+        self._report(Stage.JUDGING)
+
+    def storing(self) -> None:
+        self._report(Stage.STORING)
+
+    def _report(self, stage: Stage) -> None:
+        done, total = self._leaves
+        self._progress(
+            Progress(stage=stage, pages_done=self._pages, pages_total=self._pages, leaves_done=done, leaves_total=total)
+        )
+
+
+class _Stopwatch:
+    """Seconds by stage."""
+
+    def __init__(self) -> None:
+        self._started = self._lap_started = time.monotonic()
+        self._laps: dict[str, float] = {}
+
+    @property
+    def total_s(self) -> float:
+        return time.monotonic() - self._started
+
+    def lap(self, name: str) -> None:
+        """End a stage here; the next one begins."""
+        now = time.monotonic()
+        self._laps[name] = round(now - self._lap_started, 3)
+        self._lap_started = now
+
+    def seconds(self) -> dict[str, float]:
+        return {**self._laps, "total_s": round(self.total_s, 3)}

@@ -1,0 +1,94 @@
+"""Capturing every page that answers cite before anybody judges them."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from datetime import datetime
+
+from answers.citations import unique_urls
+from answers.submission import Submission
+from app.engine.runtime import Runtime
+from cache.capture import Capture
+from cache.errors import BrowserUnavailable, CacheError
+from cache.urls import canonical_key
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Page:
+    """One cited page after its turn. ``capture`` is None when it could not be kept; ``error`` then says why.
+
+    ``known``: there was a capture already, none was made now.
+    """
+
+    url: str
+    capture: Capture | None
+    known: bool = False
+    error: str = ""
+
+    @property
+    def outcome(self) -> str:
+        return "not kept" if self.capture is None else self.capture.outcome.value
+
+    @property
+    def settled(self) -> bool:
+        """Whether a judge can speak: there is evidence, or the page is known to be gone."""
+        return self.capture is not None and (self.capture.is_evidence or self.capture.gone)
+
+
+def cited_in(submissions: Iterable[Submission]) -> dict[tuple[str, str], dict[str, list[str]]]:
+    """Per (agent, task): each cited URL and the names of the answers that cite it."""
+    cited: dict[tuple[str, str], dict[str, list[str]]] = {}
+    for submission in submissions:
+        urls = cited.setdefault((submission.agent, submission.task_id), {})
+        for answer in submission.answers:
+            for url in unique_urls(answer.text):
+                urls.setdefault(url, []).append(answer.name)
+    return cited
+
+
+async def capture_pages(
+    runtime: Runtime,
+    urls: Iterable[str],
+    done: Callable[[Page], None],
+    *,
+    refresh: bool,
+    near: datetime | None = None,
+) -> list[Page]:
+    """Capture each page once, as many side by side as the limits let; ``done`` is told of each.
+
+    Without ``refresh`` a page that has evidence is left as it is, so that a run can be taken up where it stopped.
+    ``near``: when the pages were cited.
+
+    Raises:
+        BrowserUnavailable: nothing can be captured on this machine.
+    """
+    first_spelling = {canonical_key(url): url for url in reversed(list(urls))}
+    pages: list[Page] = []
+
+    async def one(key: str, url: str) -> None:
+        pages.append(await _page(runtime, key, url, refresh=refresh, near=near))
+        done(pages[-1])
+
+    unavailable: BaseException | None = None
+    try:
+        async with asyncio.TaskGroup() as group:
+            for key, url in reversed(first_spelling.items()):
+                group.create_task(one(key, url))
+    except* BrowserUnavailable as errors:
+        unavailable = errors.exceptions[0]
+    if unavailable is not None:
+        raise unavailable
+    return pages
+
+
+async def _page(runtime: Runtime, key: str, url: str, *, refresh: bool, near: datetime | None) -> Page:
+    try:
+        before = await runtime.index.find(key)
+        capture = await runtime.pages.get(url, refresh=refresh, near=near)
+    except BrowserUnavailable:
+        raise
+    except CacheError as error:
+        return Page(url=url, capture=None, error=str(error))
+    return Page(url=url, capture=capture, known=before is not None and before.id == capture.id)

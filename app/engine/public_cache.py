@@ -1,0 +1,188 @@
+"""The public toolkit's page-cache folders as a source and a copy of our evidence.
+
+``bring_in`` makes captures of what such a folder holds, so that a page somebody captured before is judged as it was
+then; ``keep`` writes our captures there for others to read.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from enum import Enum, auto
+from pathlib import Path
+
+from app.engine.runtime import Runtime
+from app.engine.stored_pages import observe_stored, shows_the_same, urls_in
+from app.exceptions import first_of
+from cache.capture import Capture
+from cache.errors import CacheError
+from cache.page_text.tiles import join_tiles
+from cache.urls import canonical_key, is_fetchable
+from judges.result_files import write_json
+from mind2web2.utils.cache_filesys import CacheFileSys
+
+PAGES_AT_ONCE = 4
+"""A page waits for the disk most of the time. No more: each is held in memory while it does."""
+
+
+class PublicCache:
+    """The folder ``<root>/<agent>/<task_id>`` of each task."""
+
+    def __init__(self, root: Path) -> None:
+        self._root = root
+
+    def evidence_folder(self, agent: str) -> Path:
+        """Where our own record of the pages lies: beside the public folders, one for each agent."""
+        return self._root / ".assay" / agent
+
+    def evidence_folders(self) -> list[Path]:
+        """The folders of every agent that has one, sorted."""
+        return sorted(path for path in (self._root / ".assay").glob("*") if path.is_dir())
+
+    def folder(self, agent: str, task_id: str) -> Path:
+        """The public folder of one task."""
+        return self._root / agent / task_id
+
+    async def bring_in(self, runtime: Runtime, agent: str, task_id: str, urls: Iterable[str]) -> BroughtIn:
+        """Make captures of stored pages, those of ``urls`` and any other there.
+
+        A page that is damaged there is left to be captured from the web.
+
+        Raises:
+            CacheError: our own store cannot be written.
+        """
+        folder = self.folder(agent, task_id)
+        stored = await asyncio.to_thread(_open, folder)
+        counts = {fate: 0 for fate in Fate}
+        pages: dict[str, str] = {}
+        if stored is not None:
+            known_as = await asyncio.to_thread(urls_in, stored, folder.with_name(f"{task_id}.json"))
+            slots = asyncio.Semaphore(PAGES_AT_ONCE)
+
+            async def bring(url: str) -> None:
+                async with slots:
+                    fate, capture = await _bring(runtime, stored, url)
+                counts[fate] += 1
+                if capture is not None:
+                    pages[url] = capture.id
+
+            every = [url for url in dict.fromkeys([*urls, *known_as]) if is_fetchable(url)]
+            held = await asyncio.to_thread(lambda: [url for url in every if stored.has(url) is not None])
+            failed: BaseException | None = None
+            try:
+                async with asyncio.TaskGroup() as group:
+                    for url in held:
+                        group.create_task(bring(url))
+            except* CacheError as errors:
+                failed = first_of(errors)
+            if failed is not None:
+                raise failed
+        return BroughtIn(new=counts[Fate.NEW], same=counts[Fate.SAME], damaged=counts[Fate.DAMAGED], pages=pages)
+
+    async def keep(
+        self,
+        runtime: Runtime,
+        agent: str,
+        task_id: str,
+        cited: Mapping[str, Sequence[str]],
+        looked_at: Iterable[str] = (),
+        *,
+        brought_in: BroughtIn | None = None,
+    ) -> None:
+        """Write the evidence of pages into the folder, and beside it what is cited where.
+
+        ``cited`` maps each URL to the names of the answers that cite it; ``looked_at`` are further pages that
+        judges asked for. What was ``brought_in`` from there and is still the evidence is there already.
+        """
+        folder = self._root / agent / task_id
+        there = {} if brought_in is None else brought_in.pages
+        stored = await asyncio.to_thread(CacheFileSys, folder)
+        for url in dict.fromkeys([*cited, *looked_at]):
+            capture = await runtime.index.find(canonical_key(url))
+            if (
+                capture is not None
+                and capture.is_evidence
+                and there.get(url) != capture.id
+                and not await asyncio.to_thread(shows_the_same, stored, url, capture)
+            ):
+                await _put(runtime, stored, url, capture)
+        await asyncio.to_thread(stored.save)
+        types = {url: kind for url in cited if (kind := stored.has(url)) is not None}
+        overview = {
+            "agent_name": agent,
+            "task_id": task_id,
+            "total_unique_urls": len(cited),
+            "all_unique_urls": list(cited),
+            "urls": {url: list(names) for url, names in cited.items()},
+            "url_types": types,
+            "cached_url_count": len(types),
+        }
+        await asyncio.to_thread(write_json, folder.with_name(f"{task_id}.json"), overview)
+
+    async def lacking(self, agent: str, task_id: str, urls: Iterable[str]) -> list[str]:
+        """Those of ``urls`` of which the folder of a task has no page."""
+        stored = await asyncio.to_thread(_open, self.folder(agent, task_id))
+        return [url for url in urls if stored is None or stored.has(url) is None]
+
+
+class Fate(Enum):
+    """What became of a stored page."""
+
+    NEW = auto()
+    SAME = auto()
+    DAMAGED = auto()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BroughtIn:
+    """How many pages of a folder were new or had changed, were known as they are, or could not be read.
+
+    ``pages`` are the ids of their captures by URL.
+    """
+
+    new: int = 0
+    same: int = 0
+    damaged: int = 0
+    pages: Mapping[str, str] = field(default_factory=dict)
+
+
+async def _bring(runtime: Runtime, stored: CacheFileSys, url: str) -> tuple[Fate, Capture | None]:
+    known = await runtime.index.find(canonical_key(url))
+    if known is not None and known.is_evidence and await asyncio.to_thread(shows_the_same, stored, url, known):
+        return Fate.SAME, known
+    seen = await observe_stored(stored, url)
+    if not seen.is_evidence:
+        return Fate.DAMAGED, None
+    return Fate.NEW, await runtime.pages.add(url, seen)
+
+
+def _open(folder: Path) -> CacheFileSys | None:
+    """The cache in a folder; None where there is no folder, which opening would make."""
+    return CacheFileSys(folder) if folder.is_dir() else None
+
+
+async def _put(runtime: Runtime, stored: CacheFileSys, url: str, capture: Capture) -> None:
+    """Copy one capture's bodies into the folder; one whose bodies cannot be had is left out."""
+
+    async def body(role: str) -> bytes | None:
+        return None if role not in capture.blobs else await runtime.blobs.get(capture.blobs[role].sha256)
+
+    try:
+        text, pdf, original = await body("text"), await body("pdf"), await body("original")
+        tiles = [await body(role) or b"" for role in capture.screenshot_roles]
+    except CacheError:
+        return
+
+    def put() -> None:
+        status, final_url, at = capture.http_status, capture.final_url, capture.captured_at
+        if pdf is not None:
+            stored.put_pdf(url, pdf, status=status, final_url=final_url, headers=capture.headers, captured_at=at)
+        else:
+            page = (text or b"").decode("utf-8", "replace")
+            shot = original or join_tiles(tiles)
+            stored.put_web(
+                url, page, shot, status=status, final_url=final_url, headers=capture.headers, captured_at=at, as_is=True
+            )
+
+    await asyncio.to_thread(put)

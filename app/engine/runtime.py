@@ -1,0 +1,323 @@
+"""What judging an answer needs, chosen from the settings. The only file that names concrete backends.
+
+Usable without a database (``assay evaluate``) and with one (the service and its workers).
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import secrets
+from collections.abc import AsyncIterator, Callable
+from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager, suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from tempfile import NamedTemporaryFile
+from typing import TypeAlias
+
+import judges.tasks
+from app.clock import Clock, Ids, SortableIds, SystemClock
+from app.engine.limits import Limits
+from app.engine.model_clients import ModelClients, reply_store
+from app.engine.script_check import described, import_reports
+from app.errors import UnknownTask, WrongSettings
+from app.observability.redaction import Redactor
+from app.settings import Settings
+from app.storage.captures import PostgresIndex
+from app.storage.database import Database
+from app.storage.shared_replies import SharedReplies
+from app.storage.sharing import Sharing, open_sharing
+from app.storage.turns import PostgresPace, PostgresTurns
+from cache.backends.browser_search import find_browser
+from cache.backends.http import HttpCapturer
+from cache.backends.patchright import BrowserCapturer
+from cache.backends.router import RoutedCapturer
+from cache.backends.sibling_probe import PROBE_BYTES, PROBE_S, SiblingProbe
+from cache.blobs import BlobStore
+from cache.capture import Capturer, Observation
+from cache.capture_locks import HostPace, ProcessPace
+from cache.egress.guard import EgressGuard, parse_place
+from cache.egress.politeness import PoliteCapturer
+from cache.errors import BrowserUnavailable
+from cache.pages import Archive, PageCache
+from cache.sources.wayback import Wayback
+from cache.store import CaptureIndex, FolderIndex, JoinedIndex
+from judges.errors import JudgeNotLoadable
+from judges.isolation.fork_server_pool import Nursery
+from judges.isolation.limits import ScriptLimits
+from judges.llm.providers import parse_model
+from judges.loader import JudgeCatalogue, load_judges
+from judges.prompting.blocks import Separator
+from judges.prompting.page_view import PagePreparer
+from judges.registry import Judge, JudgeKind
+from mind2web2.confining import PRELOADED
+
+_SECRET_BYTES = 32
+_PROBES_AT_ONCE = 4
+PlacesAtHosts: TypeAlias = Callable[[str], AbstractAsyncContextManager[object]]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Runtime:
+    """Everything the pipeline works with."""
+
+    settings: Settings
+    limits: Limits
+    catalogue: JudgeCatalogue
+    pages: PageCache
+    blobs: BlobStore
+    index: CaptureIndex
+    models: ModelClients
+    separator: Separator
+    prepared: PagePreparer
+    redactor: Redactor
+    nursery: Nursery | None = None
+    """Where judge files' processes come from; None: they run in this one."""
+    replies: SharedReplies | None = None
+    """The models' replies that all workers keep together; None where each machine keeps its own."""
+    sandboxed: Callable[[], bool | None] = field(default=lambda: None)
+    """Whether this process's browsers run in their sandbox; None while none runs."""
+    clock: Clock = field(default_factory=SystemClock)
+    ids: Ids = field(default_factory=lambda: SortableIds(SystemClock()))
+
+    def knows_task(self, task_id: str) -> bool:
+        """Whether there is a judge file for this task, sound or broken."""
+        return task_id in self.catalogue.judges or task_id in self.catalogue.broken
+
+    def judge(self, task_id: str) -> Judge:
+        """The judge of a task.
+
+        Raises:
+            UnknownTask: there is none.
+            JudgeNotLoadable: its file is broken.
+        """
+        found = self.catalogue.judges.get(task_id)
+        if found is not None:
+            return found
+        broken = self.catalogue.broken.get(task_id)
+        if broken is None:
+            raise UnknownTask(f"there is no judge for task {task_id!r}")
+        raise JudgeNotLoadable(broken.partition("\n")[0], traceback=broken)
+
+
+@asynccontextmanager
+async def open_runtime(
+    settings: Settings, database: Database | None = None, *, and_folder: bool = False
+) -> AsyncIterator[Runtime]:
+    """The runtime for as long as the block lasts; with a ``database`` captures are recorded there.
+
+    ``and_folder``: in the data folder too, for commands that work without a server.
+
+    Raises:
+        WrongSettings: a folder or store of the settings cannot be used.
+        ModelNotConfigured: the settings' model names no provider.
+    """
+    parse_model(settings.model)
+    clock = SystemClock()
+    ids = SortableIds(clock)
+    async with AsyncExitStack() as stack:
+        try:
+            secret = await asyncio.to_thread(_installation_secret, settings.data_dir)
+            blobs = await asyncio.to_thread(open_blobs, settings)
+        except (OSError, ValueError) as error:
+            raise WrongSettings(f"{settings.data_dir} or ASSAY_BLOBS cannot be used: {error}") from error
+        sharing = None
+        if database is not None:
+            redact = Redactor(settings.secrets).redact
+            sharing = await stack.enter_async_context(
+                open_sharing(database, secret=secret, redact=redact, reply_bytes=settings.shared_reply_bytes)
+            )
+            secret = sharing.secret
+        limits = _limits(settings, sharing)
+        index = await _index(settings, database, and_folder=and_folder)
+        guard = await stack.enter_async_context(EgressGuard(settings.egress_allow))
+        pace: HostPace = PostgresPace(database) if database else ProcessPace()
+        hosts = _places_at_hosts(settings, sharing)
+        capturer = await asyncio.to_thread(_capturer, settings, limits, guard, pace, hosts)
+        pages = PageCache(
+            capturer,
+            blobs,
+            index,
+            clock=clock.now,
+            new_id=lambda: ids.new("page"),
+            max_age_s=settings.page_max_age_s,
+            turns=PostgresTurns(database) if database else None,
+            archive=_archive(settings, limits, guard, pace, clock),
+        )
+        stack.push_async_callback(pages.aclose)
+        lines, shared = (None, None) if sharing is None else (sharing.lines, sharing.replies)
+        models = ModelClients(settings, limits, reply_store(settings, shared), lines=lines, secret=secret)
+        stack.push_async_callback(models.aclose)
+        separator = Separator(secret)
+        nursery = nursery_of(settings)
+        if nursery is not None:
+            stack.push_async_callback(nursery.aclose)
+        yield Runtime(
+            settings=settings,
+            limits=limits,
+            catalogue=await asyncio.to_thread(load_catalogue, settings),
+            pages=pages,
+            blobs=blobs,
+            index=index,
+            models=models,
+            separator=separator,
+            prepared=PagePreparer(separator),
+            redactor=Redactor(settings.secrets),
+            nursery=nursery,
+            replies=shared,
+            sandboxed=lambda: getattr(capturer, "sandboxed", None),
+            clock=clock,
+            ids=ids,
+        )
+
+
+def load_catalogue(settings: Settings) -> JudgeCatalogue:
+    """Every judge file of the settings' folders, then the shipped ones. Blocks.
+
+    The settings' files are imported in a child process (native ones in this one where nothing is isolated): one that
+    cannot be is listed as broken.
+    """
+    shipped = Path(judges.tasks.__file__).parent
+    found = load_judges(settings.judges, importing=not settings.isolate)
+    ours = load_judges([shipped])
+    unseen = [judge for judge in found.judges.values() if judge.coroutine is None and judge.path is not None]
+    reports = import_reports([judge.path for judge in unseen if judge.path is not None])
+    taken = found.judges.keys() | found.broken.keys()
+    sound = {**{task: judge for task, judge in ours.judges.items() if task not in taken}, **found.judges}
+    broken = {**{task: why for task, why in ours.broken.items() if task not in taken}, **found.broken}
+    for judge in unseen:
+        report = reports.get(judge.path) if judge.path is not None else None
+        if isinstance(report, str):
+            broken[judge.task] = f"{judge.path}: {report}".rstrip()
+            del sound[judge.task]
+        elif judge.kind is JudgeKind.NATIVE:
+            sound[judge.task] = described(judge, report or {})
+    return JudgeCatalogue(judges=sound, broken=broken)
+
+
+def _limits(settings: Settings, sharing: Sharing | None) -> Limits:
+    """This process's limits and, where workers share a limit, the places at the models of all of them."""
+    total = settings.max_llm_total
+    of_all = None if sharing is None or total is None else sharing.slots.places("llm", total)
+    return Limits.from_settings(settings, llm_of_all=of_all)
+
+
+def nursery_of(settings: Settings) -> Nursery | None:
+    """Where the settings have judge files run; None: in this process."""
+    if not settings.isolate:
+        return None
+    limits = ScriptLimits(
+        memory_bytes=settings.script_memory_bytes,
+        cpu_s=settings.script_cpu_s,
+        file_bytes=settings.script_file_bytes,
+        open_files=settings.script_open_files,
+        processes=settings.script_processes,
+        output_bytes=settings.script_output_bytes,
+    )
+    return Nursery(PRELOADED, limits=limits)
+
+
+class NoBrowser:
+    """The ``Capturer`` of a machine without a browser: says so, once a page is asked for."""
+
+    def __init__(self, why: str) -> None:
+        self._why = why
+
+    async def capture(self, url: str) -> Observation:
+        raise BrowserUnavailable(self._why)
+
+    async def aclose(self) -> None:
+        """Nothing was opened."""
+
+
+async def _index(settings: Settings, database: Database | None, *, and_folder: bool) -> CaptureIndex:
+    if database is not None and not and_folder:
+        return PostgresIndex(database)
+    folder = await FolderIndex.open(settings.data_dir / "captures")
+    return folder if database is None else JoinedIndex(PostgresIndex(database), folder)
+
+
+def _archive(settings: Settings, limits: Limits, guard: EgressGuard, pace: HostPace, clock: Clock) -> Archive | None:
+    """The web archive, where the settings allow to ask it."""
+    if not settings.wayback:
+        return None
+    fetch = HttpCapturer(guard, semaphore=limits.pages, contact=settings.contact)
+    if settings.wayback == "on":
+        return Wayback(fetch, pace, now=clock.now)
+    return Wayback(fetch, pace, now=clock.now, availability=settings.wayback, archive=settings.wayback)
+
+
+def _places_at_hosts(settings: Settings, sharing: Sharing | None) -> PlacesAtHosts | None:
+    """Where a database is shared, a host is not visited by more workers at once than one alone would send."""
+    if sharing is None or settings.database_url is None:
+        return None
+    slots, total = sharing.slots, settings.max_pages_per_host_total or settings.max_pages_per_host
+    return lambda host: slots.places(f"host {host}", total, linger_s=0.0)
+
+
+def _capturer(
+    settings: Settings, limits: Limits, guard: EgressGuard, pace: HostPace, hosts: PlacesAtHosts | None
+) -> Capturer:
+    """The small headless browser first, where there is one, and the whole browser for a second look."""
+    found = find_browser(settings.browser, downloads=(Path.home() / ".cache" / "ms-playwright",))
+    programs = [program for program in (found.shell, found.full) if program is not None]
+    if not programs:
+        looked = ", ".join(map(str, found.looked_in))
+        return NoBrowser(found.problem or f"no Chromium in {looked}: install one, or set ASSAY_BROWSER")
+    own_places = frozenset(parse_place(entry) for entry in settings.egress_allow)
+    browsers = [
+        PoliteCapturer(
+            BrowserCapturer(
+                program,
+                guard,
+                semaphore=limits.pages,
+                allow_unsandboxed=settings.browser_unsandboxed,
+                contact=settings.contact,
+            ),
+            pace,
+            gap_s=settings.host_gap_s,
+            is_own=own_places.__contains__,
+        )
+        for program in programs
+    ]
+    # Probes wait for no place among the pages: each belongs to a page that has just given up its own.
+    few = asyncio.Semaphore(_PROBES_AT_ONCE)
+    probe = HttpCapturer(guard, semaphore=few, deadline_s=PROBE_S, max_bytes=PROBE_BYTES, contact=settings.contact)
+    polite = PoliteCapturer(probe, pace, gap_s=settings.host_gap_s, is_own=own_places.__contains__)
+    return RoutedCapturer(
+        *browsers,
+        siblings=SiblingProbe(polite),
+        pages_per_host=limits.max_pages_per_host,
+        places_of_all=hosts,
+    )
+
+
+def open_blobs(settings: Settings) -> BlobStore:
+    """Where the bodies of pages are kept. Blocks.
+
+    Raises:
+        ValueError: that place cannot be used.
+    """
+    if not settings.blobs:
+        return BlobStore.open((settings.data_dir.absolute() / "blobs").as_uri())
+    keys = {
+        "access_key_id": settings.aws_access_key_id,
+        "secret_access_key": settings.aws_secret_access_key,
+        "session_token": settings.aws_session_token,
+    }
+    plain = {"region": settings.aws_region, "endpoint": settings.aws_endpoint_url}
+    given = {name: secret.get_secret_value() for name, secret in keys.items() if secret is not None}
+    return BlobStore.open(settings.blobs, s3=given | {name: value for name, value in plain.items() if value})
+
+
+def _installation_secret(data_dir: Path) -> bytes:
+    """A random secret that is made once and kept: what it marks stays the same over restarts."""
+    place = data_dir / "secret"
+    data_dir.mkdir(parents=True, exist_ok=True)
+    # Written aside and linked into place, so that no process ever reads half of it.
+    with suppress(FileExistsError), NamedTemporaryFile(dir=data_dir, prefix=".secret-") as fresh:
+        fresh.write(secrets.token_bytes(_SECRET_BYTES))
+        fresh.flush()
+        os.fsync(fresh.fileno())
+        place.hardlink_to(fresh.name)
+    return place.read_bytes()

@@ -1,0 +1,164 @@
+"""Pages as they lie in a folder of the public layout: read as observations, and compared with what we captured."""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import json
+from collections.abc import Mapping
+from dataclasses import replace
+from datetime import UTC, datetime
+from pathlib import Path
+
+from w3lib.url import safe_url_string
+
+from cache.backends.documents import read_document
+from cache.capture import SCREENSHOT_ROLE, Capture, CaptureOutcome, CaptureSource, Observation, PageKind
+from cache.errors import DocumentRejected
+from cache.page_text.tiles import split_tall
+from mind2web2.page_facts import PageFacts
+from mind2web2.page_keys import layout_key
+from mind2web2.screenshots import fits
+from mind2web2.utils.cache_filesys import CacheFileSys
+
+BACKEND = "public-layout"
+DECODING_DEADLINE_S = 60.0
+
+
+async def observe_stored(stored: CacheFileSys, url: str) -> Observation:
+    """A stored page as a look at its files shows it."""
+    seen = await asyncio.to_thread(_read, stored, url)
+    if seen.pdf is None:
+        return seen if seen.original is None else await _with_picture(seen, seen.original)
+    try:
+        document = await read_document(seen.pdf, "application/pdf", deadline_s=DECODING_DEADLINE_S)
+    except DocumentRejected as error:
+        return _damaged(url, str(error))
+    return document.observed_as(seen)
+
+
+async def _with_picture(seen: Observation, picture: bytes) -> Observation:
+    """With what judges are shown of a stored picture. One that does not fit may be a bomb: work for a child."""
+    if await asyncio.to_thread(fits, picture):
+        shown = await asyncio.to_thread(split_tall, picture)
+    else:
+        try:
+            shown = (await read_document(picture, "", deadline_s=DECODING_DEADLINE_S)).screenshots
+        except DocumentRejected:
+            shown = ()
+    return replace(seen, screenshots=shown, original=None if shown == (picture,) else picture)
+
+
+def _read(stored: CacheFileSys, url: str) -> Observation:
+    facts, kind = stored.facts(url), stored.has(url)
+    text, shot, pdf = "", None, None
+    try:
+        if kind == "pdf":
+            pdf = stored.get_pdf(url)
+        else:
+            text, shot = stored.get_web(url)
+    except KeyError:
+        return _damaged(url, "its files are gone")
+    return Observation(
+        url=url,
+        outcome=CaptureOutcome.OK,
+        captured_at=_when(facts),
+        duration_s=0.0,
+        backend=BACKEND,
+        detail="brought in; the time is that of bringing in" if facts is None else "",
+        final_url=None if facts is None else facts.final_url,
+        http_status=None if facts is None else facts.status,
+        kind=PageKind.PDF if kind == "pdf" else PageKind.WEB,
+        text=text,
+        original=shot,
+        pdf=pdf,
+        headers={} if facts is None else facts.headers,
+        source=CaptureSource.IMPORT,
+    )
+
+
+def _when(facts: PageFacts | None) -> datetime:
+    """When a stored page was seen; now, where nobody said so in a way that can be read."""
+    try:
+        at = datetime.now(UTC) if facts is None else datetime.fromisoformat(facts.captured_at)
+    except (ValueError, TypeError):
+        return datetime.now(UTC)
+    return at if at.tzinfo is not None else at.replace(tzinfo=UTC)
+
+
+def _damaged(url: str, detail: str) -> Observation:
+    return Observation(
+        url=url,
+        outcome=CaptureOutcome.DAMAGED,
+        captured_at=datetime.now(UTC),
+        duration_s=0.0,
+        backend=BACKEND,
+        detail=detail,
+        source=CaptureSource.IMPORT,
+    )
+
+
+def urls_in(stored: CacheFileSys, overview: Path) -> list[str]:
+    """Every stored page by the URL it was put under; where nobody wrote that down, by one with its key.
+
+    Keys are percent-decoded, so more than one URL may have the same: the overview of the pre-capture knows which.
+    """
+    by_key: dict[str, list[str]] = {}
+    for url in _cited_urls(overview):
+        by_key.setdefault(layout_key(url), []).append(url)
+    found: list[str] = []
+    for key in stored.get_all_urls():
+        facts = stored.facts(key)
+        found += [facts.url] if facts is not None else by_key.get(key) or [safe_url_string(key)]
+    return found
+
+
+def _cited_urls(overview: Path) -> list[str]:
+    """What the pre-capture's list beside a folder names; nothing where there is none that can be read."""
+    try:
+        urls = json.loads(overview.read_text(encoding="utf-8"))["all_unique_urls"]
+    except (OSError, ValueError, KeyError, TypeError):
+        return []
+    return [url for url in urls if isinstance(url, str)] if isinstance(urls, list) else []
+
+
+def stored_bodies(stored: CacheFileSys, url: str) -> dict[str, str] | None:
+    """The SHA-256 of what a folder holds of a page, by role; None where it holds nothing whole."""
+    try:
+        if stored.has(url) == "pdf":
+            return {"pdf": _sha256(stored.get_pdf(url))}
+        text, shot = stored.get_web(url)
+    except KeyError:
+        return None
+    return {"text": _sha256(text.encode("utf-8", "replace"))} | ({} if shot is None else {"original": _sha256(shot)})
+
+
+def same_bodies(there: Mapping[str, str], shown: Mapping[str, str]) -> bool:
+    """Whether a folder holds what a capture shows: the bytes of a PDF, or the text and, if there is one, the picture.
+
+    A folder's picture is the one that a capture shows, or the larger one that was made smaller to be shown.
+    """
+    if "pdf" in there or "pdf" in shown:
+        return there.get("pdf") == shown.get("pdf")
+    if there.get("text") != shown.get("text"):
+        return False
+    picture = there.get("original")
+    return picture is None or picture in (shown.get("original"), shown.get(f"{SCREENSHOT_ROLE}0"))
+
+
+def shows_the_same(stored: CacheFileSys, url: str, capture: Capture) -> bool:
+    """Whether the folder holds what a capture shows, or still holds what we made of that capture for it."""
+    there = stored_bodies(stored, url)
+    if there is None:
+        return False
+    if same_bodies(there, {role: blob.sha256 for role, blob in capture.blobs.items()}):
+        return True
+    facts = stored.facts(url)
+    if facts is None or facts.captured_at != capture.captured_at.isoformat():
+        return False
+    written = {suffix: there.get(role) for suffix, role in (("txt", "text"), ("jpg", "original"), ("pdf", "pdf"))}
+    return all(written[suffix] == digest for suffix, digest in facts.sha256.items())
+
+
+def _sha256(data: bytes) -> str:
+    return hashlib.sha256(data).hexdigest()

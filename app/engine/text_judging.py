@@ -1,0 +1,95 @@
+"""What a mutation test needs of the installation: a judge that is run on texts, and pages given as texts."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping
+from contextlib import asynccontextmanager
+from dataclasses import replace
+from typing import Any
+
+from answers.submission import Answer
+from app.engine.pipeline import evaluate
+from app.engine.runtime import Runtime
+from cache.blobs import BlobStore
+from cache.capture import CaptureOutcome, Observation
+from cache.errors import CacheError
+from cache.pages import PageCache
+from cache.store import MemoryIndex
+from cache.urls import canonical_key
+from judges.analysis.mutation.trying import JudgeText
+from judges.llm.client import LLMClient
+from judges.registry import Judge
+from judges.text_pages import CAPTURED_AT
+
+AGENT, ANSWER = "mutation-test", "answer_1.md"
+
+
+class TextCapturer:
+    """The ``Capturer`` of a web that has just these pages.
+
+    Every other one has the text ``otherwise``, or is gone (404) if that is None.
+    """
+
+    def __init__(self, texts: Mapping[str, str], otherwise: str | None = None) -> None:
+        self._texts = {canonical_key(url): text for url, text in texts.items()}
+        self._otherwise = otherwise
+
+    async def capture(self, url: str) -> Observation:
+        text = self._texts.get(canonical_key(url), self._otherwise)
+        return Observation(
+            url=url,
+            outcome=CaptureOutcome.HTTP_ERROR if text is None else CaptureOutcome.OK,
+            captured_at=CAPTURED_AT,
+            duration_s=0.0,
+            backend="texts",
+            http_status=404 if text is None else 200,
+            text=text or "",
+            gone=text is None,
+        )
+
+    async def aclose(self) -> None:
+        """Nothing was opened."""
+
+
+@asynccontextmanager
+async def with_pages_of(
+    runtime: Runtime, texts: Mapping[str, str], otherwise: str | None = None
+) -> AsyncIterator[Runtime]:
+    """The runtime with these pages, kept in memory for as long as the block lasts; ``otherwise`` as TextCapturer."""
+    blobs, index = BlobStore.open("memory://"), MemoryIndex()
+    pages = PageCache(TextCapturer(texts, otherwise), blobs, index)
+    try:
+        yield replace(runtime, pages=pages, blobs=blobs, index=index)
+    finally:
+        await pages.aclose()
+
+
+def judging(
+    runtime: Runtime, judge: Judge, model: str, around: Callable[[LLMClient], LLMClient] = lambda client: client
+) -> JudgeText:
+    """How a text is judged: the whole path of an answer, with nothing stored as a result."""
+
+    async def judged(text: str) -> dict[str, Any]:
+        answer = Answer(name=ANSWER, text=text)
+        return await evaluate(
+            runtime,
+            judge=judge,
+            agent=AGENT,
+            answer=answer,
+            model=model,
+            result_id=runtime.ids.new("res"),
+            around=around,
+        )
+
+    return judged
+
+
+async def texts_of(runtime: Runtime, urls: Iterable[str]) -> dict[str, str]:
+    """The texts of those pages that are evidence."""
+    found = {}
+    for url in urls:
+        try:
+            found[url] = (await runtime.pages.evidence_for(url)).text
+        except CacheError:
+            continue
+    return found

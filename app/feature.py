@@ -1,0 +1,53 @@
+"""The interface between the core and its features.
+
+A feature is a package ``app.features.<name>`` whose ``__init__`` defines ``FEATURE``. ``app.features.FEATURES`` lists
+them all. The core reads that list when it builds the web application, the worker and the command line; it imports no
+feature itself. To delete a feature, delete its package and its line in the list.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+if TYPE_CHECKING:
+    import typer
+    from fastapi import APIRouter
+
+    from app.service import JobRunner, Service
+
+TokenCheck: TypeAlias = "Callable[[Service, str], Awaitable[object]]"
+"""Checks the ``Authorization`` header of a request; raises ``Problem`` if it does not permit the request."""
+
+
+@dataclass(frozen=True, slots=True)
+class Commands:
+    """The command line as features extend it: the ``assay`` program and the core's command groups by name."""
+
+    program: typer.Typer
+    groups: Mapping[str, typer.Typer]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Feature:
+    """What one feature adds to the core. All parts are functions, so that listing the features loads none of them."""
+
+    name: str
+    commands: Callable[[Commands], None] | None = None
+    """Adds commands to the command line."""
+    routers: Callable[[], Sequence[APIRouter]] = tuple
+    """Routers of the HTTP API."""
+    pages: Callable[[], Sequence[APIRouter]] = tuple
+    """Routers of the dashboard."""
+    examples: Callable[[], Mapping[str, Any]] = dict
+    """Response examples for the OpenAPI description, by operation, for example ``GET /v1/compare``."""
+    token_checks: Callable[[], Mapping[str, TokenCheck]] = dict
+    """Path prefixes whose requests carry the feature's own tokens instead of an API key."""
+    job_runners: Callable[[], Mapping[str, JobRunner]] = field(default=dict)
+    """Runners for job kinds other than the judging of one answer, by the kind's name."""
+
+
+def job_runners(features: Sequence[Feature]) -> dict[str, JobRunner]:
+    """Return the job runners of all ``features``, by job kind."""
+    return {kind: runner for feature in features for kind, runner in feature.job_runners().items()}

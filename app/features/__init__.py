@@ -1,0 +1,14 @@
+"""All features, in the order in which ``assay --help`` lists their commands."""
+
+from app.feature import Feature
+from app.features import bundles, comparison, extension, interop, meta_eval, mutation, suites
+
+FEATURES: tuple[Feature, ...] = (
+    comparison.FEATURE,
+    bundles.FEATURE,
+    interop.FEATURE,
+    meta_eval.FEATURE,
+    mutation.FEATURE,
+    suites.FEATURE,
+    extension.FEATURE,
+)

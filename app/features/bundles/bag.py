@@ -1,0 +1,75 @@
+"""A BagIt bag (RFC 8493) in one zip: payload below ``data/``, manifests by SHA-256, and one hash for all.
+
+The root hash is the SHA-256 of ``tagmanifest-sha256.txt``: it names the hashes of the other tag files, among them the
+manifest, which names those of the payload.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable, Iterator, Mapping
+from typing import BinaryIO, Final
+
+from app.features.bundles.stored_zip import StoredZip
+
+DECLARATION: Final = b"BagIt-Version: 1.0\nTag-File-Character-Encoding: UTF-8\n"
+BAGIT, INFO = "bagit.txt", "bag-info.txt"
+MANIFEST, TAG_MANIFEST = "manifest-sha256.txt", "tagmanifest-sha256.txt"
+TAG_FILES: Final = (INFO, BAGIT, MANIFEST)
+
+
+class BagWriter:
+    """Writes a bag below the folder ``base`` of a zip. Payload first, in any order; then ``finish``."""
+
+    def __init__(self, file: BinaryIO, base: str) -> None:
+        self._zip = StoredZip(file)
+        self._base = base
+        self._hashes: dict[str, str] = {}
+        self._payload_bytes = 0
+
+    def add(self, path: str, chunks: Iterable[bytes]) -> str:
+        """Write one payload file, ``path`` relative to ``data/``; returns its hash."""
+        name = f"data/{path}"
+        sha256 = hashlib.sha256()
+
+        def hashed() -> Iterator[bytes]:
+            for chunk in chunks:
+                sha256.update(chunk)
+                yield chunk
+
+        self._payload_bytes += self._zip.add(f"{self._base}/{name}", hashed())
+        self._hashes[name] = sha256.hexdigest()
+        return self._hashes[name]
+
+    def finish(self, info: Mapping[str, str]) -> str:
+        """Write the tag files; returns the root hash."""
+        oxum = f"{self._payload_bytes}.{len(self._hashes)}"
+        files = {
+            INFO: info_file({**info, "Payload-Oxum": oxum}),
+            BAGIT: DECLARATION,
+            MANIFEST: manifest_file(self._hashes),
+        }
+        files[TAG_MANIFEST] = tag_manifest_file(files)
+        for name, data in files.items():
+            self._zip.add(f"{self._base}/{name}", [data])
+        self._zip.finish()
+        return root_of(files[TAG_MANIFEST])
+
+
+def info_file(info: Mapping[str, str]) -> bytes:
+    """``bag-info.txt``: one label a line."""
+    return "".join(f"{label}: {' '.join(value.split())}\n" for label, value in sorted(info.items())).encode()
+
+
+def manifest_file(hashes: Mapping[str, str]) -> bytes:
+    """A manifest, in the form that ``sha256sum -c`` reads."""
+    return "".join(f"{sha256}  {path}\n" for path, sha256 in sorted(hashes.items())).encode()
+
+
+def tag_manifest_file(files: Mapping[str, bytes]) -> bytes:
+    """The manifest of the other tag files."""
+    return manifest_file({name: hashlib.sha256(files[name]).hexdigest() for name in TAG_FILES})
+
+
+def root_of(tag_manifest: bytes) -> str:
+    return hashlib.sha256(tag_manifest).hexdigest()

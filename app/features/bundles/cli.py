@@ -1,0 +1,282 @@
+"""``assay bundle``: results with everything they rest on in one file, for others to check and play back."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
+
+import typer
+
+from app.console import event_loop
+from app.console.connection import JsonOption
+from app.console.database import in_database
+from app.console.errors import Exit, ToolFailed, WrongUsage
+from app.console.judging_options import AgentOption, TaskOption
+from app.console.streams import output, print_json, remarks
+
+if TYPE_CHECKING:
+    from app.features.bundles.exporting import Exported
+    from app.features.bundles.replaying import ReplayedResult
+    from app.features.bundles.verifying import Verified
+    from app.settings import Settings
+    from app.storage.database import Database
+
+BundleArgument: TypeAlias = Annotated[Path, typer.Argument(metavar="FILE.zip", help="A bundle.")]
+SHOWN_PROBLEMS = 20
+
+
+def program() -> typer.Typer:
+    """The ``bundle`` command with those below it."""
+    group = typer.Typer(
+        help="Pack results with all they rest on, check such a bundle, play it back.", no_args_is_help=True
+    )
+    group.command("export")(export)
+    group.command("verify")(verify)
+    group.command("replay")(replay)
+    group.command("key")(key)
+    group.command("sign")(sign)
+    return group
+
+
+def export(
+    agent: AgentOption,
+    out: Annotated[Path, typer.Option("--out", metavar="FILE.zip", help="The bundle to be written.")],
+    task: TaskOption = None,
+    results: Annotated[
+        Path | None,
+        typer.Option("--results", help="Results of `assay evaluate` in this folder.  [default: the service's]"),
+    ] = None,
+    cache: Annotated[
+        Path | None, typer.Option("--cache", help="With --results: the page cache that `assay evaluate` was given.")
+    ] = None,
+    no_content: Annotated[
+        bool, typer.Option("--no-content", help="Leave out what pages say; keep hashes, addresses and short quotes.")
+    ] = False,
+    wacz: Annotated[
+        bool, typer.Option("--wacz", help="Add the captured pages as an archive that web archive players open.")
+    ] = False,
+    as_json: JsonOption = False,
+) -> None:
+    """Write the newest result of each answer of an agent, and all it rests on, into one zip."""
+    if no_content and wacz:
+        raise WrongUsage("--wacz is made of what --no-content leaves out")
+    if cache is not None and results is None:
+        raise WrongUsage("--cache goes with --results")
+    options = {"content": not no_content, "wacz": wacz}
+    if results is None:
+        made = in_database(lambda settings, database: _of_service(settings, database, agent, task or [], out, options))
+    else:
+        made = _of_folder(results, cache, agent, task or [], out, options)
+    if as_json:
+        print_json(
+            {
+                "file": str(out),
+                "root": made.root,
+                "bytes": made.bytes,
+                "files": made.files,
+                "results": list(made.results),
+                "absent": [{"path": each.path, "why": each.why} for each in made.absent],
+            }
+        )
+        return
+    output().print(f"root {made.root}", markup=False, soft_wrap=True)
+    remarks().print(
+        f"{out}: {len(made.results)} results, {made.files} files, {made.bytes} bytes", markup=False, soft_wrap=True
+    )
+    for each in made.absent[:SHOWN_PROBLEMS]:
+        remarks().print(f"not in it: {each.path}: {each.why}", markup=False, soft_wrap=True)
+    if len(made.absent) > SHOWN_PROBLEMS:
+        remarks().print(f"and {len(made.absent) - SHOWN_PROBLEMS} more, named in data/bundle.json", markup=False)
+
+
+async def _of_service(
+    settings: Settings, database: Database, agent: str, tasks: list[str], out: Path, options: dict[str, bool]
+) -> Exported:
+    from app.engine.runtime import open_blobs
+    from app.features.bundles.exporting import Kept, export_bundle
+    from app.features.bundles.roots import note_root
+    from app.features.bundles.sources import from_database
+    from app.observability.redaction import Redactor
+    from app.storage.captures import PostgresIndex
+
+    blobs = await asyncio.to_thread(open_blobs, settings)
+    kept = Kept(blobs=blobs, captures=PostgresIndex(database), redactor=Redactor(settings.secrets))
+    made = await export_bundle(kept, await from_database(database, agent, tasks), out, **options)
+    await note_root(database, made, content=options["content"])
+    return made
+
+
+def _of_folder(
+    results: Path, cache: Path | None, agent: str, tasks: list[str], out: Path, options: dict[str, bool]
+) -> Exported:
+    from app.console.judging_options import judging_settings, quiet_logging
+    from app.engine.public_cache import PublicCache
+    from app.engine.runtime import open_blobs
+    from app.features.bundles.exporting import Kept, export_bundle
+    from app.features.bundles.roots import note_in_files
+    from app.features.bundles.sources import from_folder
+    from app.observability.redaction import Redactor
+    from cache.store import FolderIndex
+
+    settings = judging_settings(evidence=None if cache is None else PublicCache(cache).evidence_folder(agent))
+    quiet_logging(settings)
+
+    async def made() -> Exported:
+        blobs = await asyncio.to_thread(open_blobs, settings)
+        captures = await FolderIndex.open(settings.data_dir / "captures")
+        kept = Kept(blobs=blobs, captures=captures, redactor=Redactor(settings.secrets))
+        evaluated = await from_folder(results, agent, tasks)
+        exported = await export_bundle(kept, evaluated, out, **options)
+        for why in await asyncio.to_thread(
+            lambda: list(note_in_files(evaluated, exported, content=options["content"]))
+        ):
+            remarks().print(f"the root hash is not noted: {why}", markup=False, soft_wrap=True)
+        return exported
+
+    return asyncio.run(made())
+
+
+def verify(
+    file: BundleArgument,
+    root: Annotated[str | None, typer.Option("--root", help="The root hash that it must have.")] = None,
+    signature: Annotated[Path | None, typer.Option("--signature", help="A signature file; needs --public-key.")] = None,
+    public_key: Annotated[Path | None, typer.Option("--public-key", help="Whose signature it must be.")] = None,
+    repacked: Annotated[
+        bool, typer.Option("--repacked", help="The bag may have been put into a zip by another program.")
+    ] = False,
+    as_json: JsonOption = False,
+) -> None:
+    """Check every byte of a bundle."""
+    from app.features.bundles.signing import check_signature
+    from app.features.bundles.verifying import verify as check
+
+    if (signature is None) != (public_key is None):
+        raise WrongUsage("--signature and --public-key go together: anybody can sign, the key says who")
+    found = check(file, expected_root=root, repacked=repacked)
+    signed_by = None
+    if found.sound and signature is not None and public_key is not None:
+        signed_by = check_signature(found.root, signature, public_key)
+    if as_json:
+        print_json(_verified_json(file, found, signed_by))
+    else:
+        _print_verified(found, signed_by)
+    if not found.sound:
+        raise typer.Exit(Exit.FAILED)
+
+
+def _verified_json(file: Path, found: Verified, signed_by: str | None) -> dict[str, Any]:
+    return {
+        "file": str(file),
+        "sound": found.sound,
+        "root": found.root,
+        "files": found.files,
+        "bytes": found.bytes,
+        "signed_by": signed_by,
+        "problems": list(found.problems),
+    }
+
+
+def _print_verified(found: Verified, signed_by: str | None) -> None:
+    if found.sound:
+        output().print(f"root {found.root}", markup=False, soft_wrap=True)
+        signed = f", signed by the key {signed_by}" if signed_by else ""
+        remarks().print(f"sound: {found.files} files, {found.bytes} bytes{signed}", markup=False, soft_wrap=True)
+        return
+    for problem in found.problems[:SHOWN_PROBLEMS]:
+        remarks().print(problem, markup=False, soft_wrap=True)
+    remarks().print(f"[bold red]not sound[/]: {len(found.problems)} problems")
+
+
+def replay(
+    file: BundleArgument,
+    run_scripts: Annotated[
+        bool,
+        typer.Option("--run-scripts", help="Run the bundle's judge scripts again: code of whoever made the bundle."),
+    ] = False,
+    as_json: JsonOption = False,
+) -> None:
+    """Work every score out again from the bundle alone: offline, without a key, without cost."""
+    from app.features.bundles.replaying import first_difference
+    from app.features.bundles.replaying import replay as play
+    from app.features.bundles.verifying import verify as check
+
+    checked = check(file, repacked=True)
+    if not checked.sound:
+        raise ToolFailed(f"{file} is not sound: {checked.problems[0]}", hint=f"assay bundle verify {file}")
+    found = play(file)
+    if run_scripts:
+        found = _run_again(file, found)
+    first, differs = first_difference(found), any(each.differences for each in found)
+    if as_json:
+        print_json(
+            {
+                "file": str(file),
+                "root": checked.root,
+                "scripts_run": run_scripts,
+                "equal": first is None,
+                "first_difference": first if differs else None,
+                "results": [each.as_json() for each in found],
+            }
+        )
+    else:
+        _print_replayed(found, first, differs=differs)
+    if first is not None:
+        raise typer.Exit(Exit.FAILED if differs else Exit.INCOMPLETE)
+
+
+def _run_again(file: Path, found: list[ReplayedResult]) -> list[ReplayedResult]:
+    from app.console.judging_options import quiet_logging
+    from app.features.bundles.rerunning import rerun
+    from app.settings import load_settings
+
+    settings = load_settings()
+    quiet_logging(settings)
+    remarks().print(
+        "running the judge scripts in the bundle: this is code of whoever made it, with the rights of your account",
+        markup=False,
+        soft_wrap=True,
+    )
+    return event_loop.run(rerun(file, found, settings))
+
+
+def _print_replayed(found: list[ReplayedResult], first: str | None, *, differs: bool) -> None:
+    console = output()
+    for each in found:
+        word = "equal" if each.equal else "different" if each.differences else "unchecked"
+        score = each.figures.get("final_score")
+        shown = f"{score:.4f}" if isinstance(score, float | int) else "none"
+        if each.with_overrides is not None:
+            shown += f", {each.with_overrides['final_score']:.4f} with people's word"
+        console.print(f"{word}  {each.task_id} {each.answer_name}  score {shown}", markup=False, soft_wrap=True)
+    if first is None:
+        remarks().print(f"equal: {len(found)} results recomputed from the bundle alone", markup=False)
+    else:
+        what = "first difference" if differs else "not checked"
+        remarks().print(f"{what}: {first}", markup=False, soft_wrap=True)
+
+
+def key(file: Annotated[Path, typer.Argument(metavar="FILE", help="Where the private key is written.")]) -> None:
+    """Make a key pair to sign bundles with; the public key is written to FILE.pub."""
+    from app.features.bundles.signing import make_key
+
+    public = make_key(file)
+    remarks().print(f"private key {file}, public key {public}: give away only the latter", markup=False, soft_wrap=True)
+
+
+def sign(
+    file: BundleArgument,
+    private_key: Annotated[Path, typer.Option("--key", help="A private key of `assay bundle key`.")],
+    out: Annotated[Path | None, typer.Option("--out", help="The signature file.  [default: FILE.zip.sig]")] = None,
+) -> None:
+    """Sign the root hash of a bundle, in a file of its own."""
+    from app.features.bundles.signing import sign as signed
+    from app.features.bundles.verifying import verify as check
+    from judges.result_files import write_whole
+
+    found = check(file, repacked=True)
+    if not found.sound:
+        raise ToolFailed(f"{file} is not sound: {found.problems[0]}")
+    target = out or file.with_name(f"{file.name}.sig")
+    write_whole(target, signed(found.root, private_key))
+    remarks().print(f"signed root {found.root} in {target}", markup=False, soft_wrap=True)

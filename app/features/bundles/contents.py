@@ -1,0 +1,191 @@
+"""What is in a bundle and where: the names of its files, and the index that says how they belong together."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
+from typing import Any, Final
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from app.features.bundles.errors import BundleRefused
+from app.features.bundles.opening import OpenBundle
+
+FORMAT: Final = 1
+INDEX: Final = "bundle.json"
+CRATE: Final = "ro-crate-metadata.json"
+PREVIEW: Final = "ro-crate-preview.html"
+WACZ: Final = "evidence/captures.wacz"
+MAX_JSON_BYTES: Final = 64 * 1024 * 1024
+
+_ENDINGS: Final[Mapping[str, str]] = {
+    "text/plain; charset=utf-8": "txt",
+    "text/html": "html",
+    "application/pdf": "pdf",
+    "application/json": "json",
+    "image/jpeg": "jpg",
+    "image/png": "png",
+    "image/webp": "webp",
+    "image/gif": "gif",
+}
+
+
+def evidence_path(sha256: str, media_type: str) -> str:
+    """Where a body lies, by its hash."""
+    return f"evidence/{sha256}.{_ENDINGS.get(media_type, 'bin')}"
+
+
+def capture_path(page_id: str) -> str:
+    return f"captures/{page_id}.json"
+
+
+def answer_path(sha256: str) -> str:
+    return f"answers/{sha256}.md"
+
+
+def script_path(sha256: str) -> str:
+    return f"scripts/{sha256}.py"
+
+
+def result_path(result_id: str) -> str:
+    return f"results/{result_id}.json"
+
+
+def tree_path(result_id: str) -> str:
+    return f"trees/{result_id}.json"
+
+
+def overrides_path(result_id: str) -> str:
+    return f"overrides/{result_id}.json"
+
+
+def calls_path(result_id: str) -> str:
+    return f"calls/{result_id}.jsonl"
+
+
+def text_path(sha256: str) -> str:
+    return f"texts/{sha256}.txt"
+
+
+def prompt_path(ref: str) -> str:
+    return f"prompts/{ref}.md"
+
+
+def schema_path(sha256: str) -> str:
+    return f"schemas/{sha256}.json"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Absent:
+    """Something that belongs into the bundle and is not there: ``path`` is where it would lie, ``why`` a sentence."""
+
+    path: str
+    why: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Listed:
+    """One result and what belongs to it; None where that is not in the bundle."""
+
+    result_id: str
+    task_id: str
+    answer_name: str
+    answer: str | None
+    script: str | None
+    kind: str
+    calls: int | None
+    pages: tuple[str, ...]
+    overrides: int
+    """How many times people spoke of its leaves before the bundle was made."""
+
+
+@dataclass(slots=True, kw_only=True)
+class Index:
+    """``data/bundle.json`` while it is made."""
+
+    agent: str
+    content: bool
+    results: list[Listed] = field(default_factory=list)
+    without_result: list[dict[str, Any]] = field(default_factory=list)
+    absent: list[Absent] = field(default_factory=list)
+
+    def as_bytes(self) -> bytes:
+        document = {
+            "format": FORMAT,
+            "agent": self.agent,
+            "content": self.content,
+            "results": [asdict(each) for each in self.results],
+            "without_result": self.without_result,
+            "absent": sorted(
+                ({"path": each.path, "why": each.why} for each in self.absent), key=lambda each: each["path"]
+            ),
+        }
+        return json_bytes(document)
+
+
+def json_bytes(document: Any) -> bytes:
+    """JSON in one form only: the same values, the same bytes."""
+    return (json.dumps(document, ensure_ascii=False, sort_keys=True, indent=1) + "\n").encode("utf-8", "replace")
+
+
+_SHA256 = r"^[0-9a-f]{64}$"
+_NAME = r"^[A-Za-z0-9][A-Za-z0-9._-]{0,199}$"
+
+
+class _Read(BaseModel):
+    model_config = ConfigDict(frozen=True)
+
+
+class ResultIn(_Read):
+    """One result, as the index of a bundle lists it."""
+
+    result_id: str = Field(pattern=_NAME)
+    task_id: str = Field(pattern=_NAME)
+    answer_name: str = Field(max_length=200)
+    answer: str | None = Field(pattern=_SHA256)
+    script: str | None = Field(pattern=_SHA256)
+    kind: str
+    calls: int | None
+    pages: tuple[str, ...]
+    overrides: int = 0
+
+
+class AbsentIn(_Read):
+    path: str
+    why: str
+
+
+class IndexIn(_Read):
+    """The index of a bundle that somebody made."""
+
+    format: int
+    agent: str = Field(max_length=200)
+    content: bool
+    results: tuple[ResultIn, ...]
+    absent: tuple[AbsentIn, ...] = ()
+
+
+def read_index(bundle: OpenBundle) -> IndexIn:
+    """The index of an opened bundle.
+
+    Raises:
+        BundleRefused: there is none that this version can read.
+    """
+    try:
+        index = IndexIn.model_validate(read_json(bundle, INDEX))
+    except ValidationError as error:
+        first = error.errors(include_url=False, include_input=False)[0]
+        where = ".".join(map(str, first["loc"]))
+        raise BundleRefused(f"data/{INDEX} cannot be read at {where}: {first['msg']}") from error
+    if index.format != FORMAT:
+        raise BundleRefused(f"data/{INDEX} is of format {index.format}, this program reads {FORMAT}")
+    return index
+
+
+def read_json(bundle: OpenBundle, path: str) -> Any:
+    """One JSON file of the payload. Raises BundleRefused."""
+    try:
+        return json.loads(bundle.read(f"data/{path}", at_most=MAX_JSON_BYTES))
+    except (ValueError, RecursionError) as error:
+        raise BundleRefused(f"data/{path} is no JSON: {error}") from error

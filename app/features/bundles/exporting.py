@@ -1,0 +1,320 @@
+"""Making a bundle: everything that results rest on, in one fixed order, so that equal results give equal bytes.
+
+One body at a time is in memory. Bodies are read and hashed off the event loop.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any, BinaryIO, Protocol
+
+from answers.submission import NAME_PATTERN, Answer
+from app.api.overrides import said_json
+from app.features.bundles.bag import BagWriter
+from app.features.bundles.calls import File, call_files
+from app.features.bundles.contents import (
+    CRATE,
+    INDEX,
+    PREVIEW,
+    WACZ,
+    Absent,
+    Index,
+    Listed,
+    answer_path,
+    calls_path,
+    capture_path,
+    evidence_path,
+    json_bytes,
+    overrides_path,
+    result_path,
+    script_path,
+    tree_path,
+)
+from app.features.bundles.crate import crate_of
+from app.features.bundles.drafts import draft_of
+from app.features.bundles.errors import BundleError
+from app.features.bundles.preview import preview_of
+from app.features.bundles.sources import Evaluated, Judged
+from app.features.bundles.wacz import CapturesArchive
+from app.features.bundles.withholding import short_values, shortened
+from app.observability.redaction import Redactor
+from cache.blobs import BlobStore, Shelf
+from cache.capture import Capture
+from cache.errors import BlobCorrupt, BlobMissing
+from cache.record import capture_to_json
+from judges.llm.recorded_calls import RecordedCalls, RecordUnreadable, read_calls
+from judges.registry import JudgeKind
+
+_MEDIA_TYPES: Mapping[str, str] = {
+    "text": "text/plain; charset=utf-8",
+    "hidden_text": "text/plain; charset=utf-8",
+    "links": "application/json",
+    "places": "application/json",
+    "html": "text/html",
+    "pdf": "application/pdf",
+}
+_PICTURE = "image/jpeg"
+_EARLIEST = datetime(1980, 1, 1, tzinfo=UTC)
+
+
+class Captures(Protocol):
+    """Gives the record of a capture by its id."""
+
+    async def get(self, capture_id: str) -> Capture | None: ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Kept:
+    """Where what results rest on is kept, and which secrets must not get out."""
+
+    blobs: BlobStore
+    captures: Captures
+    redactor: Redactor
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Exported:
+    """A bundle that was made. ``root`` stands for all of it; ``absent`` is what could not be put in."""
+
+    root: str
+    bytes: int
+    files: int
+    results: tuple[str, ...]
+    absent: tuple[Absent, ...]
+
+
+async def export_bundle(
+    kept: Kept, evaluated: Evaluated, out: Path, *, content: bool = True, wacz: bool = False
+) -> Exported:
+    """Write the bundle of ``evaluated`` to ``out``, which is there whole or not at all.
+
+    ``content=False`` leaves out what pages say and keeps hashes, addresses and short quotes. ``wacz`` adds an archive
+    of the captures that web archive players open.
+
+    Raises:
+        BundleError: ``out`` cannot be written.
+        BlobStoreFailed, IndexFailed: what is kept cannot be read now.
+    """
+    try:
+        with draft_of(out) as file:
+            return await _Export(kept, evaluated, file, content=content, wacz=wacz and content).run()
+    except OSError as error:
+        raise BundleError(f"{out} cannot be written: {error.strerror or error}") from error
+
+
+class _Export:
+    def __init__(self, kept: Kept, evaluated: Evaluated, file: BinaryIO, *, content: bool, wacz: bool) -> None:
+        self._kept = kept
+        self._evaluated = evaluated
+        self._file = file
+        self._bag = BagWriter(file, f"assay-{evaluated.agent}")
+        self._index = Index(agent=evaluated.agent, content=content)
+        self._content = content
+        self._archive = CapturesArchive() if wacz else None
+        self._sizes: dict[str, int] = {}
+        self._captures: dict[str, Capture] = {}
+        self._absent: dict[str, str] = {}
+
+    async def run(self) -> Exported:
+        for judged in self._evaluated.judged:
+            await self._result(judged)
+        self._index.without_result = [
+            {"task_id": one.task_id, "answer_name": one.answer_name, "error_code": one.error_code}
+            for one in self._evaluated.unjudged
+        ]
+        if self._archive is not None:
+            with self._archive.finished() as wacz:
+                await asyncio.to_thread(self._add, WACZ, iter(lambda: wacz.read(1 << 20), b""))
+        self._index.absent = [Absent(path=path, why=why) for path, why in self._absent.items()]
+        await self._put(INDEX, self._index.as_bytes(), is_ours=True)
+        made_at = self._made_at()
+        crate = crate_of(self._index, self._sizes, self._captures, made_at)
+        await self._put(PREVIEW, preview_of(self._index, made_at), is_ours=True)
+        await self._put(CRATE, json_bytes(crate), is_ours=True)
+        root = await asyncio.to_thread(self._bag.finish, self._info(made_at))
+        return Exported(
+            root=root,
+            bytes=self._file.seek(0, 2),
+            files=len(self._sizes),
+            results=tuple(each.result_id for each in self._index.results),
+            absent=tuple(self._index.absent),
+        )
+
+    async def _result(self, judged: Judged) -> None:
+        """One result with all that is its own, in one order."""
+        result = judged.result
+        judge = result.get("judge") or {}
+        await self._put(result_path(judged.id), self._body(judged, result), is_ours=True)
+        trees = [part.get("verification_tree") for part in result.get("eval_breakdown") or []]
+        trees = trees if self._content else short_values(trees)
+        await self._put(tree_path(judged.id), json_bytes(trees), is_ours=True)
+        self._index.results.append(
+            Listed(
+                result_id=judged.id,
+                task_id=judged.task_id,
+                answer_name=judged.answer_name,
+                answer=await self._answer(judged, result),
+                script=await self._script(judge.get("script_sha256")),
+                kind=str(judge.get("kind", JudgeKind.NATIVE.value)),
+                calls=await self._calls(judged.id, result),
+                pages=await self._pages(result),
+                overrides=await self._said(judged, result),
+            )
+        )
+
+    async def _said(self, judged: Judged, result: dict[str, Any]) -> int:
+        """What people said of the result, and the scores with it, as the API tells it."""
+        if judged.overrides:
+            said = await asyncio.to_thread(said_json, result, judged.overrides)
+            if not self._content:
+                said["overrides"] = [{**word, "reason": shortened(word["reason"])} for word in said["overrides"]]
+            await self._put(overrides_path(judged.id), json_bytes(said), is_ours=True)
+        return len(judged.overrides)
+
+    def _body(self, judged: Judged, result: dict[str, Any]) -> bytes:
+        if self._content:
+            return judged.body
+        return json_bytes(short_values(result))
+
+    async def _answer(self, judged: Judged, result: Mapping[str, Any]) -> str | None:
+        expected = result.get("answer_sha256")
+        if judged.answer is None:
+            self._lacks(answer_path(str(expected)), "nobody has the answer any more")
+            return None
+        sha256 = Answer(name=judged.answer_name, text=judged.answer.decode("utf-8", "replace")).sha256
+        if expected not in (None, sha256):
+            self._lacks(answer_path(str(expected)), "the answer has been changed since it was judged")
+            return None
+        return sha256 if await self._put(answer_path(sha256), judged.answer) else None
+
+    async def _script(self, sha256: object) -> str | None:
+        if not isinstance(sha256, str):
+            return None  # declared in a running program: there was no file
+        if script_path(sha256) in self._sizes:
+            return sha256
+        try:
+            source = await self._kept.blobs.get_aside(Shelf.SCRIPTS, sha256)
+        except (BlobMissing, BlobCorrupt) as damage:
+            self._lacks(script_path(sha256), damage.detail)
+            return None
+        return sha256 if await self._put(script_path(sha256), source) else None
+
+    async def _calls(self, result_id: str, result: Mapping[str, Any]) -> int | None:
+        record = await self._record(result_id, result)
+        if record is None:
+            return None
+        for sha256 in record.left_out:
+            self._lacks(f"texts/{sha256}", "it had no room in the record of the calls")
+        files = call_files(result_id, record, content=self._content)
+        while (file := await asyncio.to_thread(next, files, None)) is not None:
+            await self._file_of(file)
+        return len(record.calls)
+
+    async def _file_of(self, file: File) -> None:
+        """A file that a record made: ours, as far as it is not named by its hash."""
+        named_by_hash = file.path.startswith(("texts/", "evidence/", "schemas/"))
+        await self._put(file.path, file.data, is_ours=not named_by_hash)
+
+    async def _record(self, result_id: str, result: Mapping[str, Any]) -> RecordedCalls | None:
+        calls = result.get("calls")
+        if not isinstance(calls, Mapping):
+            self._lacks(calls_path(result_id), "no record was kept of what models were asked")
+            return None
+        try:
+            return await asyncio.to_thread(
+                read_calls, await self._kept.blobs.get_aside(Shelf.CALLS, str(calls["sha256"]))
+            )
+        except (BlobMissing, BlobCorrupt) as damage:
+            self._lacks(calls_path(result_id), damage.detail)
+        except RecordUnreadable as damage:
+            self._lacks(calls_path(result_id), str(damage))
+        return None
+
+    async def _pages(self, result: Mapping[str, Any]) -> tuple[str, ...]:
+        found = []
+        for page in result.get("pages") or []:
+            page_id = page.get("page_id")
+            if not isinstance(page_id, str) or not NAME_PATTERN.fullmatch(page_id):
+                continue
+            found.append(page_id)
+            if page_id not in self._captures and capture_path(page_id) not in self._absent:
+                await self._page(page_id, page)
+        return tuple(found)
+
+    async def _page(self, page_id: str, page: Mapping[str, Any]) -> None:
+        capture = await self._kept.captures.get(page_id)
+        if capture is None:
+            self._lacks(capture_path(page_id), "the record of this capture has been removed")
+            media_types = {role: _MEDIA_TYPES.get(role, _PICTURE) for role in page.get("bodies") or {}}
+            bodies = {role: (sha256, media_types[role]) for role, sha256 in (page.get("bodies") or {}).items()}
+        else:
+            self._captures[page_id] = capture
+            await self._put(capture_path(page_id), json_bytes(capture_to_json(capture)), is_ours=True)
+            bodies = {role: (blob.sha256, blob.media_type) for role, blob in capture.blobs.items()}
+        if not self._content:
+            return
+        there: dict[str, bytes] = {}
+        for role, (sha256, media_type) in sorted(bodies.items()):
+            data = await self._evidence(sha256, media_type)
+            if data is not None and role in ("text", "html", "pdf"):
+                there[role] = data
+        if self._archive is not None and capture is not None:
+            await asyncio.to_thread(self._archive.add, capture, there)
+
+    async def _evidence(self, sha256: str, media_type: str) -> bytes | None:
+        path = evidence_path(sha256, media_type)
+        if path in self._absent or (path in self._sizes and self._archive is None):
+            return None
+        try:
+            data = await self._kept.blobs.get(sha256)
+        except (BlobMissing, BlobCorrupt) as damage:
+            self._lacks(path, damage.detail)
+            return None
+        return data if await self._put(path, data) else None
+
+    async def _put(self, path: str, data: bytes, *, is_ours: bool = False) -> bool:
+        """Write a file that is not there yet; whether it is there now.
+
+        What is named by its hash cannot be changed: one that holds a secret is left out.
+        """
+        if path in self._sizes:
+            return True
+        if self._kept.redactor.holds_secret(data):
+            if not is_ours:
+                self._lacks(path, "withheld: a secret of this installation stands in it")
+                return False
+            data = self._kept.redactor.masked(data.decode("utf-8", "replace")).encode()
+        await asyncio.to_thread(self._add, path, [data])
+        return True
+
+    def _add(self, path: str, chunks: Any) -> None:
+        size = 0
+
+        def counted() -> Any:
+            nonlocal size
+            for chunk in chunks:
+                size += len(chunk)
+                yield chunk
+
+        self._bag.add(path, counted())
+        self._sizes[path] = size
+
+    def _lacks(self, path: str, why: str) -> None:
+        self._absent.setdefault(path, why)
+
+    def _made_at(self) -> datetime:
+        """When the last page was captured: a date that is the same every time."""
+        return max((capture.captured_at for capture in self._captures.values()), default=_EARLIEST).astimezone(UTC)
+
+    def _info(self, made_at: datetime) -> dict[str, str]:
+        return {
+            "Source-Organization": "assay",
+            "External-Description": f"Results of the agent {self._evaluated.agent}, and what they rest on",
+            "External-Identifier": f"assay-{self._evaluated.agent}",
+            "Bag-Software-Agent": "assay bundle export",
+            "Evidence-Until": made_at.strftime("%Y-%m-%dT%H:%M:%SZ"),
+        }

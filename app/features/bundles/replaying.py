@@ -1,0 +1,218 @@
+"""Working every score of a bundle out again from what is in it: offline, without a key, without a model.
+
+What is recomputed are the figures that follow from the verdicts on the leaves; looked up are the votes and quotes that
+those verdicts name. Nothing that a bundle holds is run here.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterator, Mapping
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from pydantic import BaseModel, ValidationError
+
+from app.api.overrides import scores_with
+from app.features.bundles.contents import (
+    IndexIn,
+    ResultIn,
+    answer_path,
+    capture_path,
+    evidence_path,
+    overrides_path,
+    read_index,
+    read_json,
+    result_path,
+    script_path,
+    tree_path,
+)
+from app.features.bundles.errors import BundleRefused
+from app.features.bundles.opening import LIMITS, BundleLimits, OpenBundle, opened
+from judges.analysis.replay.difference import Difference, NotRecomputable
+from judges.analysis.replay.grounds import groundless
+from judges.analysis.replay.rescoring import differences
+from judges.analysis.replay.tree import tree_of
+from rubrics.errors import RubricError
+
+MAX_TEXT_BYTES = 64 * 1024 * 1024
+_SHOWN_FIGURES = ("status", "final_score", "score", "score_strict")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReplayedResult:
+    """One result played back. ``figures`` are those it says, ``with_overrides`` the scores with people's word in place
+    of the judge's, worked out anew; ``unchecked``: why nothing could be recomputed.
+    """
+
+    result_id: str
+    task_id: str
+    answer_name: str
+    figures: Mapping[str, Any]
+    differences: tuple[Difference, ...] = ()
+    unchecked: str | None = None
+    with_overrides: Mapping[str, Any] | None = None
+
+    @property
+    def equal(self) -> bool:
+        return not self.differences and self.unchecked is None
+
+    def as_json(self) -> dict[str, Any]:
+        return {
+            "result_id": self.result_id,
+            "task_id": self.task_id,
+            "answer_name": self.answer_name,
+            "equal": self.equal,
+            **self.figures,
+            "with_overrides": self.with_overrides,
+            "unchecked": self.unchecked,
+            "differences": [asdict(each) for each in self.differences],
+        }
+
+
+def replay(path: Path, limits: BundleLimits = LIMITS) -> list[ReplayedResult]:
+    """Recompute every result of a bundle. Blocks. Does not check the hashes of what it does not read: ``verify`` does.
+
+    Raises:
+        BundleRefused: the file is no bundle, or is made to do harm.
+    """
+    with opened(path, limits) as bundle:
+        index = read_index(bundle)
+        return [_Replay(bundle, index, listed).run() for listed in index.results]
+
+
+class _Word(BaseModel):
+    """What a person said of a leaf."""
+
+    id: str
+    leaf: str
+    outcome: str | None
+    withdraws: str | None
+
+
+class _Said(BaseModel):
+    """What a bundle holds of that, oldest first, and the scores with it."""
+
+    overrides: tuple[_Word, ...] = ()
+    with_overrides: dict[str, Any] | None = None
+
+
+class _Replay:
+    def __init__(self, bundle: OpenBundle, index: IndexIn, listed: ResultIn) -> None:
+        self._bundle = bundle
+        self._index = index
+        self._listed = listed
+        self._texts: dict[str, str | None] = {}
+        self._absent = {each.path for each in index.absent}
+        self._with_overrides: Mapping[str, Any] | None = None
+
+    def run(self) -> ReplayedResult:
+        result = read_json(self._bundle, result_path(self._listed.result_id))
+        if not isinstance(result, dict):
+            raise BundleRefused(f"data/{result_path(self._listed.result_id)} is no result")
+        unchecked: str | None = None
+        try:
+            found = tuple(self._found(result))
+        except NotRecomputable as error:
+            found, unchecked = (), str(error)
+        return ReplayedResult(
+            result_id=self._listed.result_id,
+            task_id=self._listed.task_id,
+            answer_name=self._listed.answer_name,
+            figures={name: result.get(name) for name in _SHOWN_FIGURES},
+            differences=found,
+            unchecked=unchecked,
+            with_overrides=self._with_overrides,
+        )
+
+    def _found(self, result: Mapping[str, Any]) -> Iterator[Difference]:
+        yield from self._belongs_together(result)
+        root = tree_of(result)
+        yield from differences(result)
+        yield from groundless(root, self._text_of)
+        yield from self._overruled(result)
+
+    def _overruled(self, result: Mapping[str, Any]) -> Iterator[Difference]:
+        """The scores with people's word follow from what they said, of which there is as much as the index says."""
+        path = overrides_path(self._listed.result_id)
+        said = _Said()
+        if f"data/{path}" in self._bundle:
+            try:
+                said = _Said.model_validate(read_json(self._bundle, path))
+            except ValidationError as error:
+                raise BundleRefused(f"data/{path} cannot be read: {error.error_count()} fields are wrong") from error
+        if len(said.overrides) != self._listed.overrides:
+            yield Difference(where=path, recorded=self._listed.overrides, recomputed=len(said.overrides))
+        try:
+            found = scores_with(result, said.overrides) if said.overrides else None
+        except (RubricError, ValueError, LookupError, TypeError, AttributeError) as error:
+            # Of a bundle that anybody made: what plain scores are made of was checked, other fields may be anything.
+            why = f"cannot be worked out: {error}"
+            yield Difference(where="with_overrides", recorded=said.with_overrides, recomputed=why)
+            return
+        self._with_overrides = found
+        if found != said.with_overrides:
+            yield Difference(where="with_overrides", recorded=said.with_overrides, recomputed=found)
+
+    def _belongs_together(self, result: Mapping[str, Any]) -> Iterator[Difference]:
+        """The answer, the judge and the tree that lie beside a result are those that it names."""
+        listed = self._listed
+        judge = result.get("judge")
+        script = judge.get("script_sha256") if isinstance(judge, Mapping) else None
+        for name, said, path in (
+            ("answer_sha256", result.get("answer_sha256"), answer_path),
+            ("judge.script_sha256", script, script_path),
+        ):
+            if not isinstance(said, str) or path(said) in self._absent:
+                continue
+            if f"data/{path(said)}" not in self._bundle:
+                yield Difference(where=name, recorded=said, recomputed="not in the bundle")
+                continue
+            data = self._bundle.read(f"data/{path(said)}", at_most=MAX_TEXT_BYTES)
+            sha256 = hashlib.sha256(data).hexdigest()
+            if sha256 != said:
+                yield Difference(where=name, recorded=said, recomputed=sha256)
+        breakdown = result.get("eval_breakdown")
+        parts = breakdown if isinstance(breakdown, list) else []
+        trees = [part.get("verification_tree") for part in parts if isinstance(part, Mapping)]
+        beside = read_json(self._bundle, tree_path(listed.result_id))
+        if beside != trees:
+            yield Difference(where="the tree", recorded="as in the result", recomputed=tree_path(listed.result_id))
+
+    def _text_of(self, page_id: str) -> str | None:
+        """The text of a page; None where the bundle leaves it out."""
+        if page_id not in self._texts:
+            self._texts[page_id] = self._read_text(page_id)
+        return self._texts[page_id]
+
+    def _read_text(self, page_id: str) -> str | None:
+        if not self._index.content or page_id not in self._listed.pages or capture_path(page_id) in self._absent:
+            return None
+        record = read_json(self._bundle, capture_path(page_id))
+        try:
+            blob = record["blobs"]["text"]
+            sha256, path = blob["sha256"], evidence_path(str(blob["sha256"]), str(blob["media_type"]))
+        except (LookupError, TypeError):
+            return ""
+        if path in self._absent:
+            return None
+        data = self._bundle.read(f"data/{path}", at_most=MAX_TEXT_BYTES)
+        if hashlib.sha256(data).hexdigest() != sha256:
+            raise BundleRefused(f"data/{path} does not have its hash")
+        return data.decode("utf-8", "replace")
+
+
+def first_difference(results: list[ReplayedResult]) -> str | None:
+    """In one sentence what is otherwise first; if nothing is, what could not be recomputed; None where all is equal."""
+    for each in results:
+        if each.differences:
+            return f"{_named(each)}: {each.differences[0]}"
+    for each in results:
+        if each.unchecked is not None:
+            return f"{_named(each)}: cannot be recomputed: {each.unchecked}"
+    return None
+
+
+def _named(result: ReplayedResult) -> str:
+    return f"{result.task_id} {result.answer_name} ({result.result_id})"

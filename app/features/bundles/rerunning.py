@@ -1,0 +1,270 @@
+"""Running the judge scripts of a bundle again, with every page and every reply of a model served from the bundle.
+
+What the scripts do is reproduced with it: which claims they make, in which order, and what they make of the verdicts.
+The scripts are code of whoever made the bundle. Each runs in a process of its own without a key; that keeps accidents
+apart, and does not make a hostile script harmless.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import json
+import re
+import tempfile
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import AsyncExitStack
+from dataclasses import dataclass, replace
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+from pydantic import SecretStr
+
+from answers.submission import Answer
+from app.engine import pipeline
+from app.engine.limits import Limits
+from app.engine.model_clients import ModelClients
+from app.engine.runtime import Runtime, load_catalogue, nursery_of
+from app.features.bundles.contents import (
+    ResultIn,
+    answer_path,
+    calls_path,
+    capture_path,
+    evidence_path,
+    read_index,
+    read_json,
+    result_path,
+    script_path,
+    text_path,
+)
+from app.features.bundles.errors import BundleRefused
+from app.features.bundles.opening import OpenBundle, opened
+from app.features.bundles.playback import PATIENCE_S, Lacking, NoWeb, Nowhere, PlayedLLM, Said, by_key
+from app.features.bundles.replaying import ReplayedResult
+from app.observability.redaction import Redactor
+from app.settings import Settings
+from cache.blobs import BlobStore
+from cache.capture import Capture
+from cache.errors import IndexFailed
+from cache.pages import PageCache
+from cache.record import capture_from_json
+from cache.store import MemoryIndex
+from judges.analysis.replay.difference import Difference
+from judges.analysis.replay.rejudged import rejudged_differences
+from judges.errors import JudgeError
+from judges.isolation.fork_server_pool import Nursery
+from judges.llm.parameters import RunParameters
+from judges.llm.providers import LEXICAL
+from judges.llm.recorded_calls import recorded_key
+from judges.loader import JudgeCatalogue
+from judges.prompting.blocks import Separator
+from judges.prompting.page_view import PagePreparer
+from mind2web2.outside import Here, instead
+
+MAX_CALLS_BYTES = 512 * 1024 * 1024
+MAX_SOURCE_BYTES = 4 * 1024 * 1024
+_FOR_EVER_S = timedelta(days=36_500).total_seconds()
+_NO_KEY = SecretStr("none")
+_SHA256 = re.compile(r"[0-9a-f]{64}")
+
+
+async def rerun(
+    path: Path, found: Sequence[ReplayedResult], settings: Settings, *, patience_s: float = PATIENCE_S
+) -> list[ReplayedResult]:
+    """What was found in a bundle, with what running its scripts adds. The settings' limits of scripts hold.
+
+    Raises:
+        BundleRefused: the file is no bundle, or what it lists is not in it.
+        IsolationFailed: no process can be made for a script.
+    """
+    async with AsyncExitStack() as stack:
+        folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="assay-replay-")))
+        bundle = await asyncio.to_thread(stack.enter_context, opened(path))
+        settings = settings.model_copy(
+            update={
+                "data_dir": folder,
+                "look_ahead": False,
+                "openai_api_key": _NO_KEY,
+                "openai_base_url": None,
+                "google_maps_api_key": None,
+                "budget_usd": None,
+                "budget_tokens": None,
+            }
+        )
+        nursery = nursery_of(settings)
+        if nursery is not None:
+            stack.push_async_callback(nursery.aclose)
+        stack.callback(instead, Here())
+        again = _Rerun(bundle, folder, settings, nursery, patience_s)
+        await asyncio.to_thread(again.unpack)
+        by_id = {each.result_id: each for each in found}
+        return [await again.result(listed, by_id[listed.result_id]) for listed in again.index.results]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Place:
+    """Where the pages and replies of one result are served from."""
+
+    runtime: Runtime
+    model: PlayedLLM
+    lacking: Lacking
+
+
+class _Rerun:
+    def __init__(
+        self, bundle: OpenBundle, folder: Path, settings: Settings, nursery: Nursery | None, patience_s: float
+    ) -> None:
+        self._bundle = bundle
+        self.index = read_index(bundle)
+        self._folder = folder
+        self._settings = settings
+        self._nursery = nursery
+        self._patience_s = patience_s
+        self._blobs = BlobStore.open((folder / "blobs").as_uri())
+        self._catalogues: dict[str, JudgeCatalogue] = {}
+        self._absent = {each.path for each in self.index.absent}
+
+    def unpack(self) -> None:
+        """Bodies and scripts into files whose names are made here: by hash, and by task."""
+        variants: dict[str, list[str]] = {}
+        for listed in self.index.results:
+            if listed.script is not None and listed.script not in variants.setdefault(listed.task_id, []):
+                variants[listed.task_id].append(listed.script)
+            for page_id in listed.pages:
+                for sha256, media_type in self._bodies(page_id):
+                    self._unpack_body(sha256, media_type)
+        for number in range(max(map(len, variants.values()), default=0)):
+            self._unpack_scripts({task: each[number] for task, each in variants.items() if number < len(each)}, number)
+
+    def _bodies(self, page_id: str) -> Iterator[tuple[str, str]]:
+        capture = self._capture(page_id)
+        if capture is not None and self.index.content:
+            for blob in capture.blobs.values():
+                if not _SHA256.fullmatch(blob.sha256):
+                    raise BundleRefused(f"data/{capture_path(page_id)} names a body by what is no hash")
+                yield blob.sha256, blob.media_type
+
+    def _unpack_body(self, sha256: str, media_type: str) -> None:
+        path = evidence_path(sha256, media_type)
+        target = self._folder / "blobs" / "sha256" / sha256[:2] / sha256
+        if path in self._absent or target.exists():
+            return
+        target.parent.mkdir(parents=True, exist_ok=True)
+        with target.open("wb") as file:
+            for chunk in self._bundle.chunks(f"data/{path}"):
+                file.write(chunk)
+
+    def _unpack_scripts(self, scripts: Mapping[str, str], number: int) -> None:
+        folder = self._folder / "judges" / str(number)
+        folder.mkdir(parents=True)
+        for task_id, sha256 in scripts.items():
+            source = self._bundle.read(f"data/{script_path(sha256)}", at_most=MAX_SOURCE_BYTES)
+            (folder / f"{task_id}.py").write_bytes(source)
+        catalogue = load_catalogue(self._settings.model_copy(update={"judges": (folder,)}))
+        for task_id, sha256 in scripts.items():
+            self._catalogues[f"{task_id}/{sha256}"] = catalogue
+
+    async def result(self, listed: ResultIn, known: ReplayedResult) -> ReplayedResult:
+        """One result judged again, compared with what it says."""
+        why_not = self._why_not(listed)
+        if why_not is not None:
+            return replace(known, unchecked=f"its script cannot be run again: {why_not}")
+        recorded = await asyncio.to_thread(read_json, self._bundle, result_path(listed.result_id))
+        place = await asyncio.to_thread(self._place, listed, recorded)
+        instead(Nowhere(place.model, place.lacking))
+        try:
+            judged = await self._judge(listed, recorded, place)
+        except JudgeError as error:
+            found = [Difference(where="its script", recorded="a result", recomputed=f"{type(error).__name__}: {error}")]
+        else:
+            found = list(rejudged_differences(recorded, judged))
+        finally:
+            await place.runtime.pages.aclose()
+            await place.runtime.models.aclose()
+        asked = [
+            Difference(where="asked for", recorded="not in the bundle", recomputed=what) for what in place.lacking.found
+        ]
+        return replace(
+            known,
+            differences=(*known.differences, *asked, *found),
+            unchecked=None if not asked and not found else known.unchecked,
+        )
+
+    def _why_not(self, listed: ResultIn) -> str | None:
+        if not self.index.content:
+            return "the bundle was made without content"
+        if listed.script is None or listed.answer is None or listed.calls is None:
+            return "its script, its answer or the record of its calls is not in the bundle"
+        catalogue = self._catalogues[f"{listed.task_id}/{listed.script}"]
+        return catalogue.broken.get(listed.task_id)
+
+    async def _judge(self, listed: ResultIn, recorded: Mapping[str, Any], place: _Place) -> dict[str, Any]:
+        answer = await asyncio.to_thread(self._bundle.read, f"data/{answer_path(str(listed.answer))}")
+        name = str(recorded.get("model"))
+        return await pipeline.evaluate(
+            place.runtime,
+            judge=place.runtime.judge(listed.task_id),
+            agent=str(recorded.get("agent_name") or self.index.agent),
+            answer=Answer(name=listed.answer_name, text=answer.decode("utf-8", "replace")),
+            # Who the model's provider was decides nothing here: what it said is served.
+            model=LEXICAL if name == LEXICAL else f"openai/{name}",
+            around=lambda _: place.model,
+            parameters=RunParameters.of_result(recorded) or RunParameters(),
+        )
+
+    def _place(self, listed: ResultIn, recorded: Mapping[str, Any]) -> _Place:
+        lacking = Lacking()
+        index = MemoryIndex()
+        for page_id in listed.pages:
+            capture = self._capture(page_id)
+            if capture is not None:
+                index.keep(capture)
+        limits = Limits.from_settings(self._settings)
+        secret = hashlib.sha256(str(recorded.get("id")).encode("utf-8", "replace")).digest()
+        separator = Separator(secret)
+        runtime = Runtime(
+            settings=self._settings,
+            limits=limits,
+            catalogue=self._catalogues[f"{listed.task_id}/{listed.script}"],
+            pages=PageCache(NoWeb(lacking), self._blobs, index, failure_ttl_s=_FOR_EVER_S),
+            blobs=self._blobs,
+            index=index,
+            models=ModelClients(self._settings, limits, None, lists_models=False),
+            separator=separator,
+            prepared=PagePreparer(separator),
+            redactor=Redactor(()),
+            nursery=self._nursery,
+        )
+        return _Place(
+            runtime=runtime,
+            model=PlayedLLM(by_key(self._calls(listed)), lacking, patience_s=self._patience_s),
+            lacking=lacking,
+        )
+
+    def _calls(self, listed: ResultIn) -> Iterator[tuple[str, Said]]:
+        path = f"data/{calls_path(listed.result_id)}"
+        for line in self._bundle.read(path, at_most=MAX_CALLS_BYTES).splitlines():
+            try:
+                call = json.loads(line)
+                if call.get("called_off"):
+                    continue  # nobody heard a reply; if it was asked again, that is another line
+                yield recorded_key(call, self._text), Said.model_validate(call)
+            except (ValueError, LookupError, TypeError, AttributeError, RecursionError) as error:
+                raise BundleRefused(f"{path} holds a line that is no call: {error}") from error
+
+    def _text(self, sha256: str) -> str:
+        if not isinstance(sha256, str) or not _SHA256.fullmatch(sha256):
+            raise BundleRefused("a call names a text by what is no hash")
+        return self._bundle.read(f"data/{text_path(sha256)}").decode("utf-8", "replace")
+
+    def _capture(self, page_id: str) -> Capture | None:
+        if capture_path(page_id) in self._absent:
+            return None
+        record = read_json(self._bundle, capture_path(page_id))
+        if not isinstance(record, Mapping):
+            raise BundleRefused(f"data/{capture_path(page_id)} is no record of a capture")
+        try:
+            return capture_from_json(record)
+        except IndexFailed as error:
+            raise BundleRefused(f"data/{capture_path(page_id)}: {error}") from error

@@ -1,0 +1,142 @@
+"""A detached Ed25519 signature over a bundle's root hash: a DSSE envelope around an in-toto statement.
+
+Who holds the key has vouched for the root hash, and with it for every byte of the bundle. Keys are PEM files, as
+``openssl`` writes and reads them.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import json
+import os
+from pathlib import Path
+from typing import Any, Final
+
+from cryptography.exceptions import InvalidSignature, UnsupportedAlgorithm
+from cryptography.hazmat.primitives import serialization
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey, Ed25519PublicKey
+
+from app.features.bundles.errors import BundleError, BundleRefused
+
+PAYLOAD_TYPE: Final = "application/vnd.in-toto+json"
+PREDICATE_TYPE: Final = "https://w3id.org/assay/evidence-bundle/v1"
+SUBJECT: Final = "tagmanifest-sha256.txt"
+MAX_SIGNATURE_BYTES: Final = 64 * 1024
+
+
+def make_key(private: Path) -> Path:
+    """Make a key pair: the private key, readable by its owner alone, and ``.pub`` beside it, which is returned.
+
+    Raises:
+        BundleError: a file is there already, or cannot be written.
+    """
+    public = private.with_name(f"{private.name}.pub")
+    key = Ed25519PrivateKey.generate()
+    try:
+        if public.exists():
+            raise FileExistsError(17, "it is there already")
+        handle = os.open(private, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+        with os.fdopen(handle, "wb") as file:
+            file.write(
+                key.private_bytes(
+                    serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
+                )
+            )
+        public.write_bytes(_pem(key.public_key()))
+    except OSError as error:
+        raise BundleError(f"{private} cannot be written: {error.strerror or error}") from error
+    return public
+
+
+def sign(root: str, private: Path) -> bytes:
+    """The signature file for a root hash.
+
+    Raises:
+        BundleError: the file holds no Ed25519 private key.
+    """
+    key = _read(private, private=True)
+    if not isinstance(key, Ed25519PrivateKey):
+        raise BundleError(f"{private} holds no Ed25519 private key; make one with: assay bundle key FILE")
+    payload = json.dumps(_statement(root), sort_keys=True, separators=(",", ":")).encode()
+    envelope = {
+        "payloadType": PAYLOAD_TYPE,
+        "payload": base64.b64encode(payload).decode(),
+        "signatures": [
+            {"keyid": key_id(key.public_key()), "sig": base64.b64encode(key.sign(_to_sign(payload))).decode()}
+        ],
+    }
+    return (json.dumps(envelope, indent=1) + "\n").encode()
+
+
+def check_signature(root: str, signature: Path, public: Path) -> str:
+    """The id of the key that has signed this root hash.
+
+    Raises:
+        BundleRefused: the signature is none, is another key's, or is over something else.
+        BundleError: ``public`` holds no Ed25519 public key.
+    """
+    key = _read(public, private=False)
+    if not isinstance(key, Ed25519PublicKey):
+        raise BundleError(f"{public} holds no Ed25519 public key")
+    try:
+        if signature.stat().st_size > MAX_SIGNATURE_BYTES:
+            raise ValueError("it is too long")
+        envelope = json.loads(signature.read_bytes())
+        payload = base64.b64decode(envelope["payload"], validate=True)
+        signed = [base64.b64decode(each["sig"], validate=True) for each in envelope["signatures"]]
+        is_ours = envelope["payloadType"] == PAYLOAD_TYPE
+    except (OSError, ValueError, LookupError, TypeError) as error:
+        raise BundleRefused(f"{signature} is no signature of a bundle: {error}") from error
+    if not is_ours or not any(_is_signed(key, each, payload) for each in signed):
+        raise BundleRefused(f"{signature} is not signed by the key in {public}")
+    if json.loads(payload) != _statement(root):
+        raise BundleRefused(f"{signature} is a signature of another bundle")
+    return key_id(key)
+
+
+def key_id(key: Ed25519PublicKey) -> str:
+    """The SHA-256 of the public key's bytes."""
+    raw = key.public_bytes(serialization.Encoding.Raw, serialization.PublicFormat.Raw)
+    return hashlib.sha256(raw).hexdigest()
+
+
+def _statement(root: str) -> dict[str, Any]:
+    return {
+        "_type": "https://in-toto.io/Statement/v1",
+        "subject": [{"name": SUBJECT, "digest": {"sha256": root}}],
+        "predicateType": PREDICATE_TYPE,
+        "predicate": {},
+    }
+
+
+def _to_sign(payload: bytes) -> bytes:
+    """The pre-authentication encoding of DSSE: the type is signed along."""
+    kind = PAYLOAD_TYPE.encode()
+    return b"DSSEv1 %d %s %d %s" % (len(kind), kind, len(payload), payload)
+
+
+def _is_signed(key: Ed25519PublicKey, signature: bytes, payload: bytes) -> bool:
+    try:
+        key.verify(signature, _to_sign(payload))
+    except InvalidSignature:
+        return False
+    return True
+
+
+def _read(path: Path, *, private: bool) -> object:
+    try:
+        data = path.read_bytes()
+        return (
+            serialization.load_pem_private_key(data, password=None)
+            if private
+            else serialization.load_pem_public_key(data)
+        )
+    except OSError as error:
+        raise BundleError(f"{path} cannot be read: {error.strerror or error}") from error
+    except (ValueError, TypeError, UnsupportedAlgorithm) as error:
+        raise BundleError(f"{path} holds no {'private' if private else 'public'} key in PEM: {error}") from error
+
+
+def _pem(key: Ed25519PublicKey) -> bytes:
+    return key.public_bytes(serialization.Encoding.PEM, serialization.PublicFormat.SubjectPublicKeyInfo)

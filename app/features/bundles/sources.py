@@ -1,0 +1,150 @@
+"""What of an agent goes into a bundle: the newest result of each answer, from the database or from a folder."""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import json
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from answers.submission import NAME_PATTERN
+from app.engine.result_folder import ResultUnreadable
+from app.features.bundles.errors import NothingToBundle
+from app.features.bundles.root_notes import without_roots
+from app.storage.database import Database
+from app.storage.history import judged_text
+from app.storage.overrides import Override, overrides_of
+from app.storage.results import answers_of
+from judges import result_files
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Judged:
+    """One result, ``body`` byte for byte as it is stored, and the answer it judges, None where nobody has it.
+
+    ``overrides`` is what people said of it, oldest first; ``file`` where it lies, if it lies in a file.
+    """
+
+    id: str
+    task_id: str
+    answer_name: str
+    body: bytes
+    answer: bytes | None
+    overrides: Sequence[Override] = ()
+    file: Path | None = None
+
+    @property
+    def result(self) -> dict[str, Any]:
+        """Its fields; read anew each time, so that many results need no more memory than one."""
+        read: dict[str, Any] = json.loads(self.body)
+        return read
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Unjudged:
+    """An answer that was tried and has no result."""
+
+    task_id: str
+    answer_name: str
+    error_code: str | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Evaluated:
+    """What is known of an agent, in the order of tasks and answers."""
+
+    agent: str
+    judged: tuple[Judged, ...]
+    unjudged: tuple[Unjudged, ...] = ()
+
+
+async def from_database(database: Database, agent: str, tasks: Collection[str]) -> Evaluated:
+    """What the service has judged; ``tasks``: only these, empty for all.
+
+    Raises:
+        NothingToBundle: no such result.
+        DatabaseUnavailable: it cannot be read.
+    """
+    judged: list[Judged] = []
+    unjudged: list[Unjudged] = []
+    async with database.begin() as connection:
+        for row in await answers_of(connection, agent):
+            if tasks and row.task_id not in tasks:
+                continue
+            if row.body is None:
+                unjudged.append(Unjudged(task_id=row.task_id, answer_name=row.answer_name, error_code=row.error_code))
+                continue
+            result_id = str(json.loads(row.body)["id"])
+            text = await judged_text(connection, result_id)
+            said = await overrides_of(connection, [result_id])
+            judged.append(
+                Judged(
+                    id=result_id,
+                    task_id=row.task_id,
+                    answer_name=row.answer_name,
+                    body=row.body.encode("utf-8", "replace"),
+                    answer=None if text is None else text.encode("utf-8", "replace"),
+                    overrides=said.get(result_id, ()),
+                )
+            )
+    return _found(agent, judged, unjudged, tasks)
+
+
+async def from_folder(out: Path, agent: str, tasks: Collection[str]) -> Evaluated:
+    """What ``assay evaluate`` has written into ``out``.
+
+    Raises:
+        NothingToBundle: no such result.
+        ResultUnreadable: a result is no JSON object, or cannot be read.
+    """
+    judged = await asyncio.to_thread(_read_folder, out, agent, tasks)
+    return _found(agent, judged, [], tasks)
+
+
+def _read_folder(out: Path, agent: str, tasks: Collection[str]) -> list[Judged]:
+    found = []
+    for task_id in result_files.judged_tasks(out, agent):
+        if tasks and task_id not in tasks:
+            continue
+        for folder in result_files.judged_answers(out, agent, task_id):
+            path = folder.newest_result()
+            if path is not None:
+                found.append(_read_result(folder, path))
+    return found
+
+
+def _read_result(folder: result_files.AnswerFolder, path: Path) -> Judged:
+    try:
+        body = without_roots(path.read_bytes())
+        result = json.loads(body)
+    except (OSError, ValueError) as error:
+        raise ResultUnreadable(f"{path} cannot be read as a result: {error}") from error
+    if not isinstance(result, Mapping):
+        raise ResultUnreadable(f"{path} holds no result: it is no JSON object")
+    given = str(result.get("id") or "")
+    return Judged(
+        id=given if NAME_PATTERN.fullmatch(given) else f"res_{hashlib.sha256(body).hexdigest()[:26]}",
+        task_id=folder.task_id,
+        answer_name=folder.answer_name,
+        body=body,
+        answer=_bytes(folder.answer_copy),
+        file=path,
+    )
+
+
+def _bytes(path: Path) -> bytes | None:
+    try:
+        return path.read_bytes()
+    except OSError:
+        return None
+
+
+def _found(agent: str, judged: list[Judged], unjudged: list[Unjudged], tasks: Collection[str]) -> Evaluated:
+    if not judged:
+        which = f" for {', '.join(sorted(tasks))}" if tasks else ""
+        raise NothingToBundle(f"agent {agent} has no results{which}")
+    order = sorted(judged, key=lambda one: (one.task_id, one.answer_name))
+    return Evaluated(agent=agent, judged=tuple(order), unjudged=tuple(unjudged))

@@ -1,0 +1,145 @@
+"""Whether every byte of a bundle is what it was when it was made."""
+
+from __future__ import annotations
+
+import hashlib
+import zlib
+from dataclasses import dataclass
+from pathlib import Path
+
+from app.features.bundles.bag import (
+    BAGIT,
+    DECLARATION,
+    INFO,
+    MANIFEST,
+    TAG_FILES,
+    TAG_MANIFEST,
+    manifest_file,
+    root_of,
+    tag_manifest_file,
+)
+from app.features.bundles.errors import BundleRefused
+from app.features.bundles.opening import LIMITS, BundleLimits, OpenBundle, opened
+from app.features.bundles.stored_zip import Entry, first_wrong_byte
+
+MAX_TAG_FILE_BYTES = 256 * 1024 * 1024
+MAX_PROBLEMS = 1_000
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Verified:
+    """What was found. ``root`` is the hash of the tag manifest as it stands; ``problems`` are whole sentences."""
+
+    root: str
+    files: int
+    bytes: int
+    problems: tuple[str, ...]
+
+    @property
+    def sound(self) -> bool:
+        return not self.problems
+
+
+def verify(
+    path: Path, *, expected_root: str | None = None, repacked: bool = False, limits: BundleLimits = LIMITS
+) -> Verified:
+    """Read a bundle from its first byte to its last. Blocks; memory does not grow with its size.
+
+    ``expected_root``: the root hash as it was told elsewhere. ``repacked``: the bag may have been put into a zip by
+    another program; its contents count, and not how they lie in the file.
+
+    Raises:
+        BundleRefused: the file is no bundle, or is made to do harm.
+    """
+    with opened(path, limits) as bundle:
+        return _Check(bundle, repacked=repacked).run(expected_root)
+
+
+class _Check:
+    def __init__(self, bundle: OpenBundle, *, repacked: bool) -> None:
+        self._bundle = bundle
+        self._repacked = repacked
+        self._problems: list[str] = []
+        self._entries: list[Entry] = []
+        self._payload: dict[str, str] = {}
+        self._tags: dict[str, bytes] = {}
+        self._bytes = self._payload_bytes = 0
+
+    def run(self, expected_root: str | None) -> Verified:
+        for name in self._bundle.names:
+            self._read(name)
+        lacking = [name for name in (*TAG_FILES, TAG_MANIFEST) if name not in self._tags]
+        for name in lacking:
+            self._problem(f"{name} is missing")
+        if not lacking:
+            self._compare()
+        root = root_of(self._tags.get(TAG_MANIFEST, b""))
+        if expected_root is not None and root != expected_root:
+            self._problem(f"the root hash is {root}, and not {expected_root}")
+        return Verified(root=root, files=len(self._entries), bytes=self._bytes, problems=tuple(self._problems))
+
+    def _read(self, name: str) -> None:
+        """Hash one member; what cannot be read is a problem and no reason to stop."""
+        sha256, crc, size = hashlib.sha256(), 0, 0
+        is_tag = name in TAG_FILES or name == TAG_MANIFEST
+        kept: list[bytes] = []
+        try:
+            for chunk in self._bundle.chunks(name):
+                size += len(chunk)
+                if is_tag and size > MAX_TAG_FILE_BYTES:
+                    raise BundleRefused(f"{name} has more than {MAX_TAG_FILE_BYTES} bytes")
+                sha256.update(chunk)
+                crc = zlib.crc32(chunk, crc)
+                if is_tag:
+                    kept.append(chunk)
+        except BundleRefused as damage:
+            self._problem(str(damage))
+        at, _ = self._bundle.place(name)
+        self._entries.append(Entry(name=f"{self._bundle.base}/{name}", at=at, size=size, crc=crc))
+        self._bytes += size
+        if is_tag:
+            self._tags[name] = b"".join(kept)
+        elif name.startswith("data/"):
+            self._payload[name] = sha256.hexdigest()
+            self._payload_bytes += size
+        else:
+            self._problem(f"{name} is no part of the bag")
+
+    def _compare(self) -> None:
+        self._compare_manifest()
+        if self._tags[BAGIT] != DECLARATION:
+            self._problem(f"{BAGIT} does not say what it must")
+        oxum = f"Payload-Oxum: {self._payload_bytes}.{len(self._payload)}\n".encode()
+        if oxum not in self._tags[INFO]:
+            self._problem(f"{INFO} counts other files or bytes than there are")
+        if tag_manifest_file(self._tags) != self._tags[TAG_MANIFEST]:
+            self._problem(f"{TAG_MANIFEST} does not name the hashes of the other tag files")
+        if self._problems or self._repacked:
+            return
+        wrong = first_wrong_byte(self._bundle.file, self._entries)
+        if wrong is not None:
+            self._problem(
+                f"byte {wrong} of the file is not what it was; every content is (if the bag was packed again by "
+                "another program: --repacked)"
+            )
+
+    def _compare_manifest(self) -> None:
+        if manifest_file(self._payload) == self._tags[MANIFEST]:
+            return
+        named: dict[str, str] = {}
+        for line in self._tags[MANIFEST].decode("utf-8", "replace").splitlines():
+            sha256, _, path = line.partition("  ")
+            named[path] = sha256
+        for path in sorted(named.keys() - self._payload.keys()):
+            self._problem(f"{path} is missing")
+        for path in sorted(self._payload.keys() - named.keys()):
+            self._problem(f"{path} is not in the manifest")
+        for path in sorted(named.keys() & self._payload.keys()):
+            if named[path] != self._payload[path]:
+                self._problem(f"{path} has changed")
+        if not self._problems:
+            self._problem(f"{MANIFEST} is not written as it was")
+
+    def _problem(self, text: str) -> None:
+        if len(self._problems) < MAX_PROBLEMS:
+            self._problems.append(text)

@@ -1,0 +1,148 @@
+"""The captures as a WACZ 1.1.1 file, for players of web archives: WARC records, an index of them, a list of pages.
+
+Only what was kept is in it: the page's own document, not its pictures and styles. Good for reading, not for films.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import tempfile
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from datetime import UTC, datetime
+from typing import IO, Any, BinaryIO, Final, cast
+from urllib.parse import urlsplit
+
+from app.features.bundles.stored_zip import StoredZip
+from app.features.bundles.warc import payload_digest, response, warc_info
+from cache.capture import Capture
+
+VERSION: Final = "1.1.1"
+SOFTWARE: Final = "assay"
+
+_ARCHIVE = "data.warc.gz"
+_IN_MEMORY_BYTES = 4 * 1024 * 1024
+_CHUNK = 1024 * 1024
+_PAGES_HEAD = {"format": "json-pages-1.0", "id": "pages", "title": "All Pages"}
+_BODIES = (("pdf", "application/pdf"), ("html", "text/html; charset=utf-8"), ("text", "text/plain; charset=utf-8"))
+
+
+class CapturesArchive:
+    """Takes captures one by one; ``finished`` gives the whole file. Blocks."""
+
+    def __init__(self) -> None:
+        self._warc = tempfile.SpooledTemporaryFile(max_size=_IN_MEMORY_BYTES)  # noqa: SIM115 - closed by finished()
+        self._index: list[str] = []
+        self._pages: list[tuple[datetime, str, dict[str, Any]]] = []
+        self._warc.write(warc_info(SOFTWARE))
+
+    def add(self, capture: Capture, bodies: Mapping[str, bytes]) -> None:
+        """One capture with its ``text``, ``html`` and ``pdf``, as far as they are kept; one without any is no page."""
+        found = next(((bodies[role], media) for role, media in _BODIES if role in bodies), None)
+        if found is None or urlsplit(capture.url).scheme not in ("http", "https"):
+            return
+        body, media_type = found
+        final_url = capture.final_url or capture.url
+        if final_url != capture.url:
+            self._write(capture.url, capture.captured_at, 302, {"Location": final_url}, b"", of=f"{capture.id}:cited")
+        headers = {name: value for name, value in capture.headers.items() if name.lower() != "content-type"}
+        status = capture.http_status or 200
+        self._write(
+            final_url, capture.captured_at, status, {**headers, "Content-Type": media_type}, body, of=capture.id
+        )
+        page = {"id": capture.id, "url": capture.url, "ts": _iso(capture.captured_at), "title": capture.title}
+        if "text" in bodies:
+            page["text"] = bodies["text"].decode("utf-8", "replace")
+        self._pages.append((capture.captured_at, capture.id, page))
+
+    @contextmanager
+    def finished(self) -> Iterator[IO[bytes]]:
+        """The file, from its beginning; gone at the end of the block."""
+        with self._warc, tempfile.SpooledTemporaryFile(max_size=_IN_MEMORY_BYTES) as file:
+            made = StoredZip(cast(BinaryIO, file))
+            self._warc.seek(0)
+            resources = [
+                _added(made, f"archive/{_ARCHIVE}", iter(lambda: self._warc.read(_CHUNK), b"")),
+                _added(made, "indexes/index.cdx", [line.encode() for line in sorted(self._index)]),
+                _added(made, "pages/pages.jsonl", [f"{json.dumps(each)}\n".encode() for each in self._lines()]),
+            ]
+            package = self._package(resources)
+            made.add("datapackage.json", [package])
+            digest = {"path": "datapackage.json", "hash": f"sha256:{hashlib.sha256(package).hexdigest()}"}
+            made.add("datapackage-digest.json", [_json(digest)])
+            made.finish()
+            file.seek(0)
+            yield file
+
+    def _write(self, url: str, at: datetime, status: int, headers: Mapping[str, str], body: bytes, *, of: str) -> None:
+        offset = self._warc.tell()
+        record = response(url, at, status, headers, body, of=of)
+        self._warc.write(record)
+        fields = {
+            "url": url,
+            "mime": headers.get("Content-Type", "unk").partition(";")[0],
+            "status": str(status),
+            "digest": payload_digest(body),
+            "length": str(len(record)),
+            "offset": str(offset),
+            "filename": _ARCHIVE,
+        }
+        self._index.append(f"{sort_key(url)} {at.astimezone(UTC):%Y%m%d%H%M%S} {json.dumps(fields)}\n")
+
+    def _lines(self) -> list[dict[str, Any]]:
+        return [_PAGES_HEAD, *(page for _, _, page in sorted(self._pages, key=lambda each: each[:2]))]
+
+    def _package(self, resources: list[dict[str, Any]]) -> bytes:
+        first = min(self._pages, key=lambda each: each[:2], default=None)
+        document: dict[str, Any] = {
+            "profile": "data-package",
+            "wacz_version": VERSION,
+            "title": "Pages that results were judged by",
+            "software": SOFTWARE,
+            "created": _iso(max((at for at, _, _ in self._pages), default=datetime(1980, 1, 1, tzinfo=UTC))),
+            "resources": resources,
+        }
+        if first is not None:
+            document |= {"mainPageUrl": first[2]["url"], "mainPageDate": first[2]["ts"]}
+        return _json(document)
+
+
+def sort_key(url: str) -> str:
+    """A URL as indexes of web archives sort it: the host back to front, then the rest.
+
+    >>> sort_key("https://www.Example.org:8080/A?b=C")
+    'org,example:8080)/a?b=c'
+    """
+    parts = urlsplit(url)
+    host = (parts.hostname or "").removeprefix("www.")
+    labels = [host] if host.replace(".", "").isdigit() or ":" in host else host.split(".")[::-1]
+    try:
+        port = "" if parts.port in (None, 80, 443) else f":{parts.port}"
+    except ValueError:
+        port = ""
+    query = f"?{parts.query}" if parts.query else ""
+    return f"{','.join(labels)}{port}){parts.path or '/'}{query}".lower().replace(" ", "%20")
+
+
+def _added(made: StoredZip, path: str, chunks: Any) -> dict[str, Any]:
+    """Write a member; returns what the package says of it."""
+    sha256, size = hashlib.sha256(), 0
+
+    def hashed() -> Iterator[bytes]:
+        nonlocal size
+        for chunk in chunks:
+            sha256.update(chunk)
+            size += len(chunk)
+            yield chunk
+
+    made.add(path, hashed())
+    return {"name": path.rpartition("/")[2], "path": path, "hash": f"sha256:{sha256.hexdigest()}", "bytes": size}
+
+
+def _json(document: Any) -> bytes:
+    return (json.dumps(document, indent=2, sort_keys=True) + "\n").encode()
+
+
+def _iso(at: datetime) -> str:
+    return at.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")

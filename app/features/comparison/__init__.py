@@ -1,0 +1,39 @@
+"""Summaries, comparison of agents and runs, sensitivity analysis and the regression gate."""
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from app.feature import Commands, Feature
+
+if TYPE_CHECKING:
+    from fastapi import APIRouter
+
+
+def _commands(cli: Commands) -> None:
+    from app.features.comparison import cli_compare, cli_gate, cli_sensitivity, cli_summary
+
+    cli.program.command("summary")(cli_summary.summary)
+    cli.program.command("compare")(cli_compare.compare)
+    cli.program.command("gate")(cli_gate.gate)
+    cli.program.add_typer(cli_sensitivity.program(), name="sensitivity")
+
+
+def _routers() -> "Sequence[APIRouter]":
+    from app.features.comparison import api, api_sensitivity, api_summaries
+
+    return (api_summaries.router, api.router, api_sensitivity.router)
+
+
+def _pages() -> "Sequence[APIRouter]":
+    from app.features.comparison.pages import router
+
+    return (router,)
+
+
+def _examples() -> Mapping[str, Any]:
+    from app.features.comparison.api_examples import examples
+
+    return examples()
+
+
+FEATURE = Feature(name="comparison", commands=_commands, routers=_routers, pages=_pages, examples=_examples)

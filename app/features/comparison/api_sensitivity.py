@@ -1,0 +1,56 @@
+"""How much hangs on single verdicts, votes and weights: of a result, of who is ahead, and of a task's judge."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from typing import Any
+
+from fastapi import APIRouter
+
+from app.api.access import ReaderDep, ServiceDep
+from app.api.paging import IdPath, NameFilter, NamePath
+from app.api.problems import not_found
+from app.features.comparison.api_sides import SideQuery, side_of
+from app.features.comparison.sensitivities import consistency_json, flips_json, order_json
+from app.storage import results as rows
+
+router = APIRouter(prefix="/v1", tags=["results"])
+
+MOST_RESULTS = 500
+"""The newest of a task; older ones are left out, and the answer says so."""
+
+
+@router.get("/results/{result_id}/sensitivity")
+async def result_sensitivity(result_id: IdPath, service: ServiceDep, caller: ReaderDep) -> dict[str, Any]:
+    """Which leaves of a result, flipped one at a time, would change its score, the weightiest first."""
+    async with service.database.begin() as connection:
+        found = await rows.answer_of_result(connection, result_id, owner=caller.sees)
+    if found is None or found.body is None:
+        raise not_found("result")
+    body = found.body
+    return await asyncio.to_thread(lambda: flips_json(json.loads(body)))
+
+
+@router.get("/compare/sensitivity")
+async def order_sensitivity(a: SideQuery, b: SideQuery, service: ServiceDep, caller: ReaderDep) -> dict[str, Any]:
+    """Whether the side that is ahead stays ahead when leaves, votes or weights are not quite as they are."""
+    first = await side_of(service, caller, a, trees=True)
+    second = await side_of(service, caller, b, trees=True)
+    return await asyncio.to_thread(order_json, first, second)
+
+
+@router.get("/tasks/{task_id}/consistency")
+async def judge_consistency(
+    task_id: NamePath, service: ServiceDep, caller: ReaderDep, agent: NameFilter = None
+) -> dict[str, Any]:
+    """How steady a task's judge is with itself: its votes, and leaves that came out both ways."""
+    async with service.database.begin() as connection:
+        found = await rows.list_results(
+            connection, limit=MOST_RESULTS + 1, owner=caller.sees, agent=agent, task_id=task_id
+        )
+    if not found:
+        raise not_found("task with results")
+    bodies = [each.body for each in found[:MOST_RESULTS]]
+    told = await asyncio.to_thread(lambda: consistency_json(map(json.loads, bodies)))
+    return {"task_id": task_id, **told, "older_left_out": len(found) > MOST_RESULTS}

@@ -1,0 +1,83 @@
+"""What a request asks to have added up or compared: an agent, one run of it, or a single result."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Sequence
+from typing import Annotated, Any
+
+from fastapi import Query
+
+from app.access.keys import Caller
+from app.api.paging import NAME
+from app.api.problems import not_found
+from app.features.comparison.compared import Side
+from app.features.comparison.flips import Judged
+from app.features.comparison.flips import judged as leaves_of
+from app.service import Service
+from app.storage import results as rows
+from app.storage.records import JudgedAnswer
+from app.summary import AnswerOutcome
+
+SEPARATOR = "@"
+"""Between an agent and its run; neither name can hold one."""
+_RESULT = "res_"
+_SCORES = ("status", "score", "final_score")
+_NAME = NAME.removeprefix("^").removesuffix("$")
+SIDE = f"^{_NAME}({SEPARATOR}{_NAME})?$"
+SideQuery = Annotated[str, Query(pattern=SIDE, description="agent, agent@run, or the id of a result")]
+RunQuery = Annotated[str | None, Query(pattern=NAME, description="Only of this run")]
+
+
+def outcomes(judged: Sequence[JudgedAnswer], *, trees: bool = True) -> list[AnswerOutcome]:
+    """Answers with their results read. Blocks, some milliseconds a megabyte: call it in a thread.
+
+    Without ``trees`` a result is its scores alone: twenty agents' trees at once would fill the memory.
+    """
+    return [_read(answer, trees=trees)[0] for answer in judged]
+
+
+def _read(answer: JudgedAnswer, *, trees: bool) -> tuple[AnswerOutcome, dict[str, Any] | None]:
+    """The outcome, and the result with its tree."""
+    result: dict[str, Any] | None = None if answer.body is None else json.loads(answer.body)
+    kept = result if trees or result is None else {name: result[name] for name in _SCORES if name in result}
+    outcome = AnswerOutcome(
+        task_id=answer.task_id,
+        answer_name=answer.answer_name,
+        words=answer.words,
+        result=kept,
+        error_code=answer.error_code,
+    )
+    return outcome, result
+
+
+def _side(name: str, found: Sequence[JudgedAnswer], *, trees: bool, leaves: bool) -> Side:
+    """Reads one result after the other, so that only what is kept of each fills the memory."""
+    outcomes: list[AnswerOutcome] = []
+    judged: list[Judged] = []
+    for answer in found:
+        outcome, result = _read(answer, trees=trees)
+        outcomes.append(outcome)
+        if leaves and result is not None:
+            judged.append(leaves_of(result))
+    return Side(name=name, outcomes=outcomes, judged=judged)
+
+
+async def side_of(service: Service, caller: Caller, name: str, *, trees: bool = False, leaves: bool = False) -> Side:
+    """The judged answers behind a name: with their results' ``trees``, with the ``leaves`` to compare, or neither.
+
+    Raises:
+        Problem: nothing of that name was judged that the caller may see.
+    """
+    single, judged = None, []
+    async with service.database.begin() as connection:
+        if name.startswith(_RESULT):
+            single = await rows.answer_of_result(connection, name, owner=caller.sees)
+        if single is None:
+            agent, _, run = name.partition(SEPARATOR)
+            judged = await rows.answers_of(connection, agent, owner=caller.sees, run=run or None)
+    found = judged if single is None else [single]
+    if not found:
+        raise not_found(f"agent, run or result with judged answers: {name!r}")
+    return await asyncio.to_thread(_side, name, found, trees=trees, leaves=leaves)

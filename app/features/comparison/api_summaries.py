@@ -1,0 +1,55 @@
+"""What results add up to: an agent's summary, and the leaderboard of all agents."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+from fastapi import APIRouter
+
+from app.access.keys import Caller
+from app.api.access import ReaderDep, ServiceDep
+from app.api.paging import NamePath
+from app.api.problems import not_found
+from app.features.comparison.api_sides import RunQuery, outcomes
+from app.features.comparison.figures import full_summary
+from app.service import Service
+from app.storage import results as rows
+
+router = APIRouter(prefix="/v1", tags=["results"])
+
+_LEADERBOARD_LEAVES_OUT = ("per_run", "tasks", "without_result")
+
+
+@router.get("/agents/{agent}/summary")
+async def summary(agent: NamePath, service: ServiceDep, caller: ReaderDep, run: RunQuery = None) -> dict[str, Any]:
+    """The averages of an agent over its tasks and runs, how sure they are, and what is not known of them."""
+    found = await _summary_of(service, caller, agent, run=run)
+    if not found["num_answers"] and not found["unfinished"]:
+        raise not_found("agent with judged answers")
+    return found
+
+
+@router.get("/leaderboard")
+async def leaderboard(service: ServiceDep, caller: ReaderDep) -> dict[str, Any]:
+    """Every agent's averages, the best first."""
+    items = []
+    async with service.database.begin() as connection:
+        agents = await rows.judged_agents(connection, owner=caller.sees)
+    for agent in agents:
+        whole = await _summary_of(service, caller, agent, resampled=False)
+        items.append({name: value for name, value in whole.items() if name not in _LEADERBOARD_LEAVES_OUT})
+    items.sort(key=lambda item: (-(item["avg_score"] or 0.0), item["agent_name"]))
+    return {"items": items, "next_cursor": None}
+
+
+async def _summary_of(
+    service: Service, caller: Caller, agent: str, *, run: str | None = None, resampled: bool = True
+) -> dict[str, Any]:
+    """One agent's; what takes time is done in a thread, after the transaction."""
+    async with service.database.begin() as connection:
+        judged = await rows.answers_of(connection, agent, owner=caller.sees, run=run)
+        unfinished = await rows.unfinished_answers(connection, agent, owner=caller.sees, run=run)
+    return await asyncio.to_thread(
+        lambda: full_summary(agent, outcomes(judged), unfinished=unfinished, resampled=resampled)
+    )

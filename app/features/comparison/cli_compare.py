@@ -1,0 +1,79 @@
+"""``assay compare``: agents, runs or results on the tasks they share, and whether the difference can be chance."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Annotated, Any
+
+import typer
+
+from app.console.connection import URL, JsonOption, UrlOption
+from app.console.streams import output, print_json
+from app.console.tables import bounded, ends, plain_table
+from app.features.comparison.cli_sides import SIDES, compared
+
+_VERDICTS = {
+    "b_higher": "{b} is higher than {a}",
+    "b_lower": "{b} is lower than {a}",
+    "not_told_apart": "these tasks do not tell {b} and {a} apart",
+    "too_few_tasks": "too few tasks to tell {b} and {a} apart: {certain}, and it takes 6",
+    "nothing_to_compare": "there is no task with a certain score on both sides",
+}
+
+
+def compare(
+    first: Annotated[str, typer.Argument(metavar="A", help=f"What was before: {SIDES}.")],
+    others: Annotated[list[str], typer.Argument(metavar="B...", help="What is set against it, one or more.")],
+    url: UrlOption = URL,
+    as_json: JsonOption = False,
+) -> None:
+    """Compare agents, runs or results task by task. Differences are B - A."""
+    found = compared(url, first, others)
+    if as_json:
+        print_json(found)
+        return
+    for one in found["comparisons"]:
+        _print(found["a"]["name"], one, corrected=len(others) > 1)
+
+
+def _print(before: str, one: Mapping[str, Any], *, corrected: bool) -> None:
+    from rich.markup import escape
+
+    console, after = output(), one["b"]["name"]
+    console.print(f"{after} less {before}", style="bold", markup=False)
+    figures = plain_table("figure", "A", "B", "difference", "95 % interval", "p")
+    for name, key in (("score", "score"), ("success rate", "success")):
+        figure = one[key]
+        test = figure["sign_flip"]
+        p = "-" if test is None else f"{test['p_holm']:.4f}"
+        shown = bounded({"low": figure["low"], "high": figure["high"]}, sign="+")
+        interval = ends(figure["student_t"], sign="+")
+        figures.add_row(name, bounded(figure["a"]), bounded(figure["b"]), shown, interval, p)
+    console.print(figures)
+    tasks = plain_table("task", "A", "B", "difference")
+    for task in one["tasks"]:
+        cells = (bounded(task["a"]), bounded(task["b"]), bounded(task["difference"], sign="+"))
+        tasks.add_row(escape(task["task_id"]), *cells)
+    console.print(tasks)
+    for line in _remarks(before, one, corrected=corrected):
+        console.print(line, markup=False, soft_wrap=True)
+
+
+def _remarks(before: str, one: Mapping[str, Any], *, corrected: bool) -> list[str]:
+    score, after = one["score"], one["b"]["name"]
+    lines = [_VERDICTS[score["verdict"]].format(a=before, b=after, certain=score["certain"])]
+    test = score["sign_flip"]
+    if test is not None:
+        lines.append(f"p: {test['method']}{', corrected by Holm' if corrected else ''}")
+    if score["bootstrap"] is not None:
+        lines.append(f"bootstrap: {ends(score['bootstrap'], sign='+')} ({score['bootstrap']['method']})")
+    lines += [f"warning: {warning}" for warning in score["warnings"]]
+    if score["certain"] < score["tasks"]:
+        lines.append(f"open: {score['tasks'] - score['certain']} of {score['tasks']} tasks were not wholly judged")
+    if score["smallest_detectable_difference"] is not None:
+        least = score["smallest_detectable_difference"]
+        lines.append(f"smallest difference that these tasks would show (power 0.8): {least:.3f}")
+    for name, key in ((before, "only_a"), (after, "only_b")):
+        if one[key]:
+            lines.append(f"only {name}: {', '.join(one[key])}")
+    return lines

@@ -1,0 +1,142 @@
+"""``assay gate``: for CI, whether an agent is good enough. Exit 0 it is, 100 it is not, 3 nobody can tell yet."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from app.console.connection import URL, JsonOption, UrlOption
+from app.console.errors import Exit, ToolFailed, WrongUsage
+from app.console.streams import output, print_json, remarks
+from app.console.tables import plain_table
+from app.features.comparison.cli_sides import SIDES, compared
+from app.features.comparison.cli_summary import summary_of
+from app.features.comparison.gate import Rule, State, Thresholds
+from app.features.comparison.gate import gate as held_against
+
+if TYPE_CHECKING:
+    from app.features.comparison.gate import Gate
+
+_EXIT = {State.PASSED: Exit.DONE, State.FAILED: Exit.GATE_FAILED, State.OPEN: Exit.INCOMPLETE}
+_COLOURS = {State.PASSED: "green", State.FAILED: "bold red", State.OPEN: "yellow"}
+
+
+def gate(
+    agent: Annotated[str, typer.Option(help="The agent.")],
+    run: Annotated[str | None, typer.Option(help="Only this run of it.")] = None,
+    min_score: Annotated[float | None, typer.Option(min=0, max=1, help="Least mean score.")] = None,
+    min_success: Annotated[float | None, typer.Option(min=0, max=1, help="Least success rate.")] = None,
+    min_lower_bound: Annotated[
+        float | None, typer.Option(min=0, max=1, help="Least lower end of the score's 95 % interval.")
+    ] = None,
+    max_not_judged: Annotated[
+        float | None, typer.Option(min=0, max=1, help="Greatest share of answers not judged; else none may be.")
+    ] = None,
+    baseline: Annotated[str | None, typer.Option(help=f"What it is compared with: {SIDES}.")] = None,
+    max_regression: Annotated[
+        float | None, typer.Option(min=0, max=1, help="Greatest loss of the mean score against the baseline [0].")
+    ] = None,
+    regression_rule: Annotated[
+        Rule, typer.Option(help="What may not be a greater loss: the mean, its whole interval, or any part of that.")
+    ] = Rule.MEAN,
+    allow_missing_tasks: Annotated[
+        bool, typer.Option("--allow-missing-tasks", help="Tasks of the baseline need not be judged now.")
+    ] = False,
+    junit: Annotated[Path | None, typer.Option(help="Write JUnit XML here.")] = None,
+    markdown: Annotated[
+        Path | None, typer.Option(help="Append Markdown here, as GITHUB_STEP_SUMMARY wants it.")
+    ] = None,
+    out: Annotated[Path | None, typer.Option(help="Read result files of `assay evaluate` here, no server.")] = None,
+    url: UrlOption = URL,
+    as_json: JsonOption = False,
+) -> None:
+    """Hold an agent's figures against thresholds: exit 0 passed, 100 failed, 3 not decided (answers not judged)."""
+    thresholds = Thresholds(
+        min_score=min_score,
+        min_success=min_success,
+        min_lower_bound=min_lower_bound,
+        max_not_judged=max_not_judged,
+        max_regression=None if baseline is None else max_regression or 0.0,
+        rule=regression_rule,
+        missing_tasks_are_fine=allow_missing_tasks,
+    )
+    _check_usage(thresholds, baseline=baseline, max_regression=max_regression)
+    summary = summary_of(agent, run=run, out=out, url=url)
+    name = agent if run is None else f"{agent}@{run}"
+    comparison = None
+    if baseline is not None:
+        now = name if out is None else f"{out}/{agent}"
+        [comparison] = compared(url, baseline, [now])["comparisons"]
+    if summary.get("statistics") is None:
+        raise WrongUsage(f"{name}: no answer has been judged yet", hint="Its jobs still wait or run: assay jobs")
+    _report(
+        held_against(name, summary, thresholds, comparison=comparison),
+        summary, comparison, junit=junit, markdown=markdown, as_json=as_json,
+    )  # fmt: skip
+
+
+def _check_usage(thresholds: Thresholds, *, baseline: str | None, max_regression: float | None) -> None:
+    if max_regression is not None and baseline is None:
+        raise WrongUsage(
+            "--max-regression needs a --baseline", hint="Name the agent, agent@run or folder to compare with."
+        )
+    asked = (
+        thresholds.min_score, thresholds.min_success, thresholds.min_lower_bound, thresholds.max_not_judged, baseline,
+    )  # fmt: skip
+    if all(each is None for each in asked):
+        raise WrongUsage(
+            "nothing is asked of the agent, so nothing could fail",
+            hint="Give one or more of --min-score, --min-success, --min-lower-bound, --max-not-judged, --baseline.",
+        )
+
+
+def _report(
+    found: Gate,
+    summary: dict[str, Any],
+    comparison: dict[str, Any] | None,
+    *,
+    junit: Path | None,
+    markdown: Path | None,
+    as_json: bool,
+) -> None:
+    """Write and print what the gate came to, and end with its exit code."""
+    from app.features.comparison.gate_reports import gate_json, gate_junit, gate_markdown
+
+    code = _EXIT[found.state]
+    if junit is not None:
+        _write(junit, gate_junit(found), mode="w")
+    if markdown is not None:
+        _write(markdown, gate_markdown(found), mode="a")
+    if as_json:
+        print_json(gate_json(found, summary=summary, comparison=comparison) | {"exit_code": int(code)})
+    else:
+        _print(found)
+    for check in found.checks:
+        if check.state is not State.PASSED:
+            remarks().print(f"{check.state}: {check.name}: {check.why}", markup=False, soft_wrap=True)
+    raise typer.Exit(code)
+
+
+def _print(found: Gate) -> None:
+    console = output()
+    table = plain_table("check", "wanted", "found", "state")
+    for check in found.checks:
+        table.add_row(check.name, check.wanted, check.found, f"[{_COLOURS[check.state]}]{check.state}[/]")
+    console.print(table)
+    console.print(f"gate {found.agent}: {found.state}", style=_COLOURS[found.state], markup=False)
+
+
+def _write(path: Path, text: str, *, mode: str) -> None:
+    """Write or append a report.
+
+    Raises:
+        ToolFailed: the file cannot be written.
+    """
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with path.open(mode, encoding="utf-8") as file:
+            file.write(text)
+    except OSError as error:
+        raise ToolFailed(f"{path} cannot be written: {error.strerror}") from error

@@ -1,0 +1,92 @@
+"""``assay summary``: an agent's figures, how sure they are, and what is not known of them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from app.console.connection import URL, JsonOption, UrlOption, connected
+from app.console.streams import output, print_json
+from app.console.tables import bounded, ends, number, plain_table
+
+
+def summary(
+    agent: Annotated[str, typer.Option(help="The agent.")],
+    run: Annotated[str | None, typer.Option(help="Only this run of it.")] = None,
+    out: Annotated[Path | None, typer.Option(help="Read result files of `assay evaluate` here, no server.")] = None,
+    url: UrlOption = URL,
+    as_json: JsonOption = False,
+) -> None:
+    """Summarise an agent's scores, over all its tasks and runs."""
+    found = summary_of(agent, run=run, out=out, url=url)
+    if as_json:
+        print_json(found)
+        return
+    _print(found)
+
+
+def summary_of(agent: str, *, run: str | None, out: Path | None, url: str) -> dict[str, Any]:
+    """The whole summary, from a server or from result files.
+
+    Raises:
+        WrongUsage: result files do not know runs, or there is no judged answer of that agent.
+        ToolFailed: the server does not answer.
+    """
+    if out is None:
+        with connected(url) as client:
+            return client.summary(agent, run=run)
+    from app.console.errors import WrongUsage
+    from app.features.comparison.cli_sides import outcomes_in
+    from app.features.comparison.figures import full_summary
+
+    if run is not None:
+        raise WrongUsage(
+            "--run: result files do not know runs", hint="Leave out --run, or ask a server: leave out --out."
+        )
+    return full_summary(agent, outcomes_in(out / agent))
+
+
+def _print(found: Mapping[str, Any]) -> None:
+    from rich.markup import escape
+
+    console = output()
+    console.print(f"[bold]{escape(found['agent_name'])}[/]: {found['num_tasks']} task(s), {found['num_runs']} run(s)")
+    statistics = found.get("statistics")
+    if statistics is not None:
+        _print_figures(statistics)
+    public = plain_table("public figure", "value", "deviation over runs")
+    for name in ("avg_score", "success_rate", "avg_answer_word_count"):
+        public.add_row(name, number(found.get(name)), number(found.get(f"{name}_std")))
+    for name in sorted(key for key in found if key.startswith("pass_at_")):
+        public.add_row(name, number(found[name]), "")
+    console.print(public)
+    tasks = plain_table("task", "best", "average", "pass")
+    for task_id, task in found["tasks"].items():
+        tasks.add_row(
+            escape(task_id), number(task["best_score"]), number(task["avg_score"]), "yes" if task["pass"] else "no"
+        )
+    console.print(tasks)
+    not_judged = found["not_judged"]
+    told = f"{not_judged['answers']} of {found['num_answers']} answers not judged ({not_judged['leaves']} leaves)"
+    console.print(told + (f", {found['unfinished']} jobs not ended" if found.get("unfinished") else ""))
+
+
+def _print_figures(statistics: Mapping[str, Any]) -> None:
+    console = output()
+    figures = plain_table("figure", "value", "95 % interval", "how")
+    for name, key in (("score", "score"), ("success rate", "success")):
+        figure = statistics[key]
+        figures.add_row(name, bounded(figure), ends(figure["interval"]), figure["interval"]["method"])
+    for name, key in (("pass@", "pass_at_k"), ("pass^", "pass_hat_k")):
+        for one in statistics[key]:
+            how = f"over {one['tasks']} task(s)"
+            figures.add_row(f"{name}{one['k']}", bounded(one), ends(one["interval"]), how)
+    console.print(figures)
+    for warning in statistics["warnings"]:
+        console.print(f"warning: {warning}")
+    least = statistics["smallest_detectable_difference"]
+    if least is not None:
+        console.print(f"smallest difference that as many tasks would show (power 0.8): {least:.3f}")

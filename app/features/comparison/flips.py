@@ -1,0 +1,219 @@
+"""Two sides judged on the same tasks: every leaf that came out otherwise, and what was not the same. Pure, JSON out.
+
+``compared`` computes how far the sides are apart. Answers are paired by task and name; if a task has only one answer on
+either side, these two are a pair whatever their names.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from hashlib import sha256
+from typing import Any
+
+from judges.analysis.overrides import judged_leaves
+
+LONGEST_DESCRIPTION = 500
+"""Characters. It is there to recognise the leaf by; the result has all of it."""
+
+
+class Cause(StrEnum):
+    """What was not the same when a leaf came out otherwise."""
+
+    ANSWER = "answer"
+    PAGE = "page"
+    JUDGE = "judge"
+    MODEL = "model"
+    GATE = "gate"
+    """It was only looked at on one side: something before it came out otherwise."""
+    VOTE = "vote"
+    """Nothing: the same claim, pages, judge and model. The model voted otherwise."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Leaf:
+    """One leaf as far as it is compared. ``claim`` is a digest: claims are long, and there are many."""
+
+    description: str
+    outcome: str
+    claim: str | None
+    sources: tuple[str, ...]
+    prompt: str | None
+    blocked_by: str | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Judged:
+    """One result, as far as it is compared. ``pages`` are (outcome, digest of the text) by URL."""
+
+    result_id: str
+    task_id: str
+    answer_name: str
+    answer_sha256: str
+    judge: tuple[str | None, str | None]
+    model: str
+    pages: Mapping[str, tuple[str, str | None]]
+    leaves: Mapping[str, Leaf]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Flip:
+    """A leaf whose outcome is not the same on both sides. None: that side's tree has no such leaf."""
+
+    task_id: str
+    answer_name: str
+    leaf: str
+    description: str
+    before: str | None
+    after: str | None
+    causes: tuple[tuple[Cause, str], ...]
+    result_before: str
+    result_after: str
+
+    @property
+    def gain(self) -> int:
+        """1: it passes now; -1: it passed before; 0: neither side passes."""
+        return (self.after == "passed") - (self.before == "passed")
+
+    def json(self) -> dict[str, Any]:
+        return {
+            "task_id": self.task_id,
+            "answer_name": self.answer_name,
+            "leaf": self.leaf,
+            "description": self.description,
+            "before": self.before,
+            "after": self.after,
+            "causes": [{"cause": cause.value, "detail": detail} for cause, detail in self.causes],
+            "result_before": self.result_before,
+            "result_after": self.result_after,
+        }
+
+
+def judged(result: Mapping[str, Any]) -> Judged:
+    """What of a result is compared."""
+    judge = result.get("judge") or {}
+    return Judged(
+        result_id=str(result["id"]),
+        task_id=str(result["task_id"]),
+        answer_name=str(result["answer_name"]),
+        answer_sha256=str(result.get("answer_sha256")),
+        judge=(judge.get("script_sha256"), judge.get("version")),
+        model=str(result.get("model")),
+        pages={page["url"]: (str(page["outcome"]), page.get("sha256")) for page in result.get("pages") or ()},
+        leaves={key: _leaf(leaf.data, leaf.outcome.value) for key, leaf in judged_leaves(result).items()},
+    )
+
+
+def flips(before: Iterable[Judged], after: Iterable[Judged]) -> list[Flip]:
+    """The flips of all tasks that both sides have, by task and answer; within one those that were lost first."""
+    left, right = _by_task(before), _by_task(after)
+    return [
+        flip
+        for task in sorted(left.keys() & right.keys())
+        for old, new in _pairs(left[task], right[task])
+        for flip in _flips(old, new)
+    ]
+
+
+def _leaf(data: Mapping[str, Any], outcome: str) -> Leaf:
+    claim, prompt, blocker = data.get("claim"), data.get("prompt"), data.get("blocked_by")
+    return Leaf(
+        description=str(data.get("desc") or "")[:LONGEST_DESCRIPTION],
+        outcome=outcome,
+        claim=None if claim is None else sha256(str(claim).encode("utf-8", "surrogatepass")).hexdigest(),
+        sources=tuple(str(url) for url in data.get("sources") or ()),
+        prompt=None if prompt is None else str(prompt),
+        blocked_by=None if blocker is None else str(blocker),
+    )
+
+
+def _by_task(side: Iterable[Judged]) -> dict[str, dict[str, Judged]]:
+    found: dict[str, dict[str, Judged]] = {}
+    for one in side:
+        found.setdefault(one.task_id, {})[one.answer_name] = one
+    return found
+
+
+def _pairs(before: Mapping[str, Judged], after: Mapping[str, Judged]) -> Sequence[tuple[Judged, Judged]]:
+    if len(before) == len(after) == 1:
+        return list(zip(before.values(), after.values(), strict=True))
+    return [(before[name], after[name]) for name in sorted(before.keys() & after.keys())]
+
+
+def _flips(before: Judged, after: Judged) -> list[Flip]:
+    keys = [*before.leaves, *(key for key in after.leaves if key not in before.leaves)]
+    found = []
+    for key in keys:
+        old, new = before.leaves.get(key), after.leaves.get(key)
+        shown = new or old
+        if shown is None or (old and old.outcome) == (new and new.outcome):
+            continue
+        found.append(
+            Flip(
+                task_id=after.task_id,
+                answer_name=after.answer_name,
+                leaf=key,
+                description=shown.description,
+                before=None if old is None else old.outcome,
+                after=None if new is None else new.outcome,
+                causes=tuple(_causes(before, after, old, new)),
+                result_before=before.result_id,
+                result_after=after.result_id,
+            )
+        )
+    return sorted(found, key=lambda flip: flip.gain)
+
+
+def _causes(before: Judged, after: Judged, old: Leaf | None, new: Leaf | None) -> Iterable[tuple[Cause, str]]:
+    """Everything that was not the same; what a leaf was judged by first."""
+    same_judge = before.judge == after.judge
+    if old is None or new is None:
+        yield (Cause.ANSWER, "the judge built another tree from it") if same_judge else (Cause.JUDGE, "another tree")
+        return
+    found = [*_asked_otherwise(before, after, old, new), *_pages_otherwise(before, after, old, new)]
+    if not same_judge:
+        found.append((Cause.JUDGE, "the judge's file changed"))
+    elif old.prompt and new.prompt and old.prompt != new.prompt:
+        found.append((Cause.JUDGE, f"{old.prompt} → {new.prompt}"))
+    if before.model != after.model:
+        found.append((Cause.MODEL, f"{before.model} → {after.model}"))
+    yield from found or [(Cause.VOTE, "same claim, pages, judge and model")]
+
+
+def _asked_otherwise(before: Judged, after: Judged, old: Leaf, new: Leaf) -> Iterable[tuple[Cause, str]]:
+    if "skipped" in (old.outcome, new.outcome):
+        gated = new if new.outcome == "skipped" else old
+        yield Cause.GATE, f"behind {gated.blocked_by or 'an earlier leaf'}"
+    if before.answer_sha256 == after.answer_sha256:
+        return
+    if old.claim != new.claim:
+        yield Cause.ANSWER, "it says something else"
+    elif old.sources != new.sources:
+        yield Cause.ANSWER, "it cites other pages"
+    elif old.claim is None:
+        yield Cause.ANSWER, "it is another text"
+
+
+def _pages_otherwise(before: Judged, after: Judged, old: Leaf, new: Leaf) -> Iterable[tuple[Cause, str]]:
+    for url in sorted(set(old.sources) & set(new.sources)):
+        was, now = before.pages.get(url), after.pages.get(url)
+        if was is None or now is None or was == now:
+            continue
+        yield Cause.PAGE, f"{url}: " + (f"{was[0]} → {now[0]}" if was[0] != now[0] else "its text changed")
+
+
+def add_flips(comparison: dict[str, Any], flips: Sequence[Flip], *, at_most: int) -> None:
+    """Add the flips and their tasks to one comparison of ``comparison_json``: all counted, ``at_most`` listed."""
+    by_task: dict[str, list[Flip]] = {}
+    for flip in flips:
+        by_task.setdefault(flip.task_id, []).append(flip)
+    room = at_most
+    for task in comparison["tasks"]:
+        found = by_task.get(task["task_id"], [])
+        listed = found[:room]
+        room -= len(listed)
+        task["flipped"] = len(found)
+        task["flips"] = [flip.json() for flip in listed]
+    comparison["flipped"] = len(flips)
+    comparison["flips_left_out"] = len(flips) - (at_most - room)

@@ -1,0 +1,191 @@
+"""Whether an agent is good enough to go on: thresholds on its figures and on what it lost against a baseline. Pure.
+
+A gate fails only on what is known: when even the best that open answers can come to is not enough. It passes only on
+what is known, too. What lies between is ``open``, since an answer that nobody could judge is neither right nor wrong.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Any
+
+Json = Mapping[str, Any]
+
+
+class State(StrEnum):
+    """What a check, or the whole gate, came to."""
+
+    PASSED = "passed"
+    FAILED = "failed"
+    OPEN = "open"
+    """Answers that were not judged decide it."""
+
+
+class Rule(StrEnum):
+    """When a loss against the baseline is too much."""
+
+    MEAN = "mean"
+    """The mean difference itself is a greater loss than allowed."""
+    SHOWN = "shown"
+    """Its whole 95 % interval is: chance alone does not explain the loss."""
+    EXCLUDED = "excluded"
+    """Its 95 % interval reaches so far: such a loss cannot be ruled out."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Thresholds:
+    """What is asked for; None: not asked. All in 0..1. ``max_regression`` is the greatest loss of the mean score."""
+
+    min_score: float | None = None
+    min_success: float | None = None
+    min_lower_bound: float | None = None
+    max_not_judged: float | None = None
+    max_regression: float | None = None
+    rule: Rule = Rule.MEAN
+    missing_tasks_are_fine: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Check:
+    """One thing that was asked for. ``why`` is a sentence that stands on its own."""
+
+    name: str
+    state: State
+    wanted: str
+    found: str
+    why: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Gate:
+    """All checks of one agent, by its name or as ``agent@run``."""
+
+    agent: str
+    checks: Sequence[Check]
+
+    @property
+    def state(self) -> State:
+        states = {check.state for check in self.checks}
+        return State.FAILED if State.FAILED in states else State.OPEN if State.OPEN in states else State.PASSED
+
+
+def gate(agent: str, summary: Json, thresholds: Thresholds, *, comparison: Json | None = None) -> Gate:
+    """Hold a summary against the thresholds.
+
+    ``summary`` is that of ``figures.full_summary`` with one answer at least; ``comparison`` is one comparison of
+    ``compared.comparison_json``, from the baseline to this agent.
+    """
+    found = summary["statistics"]
+    checks = list(_completeness(summary, thresholds.max_not_judged))
+    if thresholds.min_score is not None:
+        checks.append(_at_least("score", found["score"], thresholds.min_score))
+    if thresholds.min_success is not None:
+        checks.append(_at_least("success rate", found["success"], thresholds.min_success))
+    if thresholds.min_lower_bound is not None:
+        checks.append(_lower_bound(found["score"], thresholds.min_lower_bound, warnings=found["warnings"]))
+    if thresholds.max_regression is not None and comparison is not None:
+        checks += _against_baseline(comparison, thresholds)
+    return Gate(agent=agent, checks=tuple(checks))
+
+
+def _completeness(summary: Json, allowed: float | None) -> Iterable[Check]:
+    silent, answers = summary["statistics"]["not_judged"], summary["statistics"]["answers"]
+    told = f"{silent['answers']} of {answers} ({silent['share']:.1%})"
+    if allowed is None:
+        state = State.OPEN if silent["answers"] else State.PASSED
+        why = (
+            f"{silent['answers']} of {answers} answers could not be judged" if silent["answers"] else "all were judged"
+        )
+        yield Check(name="judged", state=state, wanted="every answer", found=f"{told} not judged", why=why)
+    else:
+        state = State.FAILED if silent["share"] > allowed else State.PASSED
+        why = f"{silent['share']:.1%} of the answers could not be judged, and {allowed:.1%} may be"
+        yield Check(name="judged", state=state, wanted=f"not judged <= {allowed:.1%}", found=told, why=why)
+    if summary.get("unfinished"):
+        why = f"{summary['unfinished']} jobs still wait or run: ask again when they have ended"
+        yield Check(
+            name="finished", state=State.OPEN, wanted="no job left", found=f"{summary['unfinished']} left", why=why
+        )
+
+
+def _at_least(name: str, figure: Json, least: float) -> Check:
+    low, high = figure["low"], figure["high"]
+    found = _range(low, high)
+    if low >= least:
+        state, why = State.PASSED, f"the {name} is {found}, at least {least:g}"
+    elif high < least:
+        state, why = State.FAILED, f"the {name} is {found}, below {least:g}"
+    else:
+        state, why = State.OPEN, f"the {name} is {found}: answers that were not judged decide whether it is {least:g}"
+    return Check(name=name, state=state, wanted=f">= {least:g}", found=found, why=why)
+
+
+def _lower_bound(figure: Json, least: float, *, warnings: Sequence[str]) -> Check:
+    interval = figure["interval"]
+    found = f"{interval['low']:.4f}"
+    said = f"the 95 % interval of the score is {_range(interval['low'], interval['high'])} ({interval['method']})"
+    if interval["low"] >= least:
+        state, why = State.PASSED, f"{said}, all of it at least {least:g}"
+    elif figure["value"] is not None or interval["high"] < least:
+        state, why = State.FAILED, f"{said}, and begins below {least:g}"
+    else:
+        state, why = State.OPEN, f"{said}: answers that were not judged decide whether it begins at {least:g}"
+    why = "; ".join([why, *warnings])
+    return Check(name="lower bound", state=state, wanted=f">= {least:g}", found=found, why=why)
+
+
+def _against_baseline(comparison: Json, thresholds: Thresholds) -> Iterable[Check]:
+    missing = comparison["only_a"]
+    if missing and not thresholds.missing_tasks_are_fine:
+        why = f"tasks of the baseline without an answer now: {_some(missing)}"
+        found = f"{len(missing)} missing"
+        yield Check(name="tasks", state=State.OPEN, wanted="all of the baseline", found=found, why=why)
+    figure, loss = comparison["score"], thresholds.max_regression or 0.0
+    wanted = f"loss <= {loss:g} ({thresholds.rule})"
+    if not figure["tasks"]:
+        why = "no task was judged on both sides, so there is nothing to compare"
+        yield Check(name="regression", state=State.FAILED, wanted=wanted, found="no shared task", why=why)
+        return
+    state = _regression(figure, loss, thresholds.rule)
+    why = f"the mean difference over {figure['tasks']} tasks is {_range(figure['low'], figure['high'], sign='+')}"
+    why += _certainty(figure)
+    if figure["certain"] < figure["tasks"]:
+        why += f"; {figure['tasks'] - figure['certain']} of the tasks are open"
+    if thresholds.rule is not Rule.MEAN:
+        why = "; ".join([why, *figure["warnings"]])
+    found = _range(figure["low"], figure["high"], sign="+")
+    yield Check(name="regression", state=state, wanted=wanted, found=found, why=why)
+
+
+def _regression(figure: Json, loss: float, rule: Rule) -> State:
+    low, high = figure["low"], figure["high"]
+    interval = figure["whatever_is_open"]
+    open_tasks = figure["certain"] < figure["tasks"]
+    # One task, or tasks that all moved alike, give no interval: then the difference itself is all there is.
+    if rule is Rule.MEAN or interval is None:
+        return State.FAILED if high < -loss else State.PASSED if low >= -loss else State.OPEN
+    if rule is Rule.SHOWN:
+        if interval["high"] < -loss:
+            return State.FAILED
+        return State.OPEN if open_tasks and low < -loss else State.PASSED
+    if interval["low"] >= -loss:
+        return State.PASSED
+    return State.OPEN if open_tasks and high >= -loss else State.FAILED
+
+
+def _certainty(figure: Json) -> str:
+    interval, test = figure["whatever_is_open"], figure["sign_flip"]
+    words = "" if interval is None else f", 95 % {_range(interval['low'], interval['high'], sign='+')}"
+    return words if test is None else f"{words}, p = {test['p']:.3g} ({test['method']})"
+
+
+def _range(low: float, high: float, *, sign: str = "") -> str:
+    first = f"{low:{sign}.4f}"
+    return first if low == high else f"{first} to {high:{sign}.4f}"
+
+
+def _some(names: Sequence[str], most: int = 8) -> str:
+    more = len(names) - most
+    return ", ".join(names[:most]) + (f" and {more} more" if more > 0 else "")

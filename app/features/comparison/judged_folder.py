@@ -1,0 +1,38 @@
+"""What a result folder of ``assay evaluate`` says of an agent: its results, and the answers that ended without one."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+from app.engine.result_folder import ResultUnreadable, read_outcomes
+from app.summary import AnswerOutcome
+from judges import result_files
+
+
+def judged_in(out: Path, agent: str) -> list[AnswerOutcome]:
+    """Every answer of an agent that was tried; those without a result are named by the agent's summary file.
+
+    Raises:
+        ResultUnreadable: a result or the summary is there and cannot be read.
+    """
+    found = read_outcomes(out, agent)
+    known = {(one.task_id, one.answer_name) for one in found}
+    failed = (one for one in _without_result(result_files.agent_folder(out, agent) / result_files.AGENT_SUMMARY))
+    return [*found, *(one for one in failed if (one.task_id, one.answer_name) not in known)]
+
+
+def _without_result(path: Path) -> list[AnswerOutcome]:
+    """The answers that a summary lists as ended in an error; the public toolkit's summary lists none."""
+    try:
+        listed = json.loads(path.read_text(encoding="utf-8")).get("without_result") or []
+        return [
+            AnswerOutcome(
+                task_id=str(one["task_id"]), answer_name=str(one["answer_name"]), error_code=one.get("error_code")
+            )
+            for one in listed
+        ]
+    except FileNotFoundError:
+        return []
+    except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
+        raise ResultUnreadable(f"{path} cannot be read as an agent's summary: {error!r}") from error

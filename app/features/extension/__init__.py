@@ -1,0 +1,37 @@
+"""The browser extension, which uploads pages that only a signed-in person can see, and its pairing with the service."""
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
+
+from app.feature import Commands, Feature, TokenCheck
+
+if TYPE_CHECKING:
+    from fastapi import APIRouter
+
+
+def _commands(cli: Commands) -> None:
+    from app.features.extension.cli import extension
+
+    cli.program.command("extension")(extension)
+
+
+def _routers() -> "Sequence[APIRouter]":
+    from app.features.extension import api, pairing
+
+    return (pairing.router, api.router)
+
+
+def _pages() -> "Sequence[APIRouter]":
+    from app.features.extension.pages import router
+
+    return (router,)
+
+
+def _token_checks() -> Mapping[str, TokenCheck]:
+    from app.api.extension_origin import EXTENSION_PATHS
+    from app.features.extension.pairing import pairing_of
+
+    return {EXTENSION_PATHS: pairing_of}
+
+
+FEATURE = Feature(name="extension", commands=_commands, routers=_routers, pages=_pages, token_checks=_token_checks)

@@ -1,0 +1,214 @@
+"""What the browser extension calls: exchange a code for a token, see what needs a person, hand in what the tab shows.
+
+Its token opens nothing but this. A page that it hands in passes the checks of every other one, is labelled with who
+and when, and is taken only for a URL that needs work: good evidence is not replaced from here.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+import structlog
+from fastapi import APIRouter, Request, Response
+from starlette.datastructures import FormData, UploadFile
+
+from app.api.access import ServiceDep
+from app.api.extension_origin import EXTENSION_PATHS
+from app.api.models import PageOut
+from app.api.page_models import CodeIn, FlaggedListOut, FlaggedOut, PairingOut, TokenOut
+from app.api.page_repairs import keep, observed
+from app.api.problems import Problem
+from app.api.strict_json import StrictJsonRoute
+from app.features.extension.pairing import TOKEN_LASTS, BrowserDep, code_digest, new_token, token_digest, too_often
+from app.features.extension.submitted_boxes import MAX_CHARS, PLACES_SCHEMA, told_places
+from app.service import Service
+from app.storage.captures import key_digest
+from app.storage.cited_urls import list_urls
+from app.storage.pairings import Pairing, revoke_pairing, use_code
+from app.storage.storable import storable
+from cache.page_text.submitted_boxes import ToldPlaces
+from cache.sources.uploads import HandedIn, InBrowser
+from cache.urls import MAX_URL_CHARS, canonical_key
+
+router = APIRouter(prefix=EXTENSION_PATHS.rstrip("/"), tags=["extension"], route_class=StrictJsonRoute)
+
+_MOST_FLAGGED = 200
+_MAX_PART_BYTES = 8 * 1024 * 1024
+_TEXTS = {
+    "url": MAX_URL_CHARS,
+    "tab_url": MAX_URL_CHARS,
+    "title": 1000,
+    "text": _MAX_PART_BYTES,
+    "places": MAX_CHARS,
+}
+_COUNT = re.compile(r"[0-9]{1,9}(\.0+)?")  # JSON Schema has 3.0 for an integer, too
+_COUNTS = ("password_fields", "login_form_chars", "consent_chars", "inputs", "large_images")
+_FILES = ("html", "image")
+_log = structlog.get_logger(__name__)
+_MAX_COUNT = 999_999_999
+_NUMBER = {"type": "integer", "minimum": 0, "maximum": _MAX_COUNT}
+_BINARY = {"type": "string", "format": "binary"}
+
+
+def _string(name: str, **more: Any) -> dict[str, Any]:
+    return {"type": "string", "maxLength": _TEXTS[name], **more}
+
+
+_CAPTURE: dict[str, Any] = {
+    "requestBody": {
+        "required": True,
+        "content": {
+            "multipart/form-data": {
+                "schema": {
+                    "type": "object",
+                    "required": ["url", "text"],
+                    "additionalProperties": False,
+                    "properties": {
+                        "url": _string("url", minLength=1, description="URL from the list of flagged URLs, unchanged"),
+                        "text": _string("text", minLength=1, description="Visible text of the tab"),
+                        "tab_url": _string("tab_url", description="Address that the tab shows"),
+                        "title": _string("title", description="Title of the tab"),
+                        "html": {**_BINARY, "description": "HTML of the page; stored, never served as a page"},
+                        "image": {**_BINARY, "description": "Screenshot of the whole page"},
+                        "places": PLACES_SCHEMA,
+                        **dict.fromkeys(_COUNTS, _NUMBER),
+                    },
+                },
+                "encoding": {"places": {"contentType": "application/json"}},
+            }
+        },
+    }
+}
+
+
+@router.post("/pair", status_code=201)
+async def pair(body: CodeIn, request: Request, service: ServiceDep) -> TokenOut:
+    """Exchange a code for this browser's token. Needs no key; a wrong code costs a try, of which there are few."""
+    client = "" if request.client is None else request.client.host
+    wait_s = service.guesses.wait_s(client)
+    if wait_s > 0:
+        raise too_often(wait_s)
+    token, now = new_token(), service.runtime.clock.now()
+    async with service.database.begin() as connection:
+        paired = await use_code(
+            connection,
+            code_digest(body.code),
+            token_sha256=token_digest(token),
+            name=storable(body.name),
+            now=now,
+            expires_at=now + TOKEN_LASTS,
+        )
+    if paired is None or paired.expires_at is None:
+        detail = "this code is wrong, was used, or is older than five minutes: get another one from the dashboard"
+        raise Problem(403, "WRONG_CODE", detail)
+    _log.info("browser_paired", pairing_id=paired.id, by=paired.owner)
+    return TokenOut(token=token, pairing_id=paired.id, expires_at=paired.expires_at, by=paired.owner)
+
+
+@router.get("/flagged")
+async def flagged(service: ServiceDep, browser: BrowserDep) -> FlaggedListOut:
+    """The URLs that need work, what most leaves hang on first."""
+    async with service.database.begin() as connection:
+        found = await list_urls(connection, limit=_MOST_FLAGGED, owner=_sees(browser), needs_work=True)
+    items = [
+        FlaggedOut(
+            url=one.url,
+            opens=one.to_url or one.url,
+            outcome=None if one.latest is None else one.latest.outcome,
+            leaves=one.leaves,
+            tasks=list(one.tasks),
+        )
+        for one in found
+    ]
+    return FlaggedListOut(items=items)
+
+
+@router.post("/captures", status_code=201, openapi_extra=_CAPTURE)
+async def capture(request: Request, response: Response, service: ServiceDep, browser: BrowserDep) -> PageOut:
+    """Hand in what a tab shows, for a URL that needs work."""
+    async with request.form(max_files=2, max_fields=len(_TEXTS) + len(_COUNTS), max_part_size=_MAX_PART_BYTES) as form:
+        given = await _given(form, browser, service)
+    await _check_wanted(service, browser, given.url)
+    kept = await keep(
+        service, given.url, await observed(given), owner=browser.owner, by=f"{browser.owner}, {browser.name}"
+    )
+    response.headers["Location"] = f"/v1/pages/{kept.id}"
+    return PageOut.of(await service.runtime.index.get(kept.id) or kept)
+
+
+@router.delete("/pairing")
+async def unpair(service: ServiceDep, browser: BrowserDep) -> PairingOut:
+    """End this browser's own pairing."""
+    now = service.runtime.clock.now()
+    async with service.database.begin() as connection:
+        ended = await revoke_pairing(connection, browser.id, now=now)
+    return PairingOut.of(ended or browser, now)
+
+
+def _sees(browser: Pairing) -> str | None:
+    return None if browser.everybody else browser.owner
+
+
+async def _check_wanted(service: Service, browser: Pairing, url: str) -> None:
+    """Raises Problem for a URL that nobody waits for."""
+    async with service.database.begin() as connection:
+        found = await list_urls(connection, limit=1, owner=_sees(browser), key=key_digest(canonical_key(url)))
+    if not found or not found[0].needs_work:
+        raise Problem(409, "NOT_FLAGGED", "this URL needs no work: flag it in the dashboard, under Pages, first")
+
+
+async def _given(form: FormData, browser: Pairing, service: Service) -> HandedIn:
+    _check_fields(form)
+    texts = {name: str(form.get(name) or "") for name in _TEXTS}
+    counts = {name: int(float(str(form.get(name) or 0))) for name in _COUNTS}
+    html, image = form.get("html"), form.get("image")
+    told = InBrowser(
+        url=texts["tab_url"],
+        title=texts["title"],
+        html=await html.read() if isinstance(html, UploadFile) else None,
+        password_field=counts["password_fields"] > 0,
+        login_form_chars=counts["login_form_chars"],
+        consent_chars=counts["consent_chars"],
+        inputs=counts["inputs"],
+        large_images=counts["large_images"],
+        places=_places(texts["places"]),
+        noted={"browser": str(browser.name), "pairing": browser.id},
+    )
+    return HandedIn(
+        url=texts["url"],
+        by=browser.owner,
+        at=service.runtime.clock.now(),
+        text=texts["text"].replace("\r\n", "\n"),  # a browser's form has such ends of lines, whatever was put into it
+        image=await image.read() if isinstance(image, UploadFile) else None,
+        browser=told,
+    )
+
+
+def _places(given: str) -> ToldPlaces | None:
+    """Raises Problem where they are not as they should be."""
+    try:
+        return told_places(given) if given else None
+    except ValueError as error:
+        detail = "the page cannot be taken as it is"
+        raise Problem(422, "INVALID", detail, errors=[("places", str(error)[:300])]) from error
+
+
+def _check_fields(form: FormData) -> None:
+    """Raises Problem that names each field which is not as it should be."""
+    wrong: list[tuple[str, str]] = []
+    for name in dict.fromkeys(form):
+        value = form.get(name)
+        if name not in (*_TEXTS, *_COUNTS, *_FILES):
+            wrong.append((name, f"is no field of this form, which has {', '.join((*_TEXTS, *_COUNTS, *_FILES))}"))
+        elif len(form.getlist(name)) > 1:
+            wrong.append((name, "stands there twice"))
+        elif isinstance(value, UploadFile) != (name in _FILES):
+            wrong.append((name, "must be a file, with a file name" if name in _FILES else "must be a text"))
+        elif name in _TEXTS and len(str(value)) > _TEXTS[name]:
+            wrong.append((name, f"has more than {_TEXTS[name]} characters"))
+        elif name in _COUNTS and not _COUNT.fullmatch(str(value)):
+            wrong.append((name, f"must be an integer from 0 to {_MAX_COUNT}"))
+    wrong += [(name, "is missing") for name in ("url", "text") if not form.get(name)]
+    if wrong:
+        raise Problem(422, "INVALID", "the page cannot be taken as it is", errors=wrong)

@@ -1,0 +1,58 @@
+"""The browser extension: getting it, pairing a browser by a code that is shown once, and ending a pairing."""
+
+from __future__ import annotations
+
+import asyncio
+
+from fastapi import APIRouter, Response
+from fastapi.responses import RedirectResponse
+
+from app.dashboard.downloads import Format, csv_file
+from app.dashboard.jobs import IdPath
+from app.dashboard.pages_route import PageRoute
+from app.dashboard.rendering import HEADERS
+from app.dashboard.viewer import FormCheck, Viewer, ViewerDep
+from app.features.extension.archive import archive, version
+
+router = APIRouter(route_class=PageRoute, include_in_schema=False)
+
+_MOST = 100
+_CSV = ("id", "name", "state", "owner", "paired_at", "expires_at")
+
+
+@router.get("/pages/browsers")
+async def browsers(viewer: ViewerDep, format: Format = Format.HTML) -> Response:
+    """The paired browsers, and how to pair another one."""
+    if format is Format.CSV:
+        found = await viewer.api.items("/v1/pairings", at_most=_MOST)
+        return await csv_file("browsers", _CSV, ([one[name] for name in _CSV] for one in found))
+    return await _page(viewer, code=None)
+
+
+@router.post("/pages/browsers", dependencies=[FormCheck])
+async def pair(viewer: ViewerDep) -> Response:
+    """The same with a fresh code, which is written on this answer and nowhere else."""
+    return await _page(viewer, code=await viewer.api.post("/v1/pairings"))
+
+
+@router.post("/pages/browsers/{pairing_id}/revoke", dependencies=[FormCheck])
+async def revoke(pairing_id: IdPath, viewer: ViewerDep) -> Response:
+    """End a pairing, then back."""
+    await viewer.api.delete(f"/v1/pairings/{pairing_id}")
+    return RedirectResponse("/pages/browsers", 303, headers=HEADERS)
+
+
+@router.get("/pages/browsers/assay-extension.zip")
+async def download(viewer: ViewerDep) -> Response:
+    """The extension as a file."""
+    name = f'attachment; filename="assay-extension-{version()}.zip"'
+    headers = HEADERS | {"Content-Disposition": name}
+    return Response(await asyncio.to_thread(archive), media_type="application/zip", headers=headers)
+
+
+async def _page(viewer: Viewer, *, code: dict[str, str] | None) -> Response:
+    found = await viewer.api.items("/v1/pairings", at_most=_MOST)
+    return await viewer.page(
+        "browsers.html", title="Browser extension", here="pages", json="/v1/pairings", code=code, pairings=found,
+        csv="/pages/browsers?format=csv" if found else None,
+    )  # fmt: skip

@@ -1,0 +1,69 @@
+"""What a browser tells of where text stands in the picture that it hands in: its shape, and its bounds."""
+
+from __future__ import annotations
+
+from typing import Annotated, Final, TypeAlias
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+
+from app.api.request_fields import WHOLE
+from cache.page_text.submitted_boxes import ToldPlaces
+from cache.page_text.text_boxes import MAX_LINES, Line, Piece
+
+MAX_CHARS = 4 * 1024 * 1024
+_MOST_PX = 1_000_000
+_Px: TypeAlias = Annotated[float, Field(ge=-_MOST_PX, le=_MOST_PX, allow_inf_nan=False)]
+_Size: TypeAlias = Annotated[float, Field(ge=0, le=_MOST_PX, allow_inf_nan=False)]
+_Start: TypeAlias = Annotated[int, Field(ge=0, le=MAX_CHARS), WHOLE]
+_Line: TypeAlias = tuple[_Start, _Px, _Px, _Size, _Size]
+_Piece: TypeAlias = tuple[
+    Annotated[str, Field(max_length=40)],
+    Annotated[int, Field(ge=1, le=MAX_CHARS), WHOLE],
+    Annotated[list[_Line], Field(min_length=1, max_length=MAX_LINES)],
+]
+
+
+class PlacesIn(BaseModel):
+    """``pieces`` are how a piece of text begins, how long it is, and its lines: where in it each begins, and its box
+    (left, top, width, height) in pixels of the page, of which the picture shows ``width`` by ``height``."""
+
+    model_config = ConfigDict(extra="forbid", strict=True)
+
+    width: float = Field(gt=0, le=_MOST_PX, allow_inf_nan=False)
+    height: float = Field(gt=0, le=_MOST_PX, allow_inf_nan=False)
+    pieces: list[_Piece] = Field(max_length=MAX_LINES)
+
+    @model_validator(mode="after")
+    def _bounded(self) -> PlacesIn:
+        if sum(len(lines) for _, _, lines in self.pieces) > MAX_LINES:
+            raise ValueError(f"has more than {MAX_LINES} lines")
+        for _, length, lines in self.pieces:
+            starts = [line[0] for line in lines]
+            if starts != sorted(starts) or starts[-1] > length:
+                raise ValueError("has lines that are not in the order of their text, or beyond its end")
+        return self
+
+
+PLACES_SCHEMA: Final = PlacesIn.model_json_schema() | {
+    "description": "Boxes of the text in ``image``. The lines of a piece are in the order of its text and start within "
+    f"it; at most {MAX_LINES} lines in total"
+}
+
+
+def told_places(text: str) -> ToldPlaces:
+    """What was sent, checked.
+
+    Raises:
+        ValueError: it is not of this shape; the message says where.
+    """
+    try:
+        given = PlacesIn.model_validate_json(text)
+    except ValidationError as error:
+        first = error.errors(include_url=False, include_input=False, include_context=False)[0]
+        where = ".".join(map(str, first["loc"]))
+        raise ValueError(f"{where}: {first['msg']}" if where else str(first["msg"])) from error
+    pieces = tuple(
+        Piece(begins=begins, length=length, lines=tuple(Line(*line) for line in lines))
+        for begins, length, lines in given.pieces
+    )
+    return ToldPlaces(width=given.width, height=given.height, pieces=pieces)

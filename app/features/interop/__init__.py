@@ -1,0 +1,16 @@
+"""Interchange formats: answers and page caches imported, results and page caches exported."""
+
+from app.feature import Commands, Feature
+
+
+def _commands(cli: Commands) -> None:
+    from app.features.interop import cli_export, cli_import, cli_page_caches
+
+    cli.program.add_typer(cli_import.program(), name="import")
+    cli.program.add_typer(cli_export.program(), name="export")
+    capture = cli.groups["capture"]
+    capture.command("import")(cli_page_caches.import_)
+    capture.command("export")(cli_page_caches.export)
+
+
+FEATURE = Feature(name="interop", commands=_commands)

@@ -1,0 +1,130 @@
+"""``assay export``: results in the forms that other programs read."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from enum import StrEnum
+from importlib.metadata import version
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from app.console.connection import URL, UrlOption, connected
+from app.console.errors import WrongUsage
+from app.console.judging_options import AgentOption, TaskOption
+from app.console.streams import near, remarks
+
+if TYPE_CHECKING:
+    from app.features.interop.judged import JudgedResult
+
+
+class Format(StrEnum):
+    """What can be written."""
+
+    CSV = "csv"
+    PARQUET = "parquet"
+    JSONL = "jsonl"
+    MIND2WEB2 = "mind2web2"
+    INSPECT = "inspect"
+
+
+class Rows(StrEnum):
+    """What a row is about."""
+
+    RESULTS = "results"
+    LEAVES = "leaves"
+
+
+def program() -> typer.Typer:
+    """The ``export`` command with what is below it."""
+    group = typer.Typer(
+        help="Write results as CSV, Parquet, JSON lines, result folders or Inspect logs.", no_args_is_help=True
+    )
+    group.callback()(lambda: None)
+    group.command("results")(results)
+    return group
+
+
+def results(
+    agent: AgentOption,
+    out: Annotated[Path, typer.Option(help="The file to write; for mind2web2 and inspect a folder.")],
+    format: Annotated[Format, typer.Option(help="mind2web2: result folders of the public toolkit.")] = Format.CSV,
+    rows: Annotated[
+        Rows | None, typer.Option(help="A row for each result or each leaf; jsonl without it: whole results.")
+    ] = None,
+    task: TaskOption = None,
+    run: Annotated[str | None, typer.Option(help="Only of this run of the agent.")] = None,
+    folder: Annotated[
+        Path | None, typer.Option("--results", help="Read result files of `assay evaluate` here, no server.")
+    ] = None,
+    url: UrlOption = URL,
+) -> None:
+    """Export the newest result of every answer of an agent."""
+    if rows is not None and format in (Format.MIND2WEB2, Format.INSPECT):
+        raise WrongUsage(
+            f"--rows {rows.value}: {format.value} has a form of its own; rows are for csv, parquet and jsonl"
+        )
+    if run is not None and folder is not None:
+        raise WrongUsage("--run: result folders know no runs; it is for results of a server")
+    from app.features.interop.public_layout import NotExportable
+
+    found = _found(agent, task or (), run, folder, url)
+    try:
+        written = _write(found, format, rows, out, agent)
+    except NotExportable as error:
+        raise WrongUsage(str(error)) from error
+    except OSError as error:
+        raise WrongUsage(f"--out {out} cannot be written: {error.strerror}") from error
+    remarks().print(f"{written}: {out}", markup=False, soft_wrap=True)
+
+
+def _found(agent: str, tasks: Sequence[str], run: str | None, folder: Path | None, url: str) -> list[JudgedResult]:
+    from answers.submission import name_problems
+    from app.features.interop.judged import from_folder, from_server
+
+    for problem in name_problems(agent, "agent"):
+        raise WrongUsage(f"agent {agent!r} {problem.message}")
+    if folder is None:
+        with connected(url) as client:
+            found = from_server(client, agent, tasks, run=run)
+        where = url
+    else:
+        if not folder.is_dir():
+            raise WrongUsage(f"--results {folder}: there is no such folder")
+        found, where = from_folder(folder, agent, tasks), str(folder)
+    if not found:
+        hint = None
+        if folder is not None and not (folder / agent).is_dir():
+            hint = near(agent, [path.name for path in folder.iterdir() if path.is_dir()])
+        raise WrongUsage(f"{where} has no such result of agent {agent!r}", hint=hint)
+    return found
+
+
+def _write(found: Sequence[JudgedResult], format: Format, rows: Rows | None, out: Path, agent: str) -> str:
+    """Write, and say what was written."""
+    from app.features.interop.files import write_csv, write_json_lines, write_parquet
+    from app.features.interop.inspect_log import file_name, inspect_log
+    from app.features.interop.public_layout import write_layout
+    from app.features.interop.rows import leaf_table, result_table
+    from judges.result_files import write_json
+
+    if format is Format.MIND2WEB2:
+        return f"{write_layout(out, found)} result(s)"
+    if format is Format.INSPECT:
+        log = inspect_log(agent, found, tool_version=version("assay"), now=datetime.now(UTC))
+        place = out if out.suffix == ".json" else out / file_name(log)
+        write_json(place, log)
+        return f"{len(found)} result(s) as {place.name}"
+    if format is Format.JSONL and rows is None:
+        write_json_lines(out, (one.result for one in found))
+        return f"{len(found)} result(s)"
+    table = leaf_table(found) if rows is Rows.LEAVES else result_table(found)
+    if format is Format.CSV:
+        write_csv(out, table)
+    elif format is Format.PARQUET:
+        write_parquet(out, table)
+    else:
+        write_json_lines(out, table.objects())
+    return f"{len(table.rows)} row(s)"

@@ -1,0 +1,141 @@
+"""``assay import``: answers of other programs, into a folder of the public layout or to a server."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from app.console.connection import URL, JsonOption, UrlOption, connected
+from app.console.errors import WrongUsage
+from app.console.streams import output, print_json, remarks
+
+if TYPE_CHECKING:
+    from answers.submission import Answer, Submission
+
+_ARCHIVES = (".zip", ".tar", ".tgz", ".gz")
+
+
+def program() -> typer.Typer:
+    """The ``import`` command with what is below it."""
+    group = typer.Typer(help="Bring in answers from JSON lines or the public layout.", no_args_is_help=True)
+    group.callback()(lambda: None)
+    group.command("answers")(answers)
+    return group
+
+
+def answers(
+    source: Annotated[Path, typer.Argument(help="JSON lines, or a folder or archive of <agent>/<task>/answer_<k>.md.")],
+    agent: Annotated[
+        str | None, typer.Option(help="Only this agent; of JSON lines that name none: whose answers they are.")
+    ] = None,
+    to: Annotated[Path, typer.Option(help="Folder in the public layout to write to.")] = Path("answers"),
+    submit: Annotated[bool, typer.Option("--submit", help="Hand them to a running server instead.")] = False,
+    overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace answers that are there and differ.")] = False,
+    url: UrlOption = URL,
+    as_json: JsonOption = False,
+) -> None:
+    """Bring in answers: all of them or, if one breaks a rule, none."""
+    found = _read(source, agent)
+    if submit:
+        report = _submit(found, url)
+    else:
+        report = _write(found, to, overwrite=overwrite)
+        lost = sum(bool(one.run or one.model or one.metadata) for one in found)
+        if lost:
+            remarks().print(
+                f"{lost} submission(s) name a run, model or metadata, which folders cannot keep: --submit can"
+            )
+    if as_json:
+        print_json(report)
+        return
+    counted = ", ".join(f"{count} {name}" for name, count in report.items() if isinstance(count, int))
+    output().print(f"{counted}: {url if submit else to}", markup=False, soft_wrap=True)
+
+
+def _read(source: Path, agent: str | None) -> tuple[Submission, ...]:
+    """The answers of a source.
+
+    Raises:
+        WrongUsage: there are none, or some break a rule; every one is named.
+    """
+    from answers.errors import AnswersNotFound, InvalidSubmission
+
+    if not source.exists():
+        raise WrongUsage(f"{source}: there is no such file or folder")
+    try:
+        found = _submissions(source, agent)
+    except AnswersNotFound as error:
+        raise WrongUsage(str(error)) from error
+    except InvalidSubmission as error:
+        listed = (
+            f"{problem.path}: {problem.message}" if problem.path else problem.message for problem in error.problems
+        )
+        raise WrongUsage(f"{source}: answers that cannot be brought in", hint="\n".join(listed)) from error
+    except OSError as error:
+        raise WrongUsage(f"{source} cannot be read: {error.strerror}") from error
+    if agent is not None:
+        found = tuple(one for one in found if one.agent == agent)
+    if not found:
+        raise WrongUsage(f"{source}: no answers" + (f" of agent {agent!r}" if agent else ""))
+    return found
+
+
+def _submissions(source: Path, agent: str | None) -> tuple[Submission, ...]:
+    from answers.bundle import read_archive, read_folder
+    from answers.jsonl import read_jsonl
+
+    if source.is_dir():
+        agents = [agent] if agent else sorted(path.name for path in source.iterdir() if _is_agent(path))
+        return tuple(one for name in agents for one in read_folder(source, name))
+    with source.open("rb") as file:
+        return read_archive(file) if source.suffix in _ARCHIVES else read_jsonl(file, agent=agent)
+
+
+def _is_agent(path: Path) -> bool:
+    return path.is_dir() and not path.name.startswith((".", "_"))
+
+
+def _write(found: Sequence[Submission], to: Path, *, overwrite: bool) -> dict[str, object]:
+    """Write the answers; nothing is written unless all can be."""
+    from judges.result_files import write_whole
+
+    files: dict[Path, Answer] = {}
+    for one in found:
+        for answer in one.answers:
+            path = to / one.agent / one.task_id / answer.name
+            if path in files and files[path].text != answer.text:
+                raise WrongUsage(
+                    f"{path} would be written twice with different texts",
+                    hint="Answers of several runs need names of their own in a folder; --submit keeps runs apart.",
+                )
+            files[path] = answer
+    changed = {path: answer for path, answer in files.items() if not _is_there(path, answer)}
+    taken = [path for path in changed if path.exists()]
+    if taken and not overwrite:
+        some = ", ".join(map(str, taken[:5]))
+        raise WrongUsage(
+            f"{len(taken)} answer(s) are there already and differ: {some}", hint="--overwrite replaces them."
+        )
+    for path, answer in changed.items():
+        write_whole(path, answer.text.encode("utf-8"))
+    return {"written": len(changed), "unchanged": len(files) - len(changed), "files": [str(path) for path in files]}
+
+
+def _is_there(path: Path, answer: Answer) -> bool:
+    return path.is_file() and path.read_bytes() == answer.text.encode("utf-8")
+
+
+def _submit(found: Sequence[Submission], url: str) -> dict[str, object]:
+    submissions: list[dict[str, object]] = []
+    with connected(url) as client:
+        for one in found:
+            texts = [(answer.name, answer.text) for answer in one.answers]
+            receipt = client.submit(
+                one.agent, one.task_id, texts, model=one.model, run=one.run, metadata=one.metadata or None
+            )
+            jobs = [{"id": job.id, "answer": job.answer} for job in receipt.jobs]
+            submissions.append({"id": receipt.id, "agent": one.agent, "task_id": one.task_id, "jobs": jobs})
+    return {"submitted": sum(len(one.answers) for one in found), "submissions": submissions}

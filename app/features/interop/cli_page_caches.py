@@ -1,0 +1,136 @@
+"""``assay capture import`` and ``export``: page caches in the public layout and pages saved as MHTML."""
+
+from __future__ import annotations
+
+import asyncio
+import tempfile
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from app.console.connection import JsonOption
+from app.console.errors import Exit, WrongUsage
+from app.console.judging_options import (
+    AgentOption,
+    AnswersOption,
+    TaskOption,
+    find_answers,
+    judging_settings,
+    quiet_logging,
+)
+from app.console.runtime import runtime_of
+from app.console.streams import output, print_json, remarks
+
+if TYPE_CHECKING:
+    from app.features.interop.cache_transfer import TaskCache
+    from app.settings import Settings
+
+
+def import_(
+    source: Annotated[Path, typer.Argument(help="A folder or archive in the public layout, or pages saved as MHTML.")],
+    agent: Annotated[str | None, typer.Option("--agent", help="Only the folders of this agent.")] = None,
+    task: TaskOption = None,
+    url: Annotated[str | None, typer.Option(help="Which page a single file shows, where it does not say.")] = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Bring in pages that others captured: caches in the public layout (folder, zip, tar), pages saved as MHTML."""
+    from app.features.interop import cache_transfer as transfer
+
+    if not source.exists():
+        raise WrongUsage(f"{source}: there is no such file or folder")
+    settings = judging_settings()
+    quiet_logging(settings)
+    if source.is_file() and not transfer.is_archive(source):
+        rows = asyncio.run(_import(settings, [], [source], url))
+    else:
+        with transfer.opened(source) as folder:
+            caches = transfer.task_caches(folder, agent, task or ())
+            saved = transfer.saved_pages(folder)
+            if not caches and not saved:
+                raise WrongUsage(
+                    f"{source}: nothing to bring in",
+                    hint="Wanted: <agent>/<task_id>/index.json with its pages, or pages saved as .mhtml.",
+                )
+            rows = asyncio.run(_import(settings, caches, saved, None))
+    if as_json:
+        print_json({"source": str(source), "imported": rows})
+    else:
+        for row in rows:
+            output().print(_line(row), markup=False, soft_wrap=True)
+    if any(row.get("damaged") or not row.get("evidence", True) for row in rows):
+        raise typer.Exit(Exit.INCOMPLETE)
+
+
+async def _import(
+    settings: Settings, caches: Sequence[TaskCache], saved: Sequence[Path], url: str | None
+) -> list[dict[str, Any]]:
+    from app.features.interop import cache_transfer as transfer
+
+    rows: list[dict[str, Any]] = []
+    async with runtime_of(settings, shared=True) as runtime:
+        for cache in caches:
+            brought = await transfer.import_task(runtime, cache)
+            counts = {"new": brought.new, "same": brought.same, "damaged": brought.damaged}
+            rows.append({"agent_name": cache.agent, "task_id": cache.task_id, **counts})
+        for file in saved:
+            page = await transfer.import_saved(runtime, file, url=url, now=runtime.clock.now())
+            outcome = {"outcome": page.outcome.value, "detail": page.detail, "evidence": page.is_evidence}
+            rows.append({"file": file.name, "url": page.url, "page_id": page.id, **outcome})
+    return rows
+
+
+def _line(row: Mapping[str, Any]) -> str:
+    if "file" in row:
+        return f"{row['file']}  {row['outcome']}  {row['url']}"
+    damaged = f", {row['damaged']} damaged" if row["damaged"] else ""
+    return f"{row['agent_name']} {row['task_id']}  {row['new']} new, {row['same']} known already{damaged}"
+
+
+def export(
+    agent: AgentOption,
+    to: Annotated[Path, typer.Option("--to", help="A folder, or a zip to be written.")],
+    task: TaskOption = None,
+    answers: AnswersOption = Path("answers"),
+    as_json: JsonOption = False,
+) -> None:
+    """Write the captured pages that answers cite in the public layout, as a folder or a zip."""
+    submissions = find_answers(answers, agent, task or ())
+    from app.engine.precapture import cited_in
+    from app.features.interop.cache_transfer import zip_folder
+
+    settings = judging_settings()
+    quiet_logging(settings)
+    cited = cited_in(submissions)
+    if to.suffix.lower() == ".zip":
+        with tempfile.TemporaryDirectory(prefix="assay-export-") as folder:
+            rows = asyncio.run(_export(settings, Path(folder), cited))
+            zip_folder(Path(folder), to)
+    else:
+        rows = asyncio.run(_export(settings, to, cited))
+    if as_json:
+        print_json({"agent_name": agent, "to": str(to), "tasks": rows})
+    else:
+        for row in rows:
+            for url in row["without"]:
+                remarks().print(f"no evidence  {url}", markup=False, soft_wrap=True)
+        for row in rows:
+            output().print(f"{row['task_id']}  {row['pages']} of {row['cited']} pages", markup=False)
+        output().print(f"written: {to}", markup=False, soft_wrap=True)
+    if any(row["without"] for row in rows):
+        raise typer.Exit(Exit.INCOMPLETE)
+
+
+async def _export(
+    settings: Settings, to: Path, cited: Mapping[tuple[str, str], Mapping[str, Sequence[str]]]
+) -> list[dict[str, Any]]:
+    from app.features.interop.cache_transfer import export_task
+
+    rows: list[dict[str, Any]] = []
+    async with runtime_of(settings, shared=True) as runtime:
+        for (agent, task_id), by_url in cited.items():
+            without = await export_task(runtime, to, agent, task_id, by_url)
+            there = len(by_url) - len(without)
+            rows.append({"task_id": task_id, "cited": len(by_url), "pages": there, "without": without})
+    return rows

@@ -1,0 +1,188 @@
+"""Results as an evaluation log of Inspect AI (https://inspect.aisi.org.uk/eval-logs.html), version 2 of its JSON form.
+
+A task becomes a sample, an agent's 1..n answers to it the epochs of that sample, the agent the model that was
+evaluated. Inspect knows no score with bounds: ``final_score``, ``score_low`` and ``score_high`` are three scores of a
+sample, and the explanation says what was not judged. What has no place there (the tree with its votes, quotes and
+pages) stands in the metadata.
+
+Ids are derived from the results: other results get other ids, and exporting the same results again gives the same log.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime
+from statistics import fmean
+from typing import Any, Final
+
+from app.features.interop.judged import JudgedResult
+from app.summary import leaves, score_of, seconds_of, usage_of
+from rubrics.verdict import Outcome, Usage
+
+LOG_VERSION: Final = 2
+SCORER: Final = "assay"
+SCORES: Final = ("final_score", "score_low", "score_high")
+TASK: Final = "assay"
+_ID_ALPHABET: Final = "23456789ABCDEFGHJKLMNPQRSTUVWXYZabcdefghijkmnopqrstuvwxyz"
+_ID_CHARS: Final = 22
+
+
+def file_name(log: Mapping[str, Any]) -> str:
+    """Return the name under which ``inspect view`` lists a log: ``<created>_<task>_<task id>.json``."""
+    evaluated = log["eval"]
+    words = (evaluated["created"], evaluated["task"], evaluated["task_id"])
+    return "_".join(re.sub(r"[^A-Za-z0-9+.-]", "-", word) for word in words) + ".json"
+
+
+def inspect_log(agent: str, results: Sequence[JudgedResult], *, tool_version: str, now: datetime) -> dict[str, Any]:
+    """Return the log of one agent's results, of which there is one or more."""
+    content = _digest(agent, [(one.run, one.answer_name, one.result) for one in results])
+    samples = _samples(agent, results, content)
+    made = sorted(one.created_at for one in results if one.created_at is not None)
+    created, ended = (made[0], made[-1]) if made else (now, now)
+    ids = list(dict.fromkeys(sample["id"] for sample in samples))
+    return {
+        "version": LOG_VERSION,
+        "status": "success",
+        "eval": {
+            "run_id": _id("run", content),
+            "eval_id": _id("eval", content),
+            "created": _moment(created),
+            "task": TASK,
+            "task_id": _id("task", content),
+            "task_version": 0,
+            "task_attribs": {},
+            "task_args": {},
+            "dataset": {"name": "assay", "samples": len(ids), "sample_ids": ids, "shuffled": False},
+            "model": agent,
+            "model_args": {},
+            "config": {"epochs": max((sample["epoch"] for sample in samples), default=1)},
+            "packages": {"assay": tool_version},
+            "scorers": [{"name": SCORER, "metrics": [{"name": "mean"}]}],
+            "metadata": {"judges": sorted({_judge(one.result) for one in results})},
+        },
+        "plan": {"name": "plan", "steps": [{"solver": "judged_answer", "params": {}}], "config": {}},
+        "results": _results(samples),
+        "stats": {
+            "started_at": _moment(created),
+            "completed_at": _moment(ended),
+            "model_usage": _usage_by_model(results),
+        },
+        "samples": samples,
+    }
+
+
+def _samples(agent: str, results: Sequence[JudgedResult], content: str) -> list[dict[str, Any]]:
+    epochs: dict[str, int] = defaultdict(int)
+    samples = []
+    for one in results:
+        epochs[one.task_id] += 1
+        epoch = epochs[one.task_id]
+        uuid = _id("sample", content, one.task_id, epoch)
+        samples.append({"uuid": uuid, **_sample(agent, one, epoch)})
+    return samples
+
+
+def _sample(agent: str, one: JudgedResult, epoch: int) -> dict[str, Any]:
+    result, task = one.result, _task(one.result)
+    said = {"role": "assistant", "content": one.answer or "", "source": "generate"}
+    bounds = score_of(result)
+    values = dict(zip(SCORES, (float(result["final_score"]), bounds.low, bounds.high), strict=True))
+    return {
+        "id": one.task_id,
+        "epoch": epoch,
+        "input": task,
+        "target": "",
+        "messages": [{"role": "user", "content": task, "source": "input"}, said],
+        "output": {"model": agent, "choices": [{"message": said, "stop_reason": "stop"}]},
+        "scores": {
+            name: {"value": value, "answer": one.answer_name, "explanation": _explanation(result), "metadata": {}}
+            for name, value in values.items()
+        },
+        "metadata": {"run": one.run, "answer_name": one.answer_name, "result": dict(result)},
+        "store": {},
+        "events": [],
+        "model_usage": {_judge(result): _usage(usage_of(result))},
+        "total_time": seconds_of(result),
+        "attachments": {},
+    }
+
+
+def _results(samples: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    return {
+        "total_samples": len(samples),
+        "completed_samples": len(samples),
+        "scores": [
+            {
+                "name": name,
+                "scorer": SCORER,
+                "scored_samples": len(samples),
+                "unscored_samples": 0,
+                "params": {},
+                "metrics": {
+                    "mean": {
+                        "name": "mean",
+                        "value": fmean(one["scores"][name]["value"] for one in samples),
+                        "params": {},
+                    }
+                },
+            }
+            for name in SCORES
+            if samples
+        ],
+    }
+
+
+def _explanation(result: Mapping[str, Any]) -> str:
+    """What did not pass, leaf by leaf."""
+    lines = [
+        f"{leaf.get('id')}: {leaf.get('outcome') or leaf.get('status')}"
+        + (f" ({leaf['reason']})" if leaf.get("reason") else "")
+        for leaf in leaves(result)
+        if (leaf.get("outcome") or leaf.get("status")) != Outcome.PASSED
+    ]
+    head = "every leaf passed" if not lines else "not passed:"
+    open_ = [] if result.get("status", "complete") == "complete" else ["something was not found out; see the bounds"]
+    return "\n".join([*open_, head, *lines])
+
+
+def _task(result: Mapping[str, Any]) -> str:
+    parts = result.get("eval_breakdown") or ()
+    return str(parts[0]["verification_tree"].get("desc") or "") if parts else ""
+
+
+def _judge(result: Mapping[str, Any]) -> str:
+    return str(result.get("model") or result.get("judge_model") or "unknown")
+
+
+def _usage_by_model(results: Sequence[JudgedResult]) -> dict[str, Any]:
+    spent: dict[str, Usage] = defaultdict(Usage)
+    for one in results:
+        spent[_judge(one.result)] += usage_of(one.result)
+    return {model: _usage(usage) for model, usage in spent.items()}
+
+
+def _usage(usage: Usage) -> dict[str, Any]:
+    tokens = {"input_tokens": usage.input_tokens, "output_tokens": usage.output_tokens}
+    return {**tokens, "total_tokens": usage.input_tokens + usage.output_tokens, "total_cost": usage.usd}
+
+
+def _digest(*parts: object) -> str:
+    return hashlib.sha256(json.dumps(parts, sort_keys=True, default=str).encode()).hexdigest()
+
+
+def _id(*parts: object) -> str:
+    """Return an id in the form that Inspect uses: 22 letters and digits without those that look alike."""
+    number, letters = int(_digest(*parts), 16), []
+    for _ in range(_ID_CHARS):
+        number, place = divmod(number, len(_ID_ALPHABET))
+        letters.append(_ID_ALPHABET[place])
+    return "".join(letters)
+
+
+def _moment(at: datetime) -> str:
+    return at.astimezone(UTC).isoformat(timespec="seconds")

@@ -1,0 +1,105 @@
+"""The results that are exported: out of a result folder, or from a running server."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+from answers.submission import with_suffix
+from app.client import Client
+from app.engine.result_folder import newest_result
+from judges import result_files
+from judges.result_files import STAMP_FORMAT
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JudgedResult:
+    """One result with what it does not say itself: the judged text, when it was made, the run it belongs to.
+
+    ``answer`` is None where nobody has the text.
+    """
+
+    result: Mapping[str, Any]
+    answer: str | None = None
+    created_at: datetime | None = None
+    run: str | None = None
+
+    @property
+    def agent(self) -> str:
+        return str(self.result.get("agent_name") or "")
+
+    @property
+    def task_id(self) -> str:
+        return str(self.result.get("task_id") or "")
+
+    @property
+    def answer_name(self) -> str:
+        return with_suffix(str(self.result.get("answer_name") or "answer"))
+
+
+def from_folder(out: Path, agent: str, task_ids: Collection[str] = ()) -> list[JudgedResult]:
+    """The newest result of every answer of an agent in a result folder. Blocks on the disk.
+
+    Raises:
+        ResultUnreadable: a result is there and cannot be read.
+    """
+    found = []
+    for task_id in result_files.judged_tasks(out, agent):
+        if task_ids and task_id not in task_ids:
+            continue
+        for folder in result_files.judged_answers(out, agent, task_id):
+            path, result = folder.newest_result(), newest_result(folder)
+            if path is None or result is None:
+                continue
+            # Results of the public toolkit say neither task nor agent; the folders do.
+            named = {"task_id": task_id, "agent_name": agent, "answer_name": folder.answer_name, **result}
+            found.append(JudgedResult(result=named, answer=_text(folder.answer_copy), created_at=_stamp(path.name)))
+    return in_order(found)
+
+
+def from_server(
+    client: Client, agent: str, task_ids: Collection[str] = (), *, run: str | None = None
+) -> list[JudgedResult]:
+    """The newest result of every answer that a server has of an agent, ``run`` by run."""
+    newest: dict[tuple[str, str, str | None], Mapping[str, Any]] = {}
+    for origin in client.history(agent):
+        place = str(origin["task_id"]), str(origin["answer_name"]), origin.get("run")
+        if (not task_ids or place[0] in task_ids) and (run is None or place[2] == run):
+            newest.setdefault(place, origin)  # newest first
+    return in_order(
+        JudgedResult(
+            result=client.result(str(origin["result_id"])),
+            answer=client.answer(str(origin["result_id"])),
+            created_at=datetime.fromisoformat(str(origin["created_at"])),
+            run=origin.get("run"),
+        )
+        for origin in newest.values()
+    )
+
+
+def in_order(results: Iterable[JudgedResult]) -> list[JudgedResult]:
+    """By task, run and answer, ``answer_2`` before ``answer_10``."""
+    return sorted(results, key=lambda one: (one.task_id, one.run or "", _natural(one.answer_name)))
+
+
+def _natural(name: str) -> list[tuple[int, str]]:
+    return [(int(part), "") if part.isdecimal() else (-1, part) for part in re.split(r"([0-9]+)", name)]
+
+
+def _text(path: Path) -> str | None:
+    try:
+        return path.read_text(encoding="utf-8", errors="replace")
+    except OSError:
+        return None
+
+
+def _stamp(name: str) -> datetime | None:
+    """When a result file was written, by its name, which is local time."""
+    try:
+        return datetime.strptime(name[:15], STAMP_FORMAT).astimezone()
+    except ValueError:
+        return None

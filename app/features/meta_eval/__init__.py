@@ -1,0 +1,12 @@
+"""Meta-evaluation: how well judges agree with people's labels."""
+
+from app.feature import Commands, Feature
+
+
+def _commands(cli: Commands) -> None:
+    from app.features.meta_eval.cli import meta_eval
+
+    cli.program.command("meta-eval")(meta_eval)
+
+
+FEATURE = Feature(name="meta_eval", commands=_commands)

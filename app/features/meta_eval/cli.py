@@ -1,0 +1,147 @@
+"""``assay meta-eval``: how well judges agree with people, by labels."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from importlib.metadata import version
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+from rich.markup import escape
+
+from app.console import event_loop
+from app.console.connection import JsonOption
+from app.console.errors import Exit, Interrupted, WrongUsage
+from app.console.judging_options import (
+    EffortOption,
+    MaxOutputOption,
+    TemperatureOption,
+    judging_settings,
+    quiet_logging,
+)
+from app.console.streams import output, print_json, remarks
+
+if TYPE_CHECKING:
+    from app.settings import Settings
+    from judges.analysis.labels import LabelFile
+    from judges.analysis.meta_eval.items import Item
+    from judges.analysis.meta_eval.measuring import Measured
+
+VOTES = 3
+"""As answers are judged; a certificate is about a judge that votes like this."""
+
+
+def meta_eval(
+    labels: Annotated[Path, typer.Argument(help="Labels, one JSON object a line.", metavar="LABELS.jsonl")],
+    model: Annotated[
+        list[str] | None,
+        typer.Option("--model", help="provider/model to measure; may be repeated. None: verdicts in the labels only."),
+    ] = None,
+    reasoning_effort: EffortOption = None,
+    temperature: TemperatureOption = None,
+    max_output_tokens: MaxOutputOption = None,
+    votes: Annotated[int, typer.Option(min=1, max=15, help="Votes for each claim.")] = VOTES,
+    certify: Annotated[bool, typer.Option("--certify", help="Keep a certificate for each model.")] = False,
+    out: Annotated[Path | None, typer.Option(help="Write the whole report here, too, as JSON.")] = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Measure judges by labels: agreement with people, confusion, cost, and every disagreement."""
+    models = list(dict.fromkeys(model or ()))
+    if certify and not models:
+        raise WrongUsage("--certify: which judge? Name it with --model")
+    if certify and votes != VOTES:
+        raise WrongUsage(f"--certify: answers are judged by {VOTES} votes, so a certificate needs --votes {VOTES}")
+    file = _read(labels)
+
+    from judges.analysis.meta_eval.items import items_of
+    from judges.analysis.meta_eval.measuring import recorded
+    from judges.analysis.meta_eval.report import report_json
+
+    items = items_of(file.labels)
+    measured = list(recorded(items))
+    settings = judging_settings(
+        model=models[0] if models else None,
+        reasoning_effort=reasoning_effort,
+        temperature=temperature,
+        max_output_tokens=max_output_tokens,
+    )
+    quiet_logging(settings)
+    if models:
+        try:
+            measured = event_loop.run(_measure(settings, items, models, votes)) + measured
+        except KeyboardInterrupt:
+            raise Interrupted("stopped; replies that came are kept, and the same command uses them") from None
+    report = report_json(file, items, measured)
+    if certify:
+        report["certificates"] = _certify(settings, report["labels"], [one for one in measured if one.asked])
+    _show(report, out, as_json=as_json)
+    asked = [one for one in measured if one.asked]
+    if any(one.unjudged for one in asked) or (certify and len(report["certificates"]) < len(asked)):
+        raise typer.Exit(Exit.INCOMPLETE)
+
+
+def _show(report: dict[str, Any], out: Path | None, *, as_json: bool) -> None:
+    from app.features.meta_eval.cli_tables import print_report
+    from judges.result_files import write_json
+
+    if as_json:
+        print_json(report)
+    else:
+        print_report(output(), report)
+    if out is not None:
+        try:
+            write_json(out, report)
+        except OSError as error:
+            raise WrongUsage(f"--out {out} cannot be written: {error.strerror}") from error
+
+
+def _read(path: Path) -> LabelFile:
+    from judges.analysis.labels import LabelsUnreadable, read_labels
+
+    try:
+        return read_labels(path)
+    except LabelsUnreadable as error:
+        raise WrongUsage(str(error), hint="\n".join(error.problems) or None) from error
+
+
+async def _measure(settings: Settings, items: Sequence[Item], models: Sequence[str], votes: int) -> list[Measured]:
+    from rich.progress import Progress
+
+    from app.console.runtime import runtime_of
+    from app.features.meta_eval.evaluation import measure
+
+    # Pages that a service captured are in its database; labels that carry their pages need none of it.
+    stored = any(page.page_id and page.text is None for item in items for page in item.label.pages)
+    usable = [item for item in items if item.left_out is None]
+    async with runtime_of(settings, shared=stored) as runtime:
+        for model in models:
+            runtime.models.client(model)  # a missing key is noticed before the first model is paid for
+        console, found = remarks(), []
+        with Progress(console=console, disable=not console.is_terminal, transient=True) as progress:
+            for model in models:
+                bar = progress.add_task(escape(model), total=len(usable))
+                found.append(
+                    await measure(runtime, usable, model, votes=votes, done=lambda _, bar=bar: progress.advance(bar))  # type: ignore[misc]
+                )
+        return found
+
+
+def _certify(settings: Settings, labels: dict[str, Any], measured: Sequence[Measured]) -> list[dict[str, Any]]:
+    from app.engine.certificates import certificates_folder, keep_certificate
+    from judges.analysis.meta_eval.certificate import NothingToCertify, certify
+
+    folder = certificates_folder(settings.data_dir, settings.certificates)
+    issued = []
+    now = datetime.now(UTC).replace(microsecond=0)
+    for one in measured:
+        try:
+            certificate = certify(one, labels, at=now, tool_version=version("assay"))
+        except NothingToCertify as error:
+            remarks().print(f"no certificate: {error}", markup=False, soft_wrap=True)
+            continue
+        path = keep_certificate(certificate, folder)
+        remarks().print(f"certificate {certificate.id} of {one.model}: {path}", markup=False, soft_wrap=True)
+        issued.append(dict(certificate.document))
+    return issued

@@ -1,0 +1,43 @@
+"""Puts labelled claims to a configured model, with the pages that are stored here."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from app.engine.runtime import Runtime
+from cache.capture import CaptureOutcome
+from cache.errors import NoEvidence
+from cache.evidence import Evidence
+from judges.analysis.meta_eval.asking import Asked, ask_all
+from judges.analysis.meta_eval.items import Item
+from judges.analysis.meta_eval.measuring import Measured, measured
+from judges.llm.parameters import ParameterizedLLM
+from judges.llm.providers import parse_model
+from judges.llm.refusals import RefusalWatch
+from judges.verifier import Verifier
+
+
+async def measure(
+    runtime: Runtime, items: Sequence[Item], model: str, *, votes: int, done: Callable[[Asked], None]
+) -> Measured:
+    """What ``model`` (``provider/model``) says of the items that are of use; nothing is captured anew.
+
+    Raises:
+        ModelNotConfigured: there is no such model, or its key is missing.
+        LLMRejected: its provider refuses every request.
+    """
+
+    async def stored(page_id: str) -> Evidence:
+        capture = await runtime.index.get(page_id)
+        if capture is None:
+            raise NoEvidence(page_id, CaptureOutcome.EMPTY, "no such capture is stored here", gone=False, capture=None)
+        return await runtime.pages.evidence(capture)
+
+    client, name = runtime.models.client(model)
+    watch = RefusalWatch(client, name)
+    asking = ParameterizedLLM(watch, runtime.settings.parameters, provider=parse_model(model).provider, model=name)
+    judge = Verifier(asking, name, separator=runtime.separator, pages=runtime.prepared)
+    asked = await ask_all(items, judge, stored=stored, votes=votes, done=done)
+    if watch.refusal is not None:
+        raise watch.refusal
+    return measured(str(parse_model(model)), asked, votes=votes)

@@ -1,0 +1,214 @@
+"""Runs of step benchmarks: ordered, listed, and looked at step by step.
+
+A run is a job like any other: ``/v1/jobs/{id}`` follows, stops and repeats it, ``/v1/results/{result_id}`` has its
+figures. What is here beside that is what only runs have: their options, their steps, the page of each.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import dataclasses
+import hashlib
+import json
+from collections.abc import Sequence
+from enum import StrEnum
+from typing import Annotated, Any
+
+from fastapi import APIRouter, Path, Query, Response
+
+from app.access.keys import Caller
+from app.api.access import ReaderDep, ServiceDep, SubmitterDep
+from app.api.models import ListOut
+from app.api.paging import IdPath, PositionSliceDep, SliceDep
+from app.api.problems import Problem, not_found
+from app.api.strict_json import StrictJsonRoute
+from app.api.submissions import KeyHeader
+from app.features.suites.api_models import AcceptedRunOut, RunOut, StepOut, StepSummaryOut
+from app.features.suites.boxes import drawn_on
+from app.features.suites.errors import PathNotAllowed
+from app.features.suites.jobs import as_submission, suite_kinds
+from app.features.suites.orders import MindActOrder, RunOrder, TildeOrder
+from app.features.suites.places import DataPlaces
+from app.features.suites.records import Record, StepStatus
+from app.jobs.intake import Receipt, Terms
+from app.service import Service
+from app.storage import jobs as rows
+from app.storage import suite_steps
+from app.storage.idempotency import IdempotencyKey
+from app.storage.records import Job, JobKind
+from judges.suites.errors import SuiteError
+
+router = APIRouter(prefix="/v1/suites", tags=["suites"], route_class=StrictJsonRoute)
+
+
+class SuiteName(StrEnum):
+    """The suites that run over HTTP."""
+
+    MIND2WEB = "mind2web"
+    MM_MIND2WEB = "mm-mind2web"
+
+
+PositionPath = Annotated[int, Path(ge=0, le=2**31 - 1)]
+
+
+@router.post("/mind2web/runs", status_code=202, response_model=AcceptedRunOut)
+async def run_mind2web(
+    body: MindActOrder, response: Response, service: ServiceDep, caller: SubmitterDep, idempotency_key: KeyHeader = None
+) -> dict[str, Any]:
+    """Run a model over Mind2Web, or score predictions of a file."""
+    return await _accepted(SuiteName.MIND2WEB, body, response, service, caller, idempotency_key)
+
+
+@router.post("/mm-mind2web/runs", status_code=202, response_model=AcceptedRunOut)
+async def run_mm_mind2web(
+    body: TildeOrder, response: Response, service: ServiceDep, caller: SubmitterDep, idempotency_key: KeyHeader = None
+) -> dict[str, Any]:
+    """Run a model over Multimodal-Mind2Web~, or score answers of a file."""
+    return await _accepted(SuiteName.MM_MIND2WEB, body, response, service, caller, idempotency_key)
+
+
+@router.get("/{suite}/runs")
+async def runs(suite: SuiteName, service: ServiceDep, caller: ReaderDep, part: SliceDep) -> ListOut[RunOut]:
+    """Runs of a suite, newest first."""
+    async with service.database.begin() as connection:
+        found = await rows.list_jobs(
+            connection,
+            limit=part.limit + 1,
+            owner=caller.sees,
+            before=part.cursor,
+            agent=suite.value,
+            kind=JobKind.SUITE,
+        )
+        page, following = part.cut(found, lambda job: job.id)
+        items = [await _run(connection, job) for job in page]
+    return ListOut(items=items, next_cursor=following)
+
+
+@router.get("/{suite}/runs/{run_id}")
+async def run(suite: SuiteName, run_id: IdPath, service: ServiceDep, caller: ReaderDep) -> RunOut:
+    """One run: its options, where it stands, and its figures so far."""
+    async with service.database.begin() as connection:
+        return await _run(connection, await _job(connection, caller, suite, run_id))
+
+
+@router.get("/{suite}/runs/{run_id}/steps")
+async def steps(
+    suite: SuiteName,
+    run_id: IdPath,
+    service: ServiceDep,
+    caller: ReaderDep,
+    part: PositionSliceDep,
+    status: StepStatus | None = None,
+    task_id: Annotated[str | None, Query(max_length=200)] = None,
+    success: Annotated[bool | None, Query(description="Only steps that succeed, or only those that do not")] = None,
+) -> ListOut[StepSummaryOut]:
+    """The steps of a run in the order of the data, as far as they are judged."""
+    async with service.database.begin() as connection:
+        job = await _job(connection, caller, suite, run_id)
+        found = await suite_steps.list_steps(
+            connection,
+            job.id,
+            limit=part.limit + 1,
+            after=None if part.cursor is None else int(part.cursor),
+            status=None if status is None else status.value,
+            task_id=None if task_id is None else task_id.replace("\0", ""),
+            success=success,
+        )
+    page, following = part.cut(found, lambda record: str(record["position"]))
+    return ListOut(items=[StepSummaryOut.of(record) for record in page], next_cursor=following)
+
+
+@router.get("/{suite}/runs/{run_id}/steps/{position}")
+async def step(
+    suite: SuiteName, run_id: IdPath, position: PositionPath, service: ServiceDep, caller: ReaderDep
+) -> StepOut:
+    """One step: what was asked, what the model said, what was right, and the page it was about."""
+    record, order = await _step(service, caller, suite, run_id, position)
+    kind, places = suite_kinds()[suite.value], DataPlaces(service.settings.suite_data)
+    try:
+        view = await asyncio.to_thread(kind.view, order, places, record)
+    except (SuiteError, PathNotAllowed) as error:
+        return StepOut.of(record, page=None, page_problem=places.without_folders(str(error)))
+    url = f"/v1/suites/{suite.value}/runs/{run_id}/steps/{position}/screenshot" if view.has_picture else None
+    return StepOut.of(record, page=view.page, screenshot=url, boxes=[dataclasses.asdict(box) for box in view.boxes])
+
+
+@router.get(
+    "/{suite}/runs/{run_id}/steps/{position}/screenshot",
+    response_class=Response,
+    responses={200: {"content": {"image/jpeg": {}, "image/png": {}}}},
+)
+async def screenshot(
+    suite: SuiteName, run_id: IdPath, position: PositionPath, service: ServiceDep, caller: ReaderDep
+) -> Response:
+    """The page as the model saw it, with a box around what was right (green) and around what was picked (orange)."""
+    record, order = await _step(service, caller, suite, run_id, position)
+    kind, places = suite_kinds()[suite.value], DataPlaces(service.settings.suite_data)
+    try:
+        view = await asyncio.to_thread(kind.view, order, places, record)
+        picture = await asyncio.to_thread(kind.picture, order, places, record)
+        if picture is None:
+            raise not_found("screenshot: the data have none of this step")
+        drawn, media_type = await asyncio.to_thread(drawn_on, picture, view.boxes)
+    except (SuiteError, PathNotAllowed) as error:
+        raise not_found(f"screenshot: {places.without_folders(str(error))}") from error
+    return Response(drawn, media_type=media_type, headers={"Cache-Control": "private, max-age=600"})
+
+
+async def _accepted(
+    suite: SuiteName,
+    order: RunOrder,
+    response: Response,
+    service: Service,
+    caller: Caller,
+    idempotency_key: str | None,
+) -> dict[str, Any]:
+    await asyncio.to_thread(_check_paths, order, DataPlaces(service.settings.suite_data))
+    submission = as_submission(suite.value, order)
+    key = None
+    if idempotency_key is not None:
+        fingerprint = hashlib.sha256(f"suite\0{suite.value}\0{submission.answers[0].text}".encode()).hexdigest()
+        key = IdempotencyKey(owner=caller.owner, key=idempotency_key, fingerprint=fingerprint)
+
+    def receipt(receipts: Sequence[Receipt]) -> dict[str, Any]:
+        [(job_id, _)] = receipts[0].jobs
+        url = f"/v1/suites/{suite.value}/runs/{job_id}"
+        return {"id": job_id, "suite": suite.value, "status": "queued", "url": url, "job_url": f"/v1/jobs/{job_id}"}
+
+    terms = Terms(priority=order.priority, budget_usd=order.budget_usd, kind=JobKind.SUITE)
+    accepted = await service.intake.accept([submission], owner=caller.owner, respond=receipt, key=key, terms=terms)
+    response.headers["Location"] = accepted["url"]
+    return accepted
+
+
+def _check_paths(order: RunOrder, places: DataPlaces) -> None:
+    """Raises Problem naming every field whose file may not be read."""
+    errors = []
+    for name, path in order.paths().items():
+        try:
+            places.allowed(path)
+        except PathNotAllowed as error:
+            errors.append((name, str(error)))
+    if errors:
+        raise Problem(404, "DATA_NOT_FOUND", "a data file was not found where this service may read", errors=errors)
+
+
+async def _run(connection: Any, job: Job) -> RunOut:
+    order = json.loads(await rows.answer_text(connection, job.answer_sha256))
+    return RunOut.of(job, order, await suite_steps.means_of(connection, job.id))
+
+
+async def _job(connection: Any, caller: Caller, suite: SuiteName, run_id: str) -> Job:
+    found = await rows.get_job(connection, run_id, owner=caller.sees)
+    if found is None or found.kind is not JobKind.SUITE or found.task_id != suite.value:
+        raise not_found("run")
+    return found
+
+
+async def _step(service: Service, caller: Caller, suite: SuiteName, run_id: str, position: int) -> tuple[Record, str]:
+    async with service.database.begin() as connection:
+        job = await _job(connection, caller, suite, run_id)
+        record = await suite_steps.get_step(connection, job.id, position)
+        if record is None:
+            raise not_found("step, or it is not judged yet")
+        return record, await rows.answer_text(connection, job.answer_sha256)

@@ -1,0 +1,215 @@
+"""``assay mind2web``: run a model over Mind2Web, score predictions of a file, convert candidate scores."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from app.console import event_loop
+from app.console.connection import JsonOption
+from app.console.errors import Exit, Interrupted, WrongUsage
+from app.console.judging_options import judging_settings, quiet_logging
+from app.console.streams import output, print_json, remarks
+from app.features.suites import cli_mind2web_options as given
+from judges.suites.mind2web.rules import Metric, NoPositive, Shuffle
+
+if TYPE_CHECKING:
+    from app.features.suites.mindact_run import MindActOptions, MindActSurvey
+    from app.settings import Settings
+
+JOURNAL = "mind2web_steps.jsonl"
+SCORES_FOLDER = "scores"
+"""In the data folder: scores files that were converted, by the digest of the pickle."""
+
+
+def program() -> typer.Typer:
+    """The command and what is below it."""
+    group = typer.Typer(invoke_without_command=True, help="Mind2Web: single web steps as multiple choice.")
+    group.callback()(mind2web)
+    group.command("scores")(scores)
+    return group
+
+
+def mind2web(
+    context: typer.Context,
+    data_root: given.DataRoot = None,
+    split: given.SplitName = None,
+    scores_pickle: given.ScoresPickle = None,
+    scores_sha256: given.ScoresSha256 = None,
+    top_k: given.TopK = 50,
+    temperature: given.Temperature = 0.0,
+    max_examples: given.MaxExamples = None,
+    prompt_template: given.PromptTemplate = None,
+    output_dir: given.OutputDir = None,
+    model: given.ModelName = None,
+    seed: given.Seed = 0,
+    shuffle: given.ShuffleRule = Shuffle.STEP,
+    max_llm: given.MaxLlm = None,
+    metric: given.MetricRule = Metric.MINDACT,
+    no_positive: given.NoPositiveRule = NoPositive.ZERO,
+    compat_trailing: given.CompatTrailing = False,
+    predictions: given.Predictions = None,
+    no_cache: given.NoCache = False,
+    as_json: JsonOption = False,
+) -> None:
+    """Run a model over Mind2Web: rounds of multiple choice, scored as published."""
+    if context.invoked_subcommand is not None:
+        return
+    root, split = _data(data_root, split)
+
+    from app.features.suites.mindact import Playing
+    from app.features.suites.mindact_run import MindActOptions
+
+    settings = judging_settings(model=model, max_llm=max_llm, reply_cache_bytes=0 if no_cache else None)
+    quiet_logging(settings)
+    options = MindActOptions(
+        data=root,
+        split=split,
+        scores=_scores(scores_pickle, settings, scores_sha256),
+        scores_name="" if scores_pickle is None else scores_pickle.name,
+        template=prompt_template,
+        playing=Playing(
+            top_k=top_k,
+            seed=seed,
+            shuffle=shuffle,
+            metric=metric,
+            no_positive=no_positive,
+            temperature=temperature,
+        ),
+        compat_trailing=compat_trailing,
+        max_examples=max_examples,
+        model=None if predictions else settings.model,
+        predictions=predictions,
+    )
+    _carry_out(options, settings, output_dir, as_json=as_json)
+
+
+def scores(
+    pickle: Annotated[Path, typer.Argument(help="The ranker's scores_all_data.pkl.")],
+    out: Annotated[Path, typer.Option(help="The Parquet file to make.")],
+    sha256: Annotated[str | None, typer.Option(help="What the SHA-256 of the pickle must be.")] = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Convert a pickle of candidate scores, in a child process that can do nothing else."""
+    from judges.suites.mind2web.scores import convert
+
+    with remarks().status("converting"):
+        made = convert(pickle, out, sha256=sha256)
+    if as_json:
+        print_json({"path": str(made.path), "sha256": made.sha256, "steps": made.steps, "candidates": made.candidates})
+        return
+    line = f"{made.path}: {made.steps} steps, {made.candidates} candidates; SHA-256 of the pickle {made.sha256}"
+    output().print(line, markup=False, soft_wrap=True)
+
+
+def _data(root: Path | None, split: str | None) -> tuple[Path, str]:
+    if root is None:
+        raise WrongUsage("--data-root is missing", hint="assay mind2web --data-root DATA --split test_task")
+    if not root.exists():
+        raise WrongUsage(f"--data-root {root}: there is no such file or folder")
+    if split is None and root.is_dir():
+        raise WrongUsage("--split is missing: a folder may hold several", hint="--split test_task, for one")
+    return root, split or root.stem
+
+
+def _scores(file: Path | None, settings: Settings, sha256: str | None) -> Path | None:
+    """The table of a scores file, converted now if it has not been before."""
+    if file is None:
+        return None
+    from judges.suites.mind2web.scores import converted
+
+    with remarks().status("reading scores"):
+        return converted(file, settings.data_dir / SCORES_FOLDER, sha256=sha256)
+
+
+def _carry_out(options: MindActOptions, settings: Settings, folder: Path | None, *, as_json: bool) -> None:
+    surveyed = options.surveyed()
+    _remark(options, surveyed)
+    try:
+        if options.predictions is None:
+            metrics = _ask(options, surveyed, settings, folder)
+        else:
+            metrics = _score_file(options, surveyed, folder)
+    except KeyboardInterrupt:
+        raise Interrupted("stopped; what is judged is kept, and the same command goes on from there") from None
+    _show(metrics, folder, as_json=as_json)
+    if metrics["status"] == "incomplete":
+        raise typer.Exit(Exit.INCOMPLETE)
+
+
+def _ask(options: MindActOptions, surveyed: MindActSurvey, settings: Settings, folder: Path | None) -> dict[str, Any]:
+    """Ask the model, from where the folder's journal ends."""
+    from app.features.suites.journals import FileJournal, NoJournal
+    from app.features.suites.mindact_run import figures, run_identity, write_official
+    from app.features.suites.reports import write_files
+
+    if folder is None:
+        return figures(options, surveyed, event_loop.run(_run(options, surveyed, settings, NoJournal())))
+    journal = FileJournal.opened(folder / JOURNAL, run_identity(options, surveyed))
+    try:
+        records = event_loop.run(_run(options, surveyed, settings, journal))
+        metrics = figures(options, surveyed, records)
+        within = {record["id"] for record in records}  # a run of more examples may have gone before
+        write_files(folder, metrics, (record for record in journal.records() if record["id"] in within))
+        write_official(folder, options, metrics, (record for record in journal.records() if record["id"] in within))
+    finally:
+        journal.close()
+    return metrics
+
+
+async def _run(
+    options: MindActOptions, surveyed: MindActSurvey, settings: Settings, journal: Any
+) -> list[dict[str, Any]]:
+    from app.features.suites.asking import open_asking
+    from app.features.suites.cli_progress import StepBoard
+    from app.features.suites.running import run_steps
+
+    async with open_asking(settings) as asking:
+        with StepBoard(remarks()) as board:
+            plan = surveyed.plan(options.playing)
+            return await run_steps(plan, journal, asking, side_by_side=settings.max_llm, watcher=board)
+
+
+def _score_file(options: MindActOptions, surveyed: MindActSurvey, folder: Path | None) -> dict[str, Any]:
+    from app.features.suites.mindact_run import score_file, write_official
+    from app.features.suites.reports import write_files
+
+    metrics, records = score_file(options, surveyed)
+    if folder is not None:
+        write_files(folder, metrics, records)
+        write_official(folder, options, metrics, iter(records))
+    return metrics
+
+
+def _remark(options: MindActOptions, surveyed: MindActSurvey) -> None:
+    who = f"predictions of {options.predictions}" if options.predictions else options.model
+    console = remarks()
+    console.print(f"{surveyed.total} steps of {options.split} by {who}", markup=False, soft_wrap=True)
+    if options.scores is None:
+        console.print(
+            "no --scores-pickle: unless the data hold ranks, candidates are taken as listed, right ones first. The "
+            "right element is then always among the options, and figures do not compare with published ones.",
+            markup=False,
+            soft_wrap=True,
+        )
+
+
+def _show(metrics: dict[str, Any], folder: Path | None, *, as_json: bool) -> None:
+    from app.features.suites.cli_mind2web_tables import candidate_line, figures_table, policy_lines, published_table
+    from app.features.suites.cli_tables import not_judged_lines
+
+    if as_json:
+        print_json(metrics)
+        return
+    console = output()
+    console.print(figures_table(metrics))
+    for line in (*policy_lines(metrics), *candidate_line(metrics)):
+        console.print(line, markup=False, soft_wrap=True)
+    if metrics["published"]:
+        console.print(published_table(metrics))
+    for line in not_judged_lines(metrics):
+        console.print(line, markup=False, soft_wrap=True)
+    if folder is not None:
+        console.print(f"figures and predictions: {folder}", markup=False, soft_wrap=True)

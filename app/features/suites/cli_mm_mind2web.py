@@ -1,0 +1,197 @@
+"""``assay mm-mind2web``: run a model over Multimodal-Mind2Web~, score answers of a file, make a snapshot."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from app.console import event_loop
+from app.console.connection import JsonOption
+from app.console.errors import Exit, Interrupted, WrongUsage
+from app.console.judging_options import judging_settings, quiet_logging
+from app.console.streams import output, print_json, remarks
+from judges.suites.multimodal.readings import Counting
+
+if TYPE_CHECKING:
+    from app.features.suites.multimodal import Survey
+    from app.features.suites.multimodal_run import TildeOptions
+    from app.features.suites.records import Record
+    from app.settings import Settings
+
+JOURNAL = "mm_mind2web_steps.jsonl"
+
+
+def program() -> typer.Typer:
+    """The command and what is below it."""
+    group = typer.Typer(invoke_without_command=True, help="Multimodal-Mind2Web~: single web steps with screenshots.")
+    group.callback()(mm_mind2web)
+    group.command("build")(build)
+    return group
+
+
+def mm_mind2web(
+    context: typer.Context,
+    data: Annotated[
+        Path | None, typer.Option(help="Rows of the ~ form: a .parquet or .jsonl file, or a folder of them.")
+    ] = None,
+    split: Annotated[str | None, typer.Option(help="Only rows of this split, as test_website. Default: all.")] = None,
+    output_dir: Annotated[
+        Path | None, typer.Option(help="Where figures, predictions and the journal go; a stopped run goes on there.")
+    ] = None,
+    model: Annotated[str | None, typer.Option(help="provider/model. Default: ASSAY_MODEL.")] = None,
+    tokens: Annotated[Counting, typer.Option(help="How tokens of operations are counted.")] = Counting.SET,
+    predictions: Annotated[Path | None, typer.Option(help="Score the answers of this file; no model is asked.")] = None,
+    max_examples: Annotated[int | None, typer.Option(min=1, help="Only the first so many valid steps.")] = None,
+    max_llm: Annotated[int | None, typer.Option(min=1, help="Model requests at once. Default: 30.")] = None,
+    seed: Annotated[int, typer.Option(min=0, help="Of the resampling behind the intervals.")] = 0,
+    no_cache: Annotated[bool, typer.Option("--no-cache", help="Neither use nor keep replies of the model.")] = False,
+    as_json: JsonOption = False,
+) -> None:
+    """Run a model over Multimodal-Mind2Web~: two questions a step, scored as its dataset card says."""
+    if context.invoked_subcommand is not None:
+        return
+    if data is None:
+        raise WrongUsage("--data is missing", hint="assay mm-mind2web --data FILE.parquet; `build` makes such a file.")
+    if not data.exists():
+        raise WrongUsage(f"--data {data}: there is no such file or folder")
+
+    from app.features.suites.multimodal_run import TildeOptions
+
+    settings = judging_settings(model=model, max_llm=max_llm, reply_cache_bytes=0 if no_cache else None)
+    quiet_logging(settings)
+    options = TildeOptions(
+        data=data,
+        split=split,
+        counting=tokens,
+        seed=seed,
+        max_examples=max_examples,
+        model=None if predictions else settings.model,
+        answers=predictions,
+    )
+    surveyed = options.surveyed()
+    _remark(surveyed, options)
+    try:
+        metrics = (
+            _score_file(options, surveyed, output_dir) if predictions else _ask(options, surveyed, settings, output_dir)
+        )
+    except KeyboardInterrupt:
+        raise Interrupted("stopped; what is judged is kept, and the same command goes on from there") from None
+    _show(metrics, output_dir, as_json=as_json)
+    if metrics["status"] == "incomplete":
+        raise typer.Exit(Exit.INCOMPLETE)
+
+
+def build(
+    source: Annotated[
+        Path, typer.Option("--from", help="Multimodal-Mind2Web rows: a .parquet or .jsonl file, or a folder of them.")
+    ],
+    out: Annotated[Path, typer.Option(help="The snapshot: .parquet or .jsonl.")],
+    distractors: Annotated[int, typer.Option(min=1, max=500, help="Wrong elements beside the right one.")] = 20,
+    seed: Annotated[int, typer.Option(help="Of the draw.")] = 42,
+    split: Annotated[str | None, typer.Option(help="The split's name. Default: as in the files' names.")] = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Make a snapshot of the ~ form from Multimodal-Mind2Web rows."""
+    if not source.exists():
+        raise WrongUsage(f"--from {source}: there is no such file or folder")
+
+    from app.features.suites.snapshots import build_snapshot
+    from judges.suites.multimodal.snapshot import Draw
+
+    console = remarks()
+    with console.status("building") as status:
+        built = build_snapshot(
+            source,
+            out,
+            Draw(distractors=distractors, seed=seed),
+            split=split,
+            watch=lambda rows: status.update(f"{rows} rows"),
+        )
+    if as_json:
+        print_json(built)
+        return
+    output().print(
+        f"{out}: {built['rows']} rows of {built['tasks']} tasks, {built['valid']} valid; "
+        f"left out of scores: {built['without_positive']} without a right element on the page, "
+        f"{built['without_screenshot']} without a screenshot",
+        markup=False,
+        soft_wrap=True,
+    )
+
+
+def _ask(options: TildeOptions, surveyed: Survey, settings: Settings, folder: Path | None) -> dict[str, Any]:
+    """Ask the model, from where the folder's journal ends."""
+    from app.features.suites.journals import FileJournal, NoJournal
+    from app.features.suites.multimodal_run import figures, run_identity
+    from app.features.suites.reports import write_files
+
+    if folder is None:
+        return figures(options, surveyed, event_loop.run(_run(options, surveyed, settings, NoJournal())))
+    journal = FileJournal.opened(folder / JOURNAL, run_identity(options, surveyed))
+    try:
+        metrics = figures(options, surveyed, event_loop.run(_run(options, surveyed, settings, journal)))
+        write_files(folder, metrics, journal.records())
+    finally:
+        journal.close()
+    return metrics
+
+
+async def _run(options: TildeOptions, surveyed: Survey, settings: Settings, journal: Any) -> list[dict[str, Any]]:
+    from app.features.suites.asking import open_asking
+    from app.features.suites.cli_progress import StepBoard
+    from app.features.suites.multimodal import TildePlan
+    from app.features.suites.running import run_steps
+
+    plan = TildePlan(surveyed, counting=options.counting)
+    async with open_asking(settings) as asking:
+        with StepBoard(remarks()) as board:
+            return await run_steps(plan, journal, asking, side_by_side=settings.max_llm, watcher=board)
+
+
+def _score_file(options: TildeOptions, surveyed: Survey, folder: Path | None) -> dict[str, Any]:
+    from app.features.suites.multimodal import GivenPlan
+    from app.features.suites.multimodal_run import figures
+    from app.features.suites.records import without_trace
+    from app.features.suites.reports import write_files
+    from judges.suites.multimodal.predictions import read_predictions
+
+    assert options.answers is not None  # noqa: S101 - only called with a file
+    answers = read_predictions(options.answers)
+    plan = GivenPlan(surveyed, answers, counting=options.counting)
+    records: list[Record] = [plan.score(step) for step in plan.steps()]
+    metrics = figures(options, surveyed, [without_trace(record) for record in records], unknown=plan.unknown_ids())
+    if folder is not None:
+        write_files(folder, metrics, records)
+    return metrics
+
+
+def _remark(surveyed: Survey, options: TildeOptions) -> None:
+    who = f"answers of {options.answers}" if options.answers else options.model
+    skipped = sum(surveyed.skipped.values())
+    console = remarks()
+    console.print(
+        f"{len(surveyed.rows)} steps of {surveyed.tasks} tasks by {who}"
+        f"{f'; {skipped} rows are not valid and count nowhere' if skipped else ''}",
+        markup=False,
+        soft_wrap=True,
+    )
+    if len(surveyed.splits) > 1:
+        console.print(f"splits are mixed: {', '.join(surveyed.splits)}; --split takes one", markup=False)
+
+
+def _show(metrics: dict[str, Any], folder: Path | None, *, as_json: bool) -> None:
+    from app.features.suites.cli_tables import PUBLISHED_TITLE, not_judged_lines, published_table, tilde_table
+
+    if as_json:
+        print_json(metrics)
+        return
+    console = output()
+    console.print(tilde_table(metrics))
+    console.print(PUBLISHED_TITLE, markup=False)
+    console.print(published_table())
+    for line in not_judged_lines(metrics):
+        console.print(line, markup=False, soft_wrap=True)
+    if folder is not None:
+        console.print(f"figures and predictions: {folder}", markup=False, soft_wrap=True)

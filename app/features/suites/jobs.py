@@ -1,0 +1,108 @@
+"""A suite's run as a job: carried out by a worker, step by step under the job's fence, ending in a result."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from answers.submission import Answer, Submission
+from app.engine.runtime import Runtime
+from app.features.suites.errors import PathNotAllowed
+from app.features.suites.kinds import OpenedRun, SuiteKind
+from app.features.suites.mindact_kind import MindActKind
+from app.features.suites.orders import RunOrder
+from app.features.suites.places import DataPlaces
+from app.features.suites.records import Record
+from app.features.suites.running import Asking, run_steps
+from app.features.suites.step_journal import StepJournal
+from app.features.suites.tilde_kind import TildeKind
+from app.progress import Progress, Report, Stage
+from app.storage.database import Database
+from app.storage.records import Job
+from judges.llm.client import LLMClient
+from judges.suites.errors import SuiteError
+
+ORDER_NAME = "run.json"
+_log = logging.getLogger(__name__)
+
+
+def suite_kinds() -> Mapping[str, SuiteKind]:
+    """Every suite that runs over HTTP, by name."""
+    kinds: tuple[SuiteKind, ...] = (MindActKind(), TildeKind())
+    return {kind.name: kind for kind in kinds}
+
+
+def as_submission(suite: str, order: RunOrder) -> Submission:
+    """A run as it is handed in: the suite is both agent and task, and the options are the answer."""
+    answer = Answer(name=ORDER_NAME, text=order.model_dump_json(exclude_none=True))
+    return Submission(agent=suite, task_id=suite, answers=(answer,), model=order.model, run=order.run)
+
+
+async def run_suite(
+    runtime: Runtime,
+    database: Database,
+    job: Job,
+    order: str,
+    *,
+    result_id: str,
+    progress: Report,
+    around: Callable[[LLMClient], LLMClient],
+) -> dict[str, Any]:
+    """Carry a run out; returns its result. Steps that an earlier attempt settled are not asked again.
+
+    Raises:
+        SuiteError: the data cannot be used.
+        ModelNotConfigured, LLMRejected: the model cannot be asked at all.
+        JobSuperseded, DatabaseUnavailable
+    """
+    places = DataPlaces(runtime.settings.suite_data)
+    try:
+        run = await asyncio.to_thread(suite_kinds()[job.task_id].opened, order, places, runtime.settings)
+        return await _carried_out(runtime, database, job, run, result_id=result_id, progress=progress, around=around)
+    except (SuiteError, PathNotAllowed) as error:
+        raise SuiteError(places.without_folders(str(error))) from error
+
+
+async def _carried_out(
+    runtime: Runtime,
+    database: Database,
+    job: Job,
+    run: OpenedRun,
+    *,
+    result_id: str,
+    progress: Report,
+    around: Callable[[LLMClient], LLMClient],
+) -> dict[str, Any]:
+    asking = _asking(runtime, job, around) if run.asks else Asking.nobody()
+    journal = StepJournal(database, job.fence)
+    await journal.begin(run.identity, run.plan.total)
+    progress(_progress(0, run.plan.total))
+    records = await run_steps(
+        run.plan, journal, asking, side_by_side=runtime.settings.max_llm, watcher=_Reported(progress)
+    )
+    progress(Progress(stage=Stage.STORING, leaves_done=len(records), leaves_total=run.plan.total))
+    figures = await asyncio.to_thread(run.figures, records)
+    _log.info("suite run judged", extra={"suite": job.task_id, "steps": len(records), "status": figures["status"]})
+    return {"id": result_id, "kind": "suite", **figures, "final_score": run.score(figures), "pages": []}
+
+
+def _asking(runtime: Runtime, job: Job, around: Callable[[LLMClient], LLMClient]) -> Asking:
+    model = job.model or runtime.settings.model
+    client, name = runtime.models.client(model)
+    runtime.models.check(model)
+    return Asking(client=around(client), model=name)
+
+
+def _progress(done: int, total: int) -> Progress:
+    """Steps count as leaves: both are what is judged one by one."""
+    return Progress(stage=Stage.JUDGING, leaves_done=done, leaves_total=total)
+
+
+class _Reported:
+    def __init__(self, report: Report) -> None:
+        self._report = report
+
+    def step(self, record: Record, *, done: int, total: int, reused: bool) -> None:
+        self._report(_progress(done, total))

@@ -1,0 +1,266 @@
+"""Mind2Web as a plan: steps read as they are needed, ranked, put in their order of play, played and scored."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from random import Random
+from typing import Any
+
+from app.features.suites.records import Record, StepStatus
+from app.features.suites.running import Asking
+from judges.errors import LLMError
+from judges.suites.errors import DataUnreadable
+from judges.suites.mind2web.data import Split
+from judges.suites.mind2web.errors import PageUnusable, RankMissing
+from judges.suites.mind2web.parsing import gold_op_string
+from judges.suites.mind2web.playing import Played, Player
+from judges.suites.mind2web.predictions import Given, RecordedRounds
+from judges.suites.mind2web.questions import Template, with_page
+from judges.suites.mind2web.ranks import RankOrigin, Ranks, kept, ranked
+from judges.suites.mind2web.rules import WITHOUT_POSITIVE, Metric, NoPositive, Shuffle, Unplayed
+from judges.suites.mind2web.steps import Step
+from judges.suites.mind2web.tournament import NOTHING, Prediction, outcome, shuffled
+from rubrics.verdict import Usage
+
+NAME = "mind2web"
+NO_PREDICTION = "no_prediction"
+NO_RANK = "no_rank"
+PAGE_UNUSABLE = "page_unusable"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Playing:
+    """How steps are played and scored."""
+
+    top_k: int = 50
+    seed: int = 0
+    shuffle: Shuffle = Shuffle.STEP
+    metric: Metric = Metric.MINDACT
+    no_positive: NoPositive = NoPositive.ZERO
+    temperature: float = 0.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Prepared:
+    """A step with what is known before anything is asked.
+
+    ``unplayed`` says why nothing will be asked, ``fault`` (a reason and a text) why nothing can be found out. ``best``
+    is the rank of the best positive, None without one; ``origin`` is None with a fault.
+    """
+
+    step: Step
+    positives: tuple[str, ...] = ()
+    order: tuple[str, ...] = ()
+    best: int | None = None
+    origin: RankOrigin | None = None
+    unplayed: Unplayed | None = None
+    fault: tuple[str, str] | None = None
+
+
+class MindActPlan:
+    """Asks a model about every step of a split that has something to ask, or takes what is ``given`` for an answer."""
+
+    def __init__(
+        self,
+        split: Split,
+        total: int,
+        *,
+        playing: Playing,
+        ranks: Ranks | None,
+        template: Template,
+        given: Mapping[str, Given] | None = None,
+    ) -> None:
+        self._split = split
+        self._total = total
+        self._playing = playing
+        self._ranks = ranks
+        self._template = template
+        self._given = given
+
+    @property
+    def total(self) -> int:
+        return self._total
+
+    def steps(self) -> Iterator[Prepared]:
+        return prepare(self._split, self._playing, self._ranks)
+
+    def step_id(self, step: Prepared) -> str:
+        return step.step.sample_id
+
+    async def judge(self, step: Prepared, asking: Asking) -> Record:
+        """A fault of the data makes the step ``not_judged``; one of the model is raised."""
+        settled = self.score(step)
+        if settled is not None:
+            return settled
+        player = Player(
+            client=asking.client,
+            model=asking.model,
+            template=self._template,
+            temperature=self._playing.temperature,
+        )
+        try:
+            played = await player.play(step.step, step.order)
+        except PageUnusable as error:
+            return unknown(step, PAGE_UNUSABLE, f"{step.step.place}: {error}")
+        return scored(step, played.prediction, self._playing, played)
+
+    def score(self, step: Prepared) -> Record | None:
+        """The record of a step for which nobody needs to be asked; None where a model must be."""
+        if step.fault is not None:
+            return unknown(step, *step.fault)
+        if step.unplayed in WITHOUT_POSITIVE or (step.unplayed is not None and self._given is None):
+            return scored(step, NOTHING, self._playing)
+        if self._given is None:
+            return None
+        found = self._given.get(step.step.sample_id)
+        if found is None:
+            return unknown(step, NO_PREDICTION, "the file predicts nothing for it")
+        prediction = found.prediction(len(step.order)) if isinstance(found, RecordedRounds) else found
+        return scored(step, prediction, self._playing)
+
+    def not_judged(self, step: Prepared, error: LLMError) -> Record:
+        return unknown(step, str(error.reason or "llm_unavailable"), str(error), error.usage)
+
+
+def prepare(split: Split, playing: Playing, ranks: Ranks | None) -> Iterator[Prepared]:
+    """Every step with its candidates ranked, cut at ``top_k`` and put in their order of play. Blocks.
+
+    Raises:
+        DataUnreadable: a file is damaged, or names a step twice.
+    """
+    stream = Random(playing.seed)  # noqa: S311 - no secret
+    seen: dict[str, str] = {}
+    for step in split.steps():
+        if step.sample_id in seen:
+            raise DataUnreadable(step.place, f"is step {step.sample_id} again, which is {seen[step.sample_id]}")
+        seen[step.sample_id] = step.place
+        try:
+            with_ranks, origin = ranked(step, ranks)
+        except RankMissing as error:
+            yield Prepared(step=step, fault=(NO_RANK, str(error)))
+            continue
+        yield _prepared(with_ranks, origin, playing, stream)
+
+
+def _prepared(step: Step, origin: RankOrigin, playing: Playing, stream: Random) -> Prepared:
+    positives, negatives = kept(step.positives, playing.top_k), kept(step.negatives, playing.top_k)
+    best = min((one.rank for one in step.positives if one.rank is not None), default=None)
+    unplayed, order = None, list[str]()
+    if positives:
+        own = Random(f"{playing.seed}:{step.sample_id}")  # noqa: S311 - no secret
+        order = shuffled(positives, negatives, stream if playing.shuffle is Shuffle.STREAM else own)
+        unplayed = Unplayed.SINGLE if len(order) == 1 else None
+    else:
+        unplayed = Unplayed.OUTSIDE_TOP_K if step.positives else Unplayed.NO_POSITIVE
+    return Prepared(
+        step=step, positives=tuple(positives), order=tuple(order), best=best, origin=origin, unplayed=unplayed
+    )
+
+
+def scored(step: Prepared, prediction: Prediction, playing: Playing, played: Played | None = None) -> Record:
+    """The record of a step whose outcome is certain; without a positive it counts by the policy."""
+    gold = gold_op_string(step.step.op, step.step.value)
+    came_out = outcome(prediction, step.positives, gold)
+    said = prediction.op_string.split()
+    action = int(bool(prediction.node_id) and bool(said) and said[0] == step.step.op)
+    by_action = playing.metric is Metric.ACTION
+    skipped = playing.no_positive is NoPositive.SKIP and step.unplayed in WITHOUT_POSITIVE
+    right = bool(came_out.element and action) if by_action else came_out.success
+    return {
+        **_heading(step),
+        "status": (StepStatus.SKIPPED if skipped else StepStatus.SCORED).value,
+        "reason": None if step.unplayed is None else str(step.unplayed),
+        "detail": "",
+        "judged": True,
+        "element_acc": None if skipped else came_out.element,
+        "action_f1": None if skipped else float(action) if by_action else came_out.op_f1,
+        "step_acc": None if skipped else int(right),
+        "element": came_out.element,
+        "op_f1": came_out.op_f1,
+        "action": action,
+        "prediction": list(prediction),
+        "empty_outputs": 0 if played is None else played.empty,
+        "usage": _usage(Usage() if played is None else played.usage),
+        "trace": _trace(step, gold, played),
+    }
+
+
+def unknown(step: Prepared, reason: str, detail: str, usage: Usage | None = None) -> Record:
+    """The record of a step about which we did not find out."""
+    gold = gold_op_string(step.step.op, step.step.value)
+    nothing = dict.fromkeys(("element_acc", "action_f1", "step_acc", "element", "op_f1", "action", "prediction"))
+    return {
+        **_heading(step),
+        "status": StepStatus.NOT_JUDGED.value,
+        "reason": reason,
+        "detail": detail,
+        "judged": False,
+        **nothing,
+        "empty_outputs": 0,
+        "usage": _usage(usage or Usage()),
+        "trace": _trace(step, gold, None),
+    }
+
+
+def _heading(step: Prepared) -> dict[str, Any]:
+    return {
+        "id": step.step.sample_id,
+        "position": step.step.position,
+        "task_id": step.step.task_id,
+        "action_uid": step.step.action_uid,
+        "step": step.step.number,
+        "website": step.step.website,
+        "domain": step.step.domain,
+        "unplayed": None if step.unplayed is None else str(step.unplayed),
+        "positive_ranks": _positive_ranks(step),
+        "origin": None if step.origin is None else str(step.origin),
+    }
+
+
+def _positive_ranks(step: Prepared) -> list[int] | None:
+    """The best rank of a right element, none where there is none; None where nobody ranked the candidates."""
+    if step.fault is not None or step.origin is RankOrigin.LISTED:
+        return None
+    return [] if step.best is None else [step.best]
+
+
+def _trace(step: Prepared, gold: str, played: Played | None) -> dict[str, Any]:
+    """What was asked round by round, and what was right."""
+    rounds = () if played is None else played.rounds
+    wanted = {*step.positives, *(id for one in rounds for id, _ in one.shown.options)}
+    boxes = {one.id: one.box for one in (*step.step.positives, *step.step.negatives) if one.box and one.id in wanted}
+    return {
+        "task": step.step.task,
+        "history": list(step.step.history),
+        "order": list(step.order),
+        "prompt": [with_page(one.shown.context, one.question) for one in rounds],
+        "raw_output": [one.raw for one in rounds],
+        "rounds": [
+            {
+                "candidate_ids": list(one.candidate_ids),
+                "options": [list(option) for option in one.shown.options],
+                "letter": one.parsed.letter,
+                "op_string": one.parsed.op_string,
+                "picked": one.picked,
+            }
+            for one in rounds
+        ],
+        "gold": {
+            "elements": list(step.positives),
+            "op": step.step.op,
+            "value": step.step.value,
+            "op_string": gold,
+        },
+        "boxes": boxes,
+    }
+
+
+def _usage(usage: Usage) -> dict[str, Any]:
+    return {
+        "calls": usage.calls,
+        "cached_calls": usage.cached_calls,
+        "input_tokens": usage.input_tokens,
+        "output_tokens": usage.output_tokens,
+        "usd": usage.usd,
+    }

@@ -1,0 +1,121 @@
+"""Mind2Web as the service runs and shows it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+
+from app.features.suites.boxes import GOLD, PICKED, parsed_box
+from app.features.suites.kinds import Box, OpenedRun, StepView
+from app.features.suites.mindact import NAME, Playing
+from app.features.suites.mindact_run import MindActOptions, figures, run_identity, summary_score
+from app.features.suites.orders import MindActOrder
+from app.features.suites.places import DataPlaces
+from app.features.suites.records import TRACE, Record
+from app.settings import Settings
+from judges.suites.errors import DataMissing
+from judges.suites.mind2web.data import ROW_SUFFIXES, find_split
+from judges.suites.mind2web.scores import converted
+from judges.suites.multimodal.row_files import count_rows, read_row
+from judges.suites.multimodal.source_rows import SourceStep, read_source_step
+
+SCORES_FOLDER = "scores"
+"""In the data folder of the service: scores files that were converted."""
+
+
+class MindActKind:
+    """The suite ``mind2web``."""
+
+    name = NAME
+
+    def opened(self, order: str, places: DataPlaces, settings: Settings) -> OpenedRun:
+        options = _options(order, places, settings)
+        surveyed = options.surveyed()
+        return OpenedRun(
+            plan=surveyed.plan(options.playing),
+            asks=options.predictions is None,
+            identity=run_identity(options, surveyed) | {"max_examples": options.max_examples},
+            figures=partial(figures, options, surveyed),
+            score=summary_score,
+        )
+
+    def view(self, order: str, places: DataPlaces, record: Record) -> StepView:
+        """The page is the one of the last round, as it was asked about."""
+        trace = record[TRACE]
+        asked = trace["prompt"][-1] if trace["prompt"] else ""
+        page, _, _ = asked.removeprefix("'''\n").partition("\n'''\n\n")
+        return StepView(
+            page=page,
+            has_picture=self.picture(order, places, record) is not None,
+            boxes=tuple(_boxes(record)),
+        )
+
+    def picture(self, order: str, places: DataPlaces, record: Record) -> bytes | None:
+        source = _source(order, places, record)
+        return None if source is None else source.screenshot
+
+
+def _options(order: str, places: DataPlaces, settings: Settings) -> MindActOptions:
+    asked = MindActOrder.model_validate_json(order)
+    data = places.allowed(asked.data)
+    paths = {name: places.allowed(path) for name, path in asked.paths().items()}
+    scores = paths.get("scores")
+    options = MindActOptions(
+        data=data,
+        split=asked.split or data.stem,
+        scores=None if scores is None else converted(scores, settings.data_dir / SCORES_FOLDER),
+        template=paths.get("prompt_template"),
+        playing=Playing(
+            top_k=asked.top_k,
+            seed=asked.seed,
+            shuffle=asked.shuffle,
+            metric=asked.metric,
+            no_positive=asked.no_positive,
+            temperature=asked.temperature,
+        ),
+        compat_trailing=asked.compat_trailing,
+        max_examples=asked.max_examples,
+        model=asked.model or settings.model,
+    )
+    if "predictions" not in paths:
+        return options
+    return replace(options, model=None, predictions=paths["predictions"])
+
+
+def _source(order: str, places: DataPlaces, record: Record) -> SourceStep | None:
+    """The row of Multimodal-Mind2Web that a step was read from; None where the data are the published JSON.
+
+    Raises:
+        DataMissing: the data have changed since.
+    """
+    asked = MindActOrder.model_validate_json(order)
+    data = places.allowed(asked.data)
+    position = record["position"]
+    for file in find_split(data, asked.split or data.stem).files:
+        if file.suffix not in ROW_SUFFIXES:
+            return None
+        count = count_rows(file)
+        if position < count:
+            return _row(file, position, record)
+        position -= count
+    raise DataMissing(f"{asked.data} has changed since the run: it has fewer steps")
+
+
+def _row(file: Path, position: int, record: Record) -> SourceStep:
+    row = read_row(file, position)
+    step = None if row is None else read_source_step(row.values, place=row.place)
+    if step is None or (step.task_id, step.action_uid) != (record["task_id"], record["action_uid"]):
+        raise DataMissing(f"{file.name} has changed since the run: step {record['id']} is not where it was")
+    return step
+
+
+def _boxes(record: Record) -> Iterator[Box]:
+    trace = record[TRACE]
+    prediction = record.get("prediction") or ["", ""]
+    for role, ids in ((GOLD, trace["gold"]["elements"]), (PICKED, prediction[:1])):
+        for id in ids:
+            box = parsed_box(trace["boxes"].get(id, ""))
+            if box is not None:
+                yield Box(role=role, id=id, x=box[0], y=box[1], width=box[2], height=box[3])

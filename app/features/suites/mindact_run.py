@@ -1,0 +1,241 @@
+"""A run of Mind2Web from its options to its figures and files; the same for the command and the service."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import platform
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from lxml import etree
+
+from app.features.suites.mindact import NAME, MindActPlan, Playing
+from app.features.suites.records import TRACE, Record, without_trace
+from app.features.suites.reports import not_judged, tool_version, usage, whole_file
+from judges.llm.providers import parse_model
+from judges.suites.errors import DataMissing
+from judges.suites.mind2web.data import Split, find_split
+from judges.suites.mind2web.official import OFFICIAL_KEYS
+from judges.suites.mind2web.playing import request_params
+from judges.suites.mind2web.predictions import Given, read_predictions
+from judges.suites.mind2web.published import RANKER_RECALL_AT_50, PublishedRow, published
+from judges.suites.mind2web.questions import Template, load_template, shipped_template
+from judges.suites.mind2web.ranks import RankOrigin
+from judges.suites.mind2web.report import report
+from judges.suites.mind2web.rules import STEP_RULES
+from judges.suites.mind2web.scores import ScoreTable
+
+_EDGE_BYTES = 1 << 20
+_MAX_UNKNOWN = 200
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MindActOptions:
+    """What is run. ``scores`` is a Parquet file of ``judges.suites.mind2web.scores``, ``scores_name`` the file that
+    somebody named for it.
+
+    ``model`` is ``provider/model``; None where predictions of a file are scored, and ``predictions`` then names it.
+    """
+
+    data: Path
+    split: str
+    scores: Path | None = None
+    scores_name: str = ""
+    template: Path | None = None
+    playing: Playing = field(default_factory=Playing)
+    compat_trailing: bool = False
+    max_examples: int | None = None
+    model: str | None = None
+    predictions: Path | None = None
+
+    def surveyed(self) -> MindActSurvey:
+        """The data found and counted, the template, the scores and the predictions opened. Blocks.
+
+        Raises:
+            DataMissing, DataUnreadable, TemplateUnusable, PredictionsUnusable
+        """
+        split = find_split(self.data, self.split, max_steps=self.max_examples)
+        total = split.count()
+        if not total:
+            raise DataMissing(f"{self.data}: the files of split {self.split!r} hold no step")
+        return MindActSurvey(
+            split=split,
+            total=total,
+            template=shipped_template() if self.template is None else load_template(self.template),
+            ranks=None if self.scores is None else ScoreTable(self.scores, name=self.scores_name),
+            given=None if self.predictions is None else read_predictions(self.predictions),
+            files=tuple(_file(file) for file in split.files),
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MindActSurvey:
+    """What a run reads. ``files`` tell the data apart: name, size, and a digest of the beginning and the end."""
+
+    split: Split
+    total: int
+    template: Template
+    ranks: ScoreTable | None
+    given: Mapping[str, Given] | None
+    files: tuple[Mapping[str, Any], ...]
+
+    def plan(self, playing: Playing) -> MindActPlan:
+        return MindActPlan(
+            self.split, self.total, playing=playing, ranks=self.ranks, template=self.template, given=self.given
+        )
+
+    def unknown(self, records: Sequence[Record]) -> list[str]:
+        """Predictions for steps that the data do not have; not known where only a part of the data is run."""
+        if self.given is None or self.split.max_steps is not None:
+            return []
+        return sorted(self.given.keys() - {record["id"] for record in records})
+
+
+def run_identity(options: MindActOptions, surveyed: MindActSurvey) -> dict[str, Any]:
+    """What must be equal for the steps of one run to complete another."""
+    return {
+        "suite": NAME,
+        "model": options.model,
+        "split": options.split,
+        "top_k": options.playing.top_k,
+        "seed": options.playing.seed,
+        "shuffle": str(options.playing.shuffle),
+        "temperature": options.playing.temperature,
+        "metric": str(options.playing.metric),
+        "no_positive": str(options.playing.no_positive),
+        "template": surveyed.template.ref,
+        "scores": None if options.scores is None else _file(options.scores),
+        "data": list(surveyed.files),
+        "predictions": None if options.predictions is None else _file(options.predictions),
+    }
+
+
+def figures(options: MindActOptions, surveyed: MindActSurvey, records: Sequence[Record]) -> dict[str, Any]:
+    """The run's figures, with all that one needs to read them. Blocks."""
+    playing, missing, unknown = options.playing, not_judged(records), surveyed.unknown(records)
+    bare = None if options.model is None else parse_model(options.model).model
+    origins = Counter(record["origin"] for record in records if record["origin"])
+    return {
+        "suite": NAME,
+        "status": "incomplete" if missing["count"] else "complete",
+        "metric": str(playing.metric),
+        "step_rule": STEP_RULES[playing.metric],
+        "no_positive": str(playing.no_positive),
+        "compat_trailing": options.compat_trailing,
+        "model": options.model,
+        "predictions": None if options.predictions is None else options.predictions.name,
+        "temperature": playing.temperature,
+        "params": None if bare is None else dict(request_params(bare, playing.temperature)),
+        "template": surveyed.template.ref,
+        "split": options.split,
+        "top_k": playing.top_k,
+        "seed": playing.seed,
+        "shuffle": str(playing.shuffle),
+        "max_examples": options.max_examples,
+        "data": list(surveyed.files),
+        "scores": None if surveyed.ranks is None else surveyed.ranks.name,
+        "rank_origin": dict(origins),
+        "gold_always_included": RankOrigin.LISTED in origins,
+        "versions": {"assay": tool_version(), "python": platform.python_version(), "lxml": etree.__version__},
+        "n_steps": len(records),
+        "n_tasks": len({record["task_id"] for record in records}),
+        **report(
+            records,
+            metric=playing.metric,
+            no_positive=playing.no_positive,
+            top_k=playing.top_k,
+            seed=playing.seed,
+            compat_trailing=options.compat_trailing,
+        ),
+        "empty_outputs": sum(record["empty_outputs"] for record in records),
+        "published": [_published(row) for row in published(options.split)],
+        "published_recall_at_50": RANKER_RECALL_AT_50.get(options.split),
+        "not_judged": missing,
+        "unknown_ids": unknown[:_MAX_UNKNOWN],
+        "unknown_count": len(unknown),
+        "usage": usage(records),
+    }
+
+
+def score_file(options: MindActOptions, surveyed: MindActSurvey) -> tuple[dict[str, Any], list[Record]]:
+    """The figures and records of predictions that were made elsewhere. Blocks.
+
+    Raises:
+        DataUnreadable
+    """
+    plan = surveyed.plan(options.playing)
+    records = [record for step in plan.steps() if (record := plan.score(step)) is not None]
+    return figures(options, surveyed, [without_trace(record) for record in records]), records
+
+
+def summary_score(metrics: Mapping[str, Any]) -> float:
+    """One number for a list of runs: step success over all steps, at the least."""
+    return float(metrics["bounds"]["low"]["micro"]["step_success"])
+
+
+def write_official(
+    folder: Path, options: MindActOptions, metrics: Mapping[str, Any], records: Iterator[Record]
+) -> None:
+    """The three files of the published evaluation, by its names. Blocks.
+
+    The results are written only where every step was judged by the published metric: their format knows no doubt.
+
+    Raises:
+        RunUnwritable
+    """
+    name, top_k = options.split, options.playing.top_k
+    results = folder / f"{name}_results_top{top_k}.json"
+    with (
+        whole_file(folder / f"{name}_predictions_top{top_k}.json") as predictions,
+        whole_file(folder / f"{name}_outputs_top{top_k}.json") as outputs,
+    ):
+        begun = False
+        for record in records:
+            if not record["judged"]:
+                continue
+            between = ",\n" if begun else "[\n"
+            begun = True
+            predictions.write(between + json.dumps([record["id"], *record["prediction"]], ensure_ascii=False))
+            outputs.write(between + json.dumps([record["id"], official_rounds(record)], ensure_ascii=False))
+        for file in (predictions, outputs):
+            file.write("\n]\n" if begun else "[]\n")
+    if "element_acc" in metrics:
+        with whole_file(results) as file:
+            json.dump({key: metrics[key] for key in OFFICIAL_KEYS}, file, ensure_ascii=False, indent=2)
+            file.write("\n")
+    else:
+        results.unlink(missing_ok=True)
+
+
+def official_rounds(record: Record) -> list[Any]:
+    """``[candidate_ids, [page, question, options], raw]`` for each round."""
+    trace = record[TRACE]
+    found = []
+    for one, prompt, raw in zip(trace["rounds"], trace["prompt"], trace["raw_output"], strict=True):
+        page, _, asked = prompt.removeprefix("'''\n").partition("\n'''\n\n")  # a page stands on one line
+        found.append([one["candidate_ids"], [page, asked, one["options"]], raw])
+    return found
+
+
+def _published(row: PublishedRow) -> dict[str, Any]:
+    return {
+        "system": row.system,
+        "setting": row.setting,
+        "element_acc": row.element,
+        "op_f1": row.operation,
+        "step_success": row.step,
+        "task_success": row.task_success,
+    }
+
+
+def _file(file: Path) -> dict[str, Any]:
+    size, digest = file.stat().st_size, hashlib.sha256()
+    with file.open("rb") as source:
+        digest.update(source.read(_EDGE_BYTES))
+        source.seek(max(0, size - _EDGE_BYTES))
+        digest.update(source.read(_EDGE_BYTES))
+    return {"name": file.name, "bytes": size, "sha256_of_ends": digest.hexdigest()}

@@ -1,0 +1,274 @@
+"""Multimodal-Mind2Web~ as a plan: its data surveyed before anything is paid, then read again row by row to ask."""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from app.features.suites.records import Record, StepStatus
+from app.features.suites.running import Asking
+from judges.errors import LLMError
+from judges.suites.errors import DataMissing, DataUnreadable
+from judges.suites.multimodal.messages import for_the_record
+from judges.suites.multimodal.operations import operation_string
+from judges.suites.multimodal.options import option_name
+from judges.suites.multimodal.predictions import GivenAnswer
+from judges.suites.multimodal.protocol import Dialogue, ask
+from judges.suites.multimodal.readings import Counting, Reading
+from judges.suites.multimodal.row_files import data_files, read_rows
+from judges.suites.multimodal.scoring import score_answer
+from judges.suites.multimodal.seeact_parse import SeeActReply, parse_seeact
+from judges.suites.multimodal.tilde_rows import (
+    BOXES_COLUMN,
+    PROMPT_COLUMNS,
+    SCORED_COLUMNS,
+    TildeRow,
+    read_tilde_row,
+)
+from judges.suites.multimodal.vocabulary import token_ids
+from rubrics.verdict import Usage
+
+NAME = "mm-mind2web"
+INVALID_ROW = "is_valid_false"
+NO_PREDICTION = "no_prediction"
+_SOURCE_COLUMN = "annotation_id"
+"""By which rows of Multimodal-Mind2Web are known: there is no such column in the ~ form."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Survey:
+    """What the data hold. ``rows`` are the valid ones of the split, without prompts; ``digest`` tells data apart."""
+
+    data: Path
+    split: str | None
+    splits: tuple[str, ...]
+    rows: tuple[TildeRow, ...]
+    all_rows: int
+    skipped: Mapping[str, int]
+    digest: str
+
+    @property
+    def tasks(self) -> int:
+        return len({row.task_id for row in self.rows})
+
+
+def survey(data: Path, *, split: str | None = None, max_examples: int | None = None) -> Survey:
+    """Read all rows but their prompts and check them, so that damage is found before anything is paid. Blocks.
+
+    Raises:
+        DataMissing, DataUnreadable: also for two rows of the same step.
+    """
+    token_ids("")  # unpacks the vocabulary, here and not later in an event loop
+    rows: list[TildeRow] = []
+    seen: dict[str, str] = {}
+    skipped: Counter[str] = Counter()
+    digest = hashlib.sha256()
+    count = 0
+    splits: set[str] = set()
+    taken: set[str] = set()
+    for source in read_rows(data, (*SCORED_COLUMNS, BOXES_COLUMN, _SOURCE_COLUMN)):
+        if _SOURCE_COLUMN in source.values and "task_id" not in source.values:
+            raise DataUnreadable(
+                source.place,
+                "is of Multimodal-Mind2Web itself; `assay mm-mind2web build` makes a snapshot of such rows",
+            )
+        row = read_tilde_row(source.values, place=source.place, position=source.position, prompts=False)
+        if split is None or row.split == split:
+            taken.add(row.split)
+        splits.add(row.split)
+        if split is not None and row.split not in ("", split):
+            continue
+        if row.id in seen:
+            raise DataUnreadable(row.place, f"is step {row.id} again, which is {seen[row.id]}")
+        seen[row.id] = row.place
+        count += 1
+        digest.update(repr((row.id, row.candidates, row.targets, row.op, row.value, row.valid)).encode())
+        if not row.valid:
+            skipped[INVALID_ROW] += 1
+        elif max_examples is None or len(rows) < max_examples:
+            rows.append(row)
+    if not count:
+        there = f"; there are {', '.join(sorted(splits))}" if splits else ""
+        raise DataMissing(f"{data} has no row{f' of the split {split}' if split else ''}{there}")
+    return Survey(
+        data=data,
+        split=split,
+        splits=tuple(sorted(taken)),
+        rows=tuple(rows),
+        all_rows=count,
+        skipped=dict(skipped),
+        digest=digest.hexdigest(),
+    )
+
+
+class TildePlan:
+    """Asks a model about every valid row of a survey."""
+
+    def __init__(self, surveyed: Survey, *, counting: Counting) -> None:
+        self._survey = surveyed
+        self._reading = Reading.of(counting)
+        self._wanted = frozenset(row.position for row in surveyed.rows)
+
+    @property
+    def total(self) -> int:
+        return len(self._survey.rows)
+
+    def steps(self) -> Iterator[TildeRow]:
+        for source in read_rows(self._survey.data, (*SCORED_COLUMNS, *PROMPT_COLUMNS, BOXES_COLUMN)):
+            if source.position in self._wanted:
+                yield read_tilde_row(source.values, place=source.place, position=source.position)
+
+    def step_id(self, step: TildeRow) -> str:
+        return step.id
+
+    async def judge(self, step: TildeRow, asking: Asking) -> Record:
+        dialogue = await ask(step, asking.client, asking.model)
+        # In a thread: a picture's digest alone takes milliseconds.
+        return await asyncio.to_thread(
+            scored, step, parse_seeact(dialogue.answer), reading=self._reading, dialogue=dialogue
+        )
+
+    def not_judged(self, step: TildeRow, error: LLMError) -> Record:
+        reason = str(error.reason) if error.reason else "llm_unavailable"
+        return _unknown(step, reason=reason, detail=str(error), usage=error.usage)
+
+
+class GivenPlan:
+    """Scores the answers of a file; a step that has none is not judged."""
+
+    def __init__(self, surveyed: Survey, answers: Mapping[str, GivenAnswer], *, counting: Counting) -> None:
+        self._survey = surveyed
+        self._answers = answers
+        self._reading = Reading.of(counting)
+
+    @property
+    def total(self) -> int:
+        return len(self._survey.rows)
+
+    @property
+    def digest(self) -> str:
+        """Tells these answers from others."""
+        return hashlib.sha256(repr(sorted(self._answers.items(), key=lambda item: item[0])).encode()).hexdigest()
+
+    def steps(self) -> Iterator[TildeRow]:
+        return iter(self._survey.rows)
+
+    def step_id(self, step: TildeRow) -> str:
+        return step.id
+
+    async def judge(self, step: TildeRow, asking: Asking) -> Record:
+        return self.score(step)
+
+    def score(self, step: TildeRow) -> Record:
+        given = self._answers.get(step.id)
+        if given is None:
+            return _unknown(step, reason=NO_PREDICTION, detail="the file has no answer for it", usage=Usage())
+        return scored(step, given.reply, reading=self._reading, raw=given.raw)
+
+    def not_judged(self, step: TildeRow, error: LLMError) -> Record:
+        raise error
+
+    def unknown_ids(self) -> list[str]:
+        """Answers to steps that the data do not have; rows that are left out are known. Blocks."""
+        known = {row.id for row in self._survey.rows}
+        if self._answers.keys() - known:
+            for source in read_rows(self._survey.data, ("task_id", "step")):
+                known.add(f"{source.values.get('task_id')}:{source.values.get('step')}")
+        return sorted(self._answers.keys() - known)
+
+
+def scored(
+    row: TildeRow,
+    answer: SeeActReply,
+    *,
+    reading: Reading,
+    dialogue: Dialogue | None = None,
+    raw: str | None = None,
+) -> Record:
+    """The record of an answered step."""
+    verdict = score_answer(row, answer)
+    return {
+        **_heading(row),
+        "status": StepStatus.SCORED.value,
+        "reason": None,
+        "detail": "",
+        "element_acc": int(verdict.element),
+        "action_f1": verdict.f1[reading],
+        "step_acc": int(verdict.success(reading)),
+        "f1": {str(each): value for each, value in verdict.f1.items()},
+        "element": answer.element,
+        "action": answer.action,
+        "value": answer.value,
+        "usage": _usage(Usage() if dialogue is None else dialogue.usage),
+        "trace": {
+            **_shown(row),
+            "thought": None if dialogue is None else dialogue.thought,
+            "raw_output": raw if dialogue is None else dialogue.answer,
+            "picked": verdict.picked,
+            "operation": verdict.operation,
+        },
+    }
+
+
+def _unknown(row: TildeRow, *, reason: str, detail: str, usage: Usage) -> Record:
+    return {
+        **_heading(row),
+        "status": StepStatus.NOT_JUDGED.value,
+        "reason": reason,
+        "detail": detail,
+        "element_acc": None,
+        "action_f1": None,
+        "step_acc": None,
+        "f1": None,
+        "usage": _usage(usage),
+        "trace": _shown(row),
+    }
+
+
+def _heading(row: TildeRow) -> dict[str, Any]:
+    return {
+        "id": row.id,
+        "position": row.position,
+        "task_id": row.task_id,
+        "step": row.step,
+        "split": row.split,
+        "website": row.website,
+        "domain": row.domain,
+    }
+
+
+def _shown(row: TildeRow) -> dict[str, Any]:
+    """What was asked and what was right. Candidates stand by their letters, the none option last."""
+    return {
+        "task": row.task,
+        "prompt": for_the_record((*row.first_turns, *row.second_turns)),
+        "options": [[option_name(index), text] for index, text in enumerate(row.candidates)],
+        "none_option": option_name(len(row.candidates)),
+        "gold": {
+            "elements": list(row.targets),
+            "op": row.op,
+            "value": row.value,
+            "operation": operation_string(row.op, row.value),
+        },
+        "boxes": dict(row.boxes),
+    }
+
+
+def _usage(usage: Usage) -> dict[str, Any]:
+    return {
+        "calls": usage.calls,
+        "cached_calls": usage.cached_calls,
+        "input_tokens": usage.input_tokens,
+        "output_tokens": usage.output_tokens,
+        "usd": usage.usd,
+    }
+
+
+def data_names(data: Path) -> Sequence[dict[str, Any]]:
+    """The files of the data by name and size."""
+    return [{"name": file.name, "bytes": file.stat().st_size} for file in data_files(data)]

@@ -1,0 +1,164 @@
+"""Runs of step benchmarks: their figures by split, and their steps one by one."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping
+from enum import StrEnum
+from typing import Annotated, Any
+
+from fastapi import APIRouter, Path, Query, Response
+
+from app.dashboard.downloads import Format, csv_file
+from app.dashboard.errors import NothingThere
+from app.dashboard.jobs import TERMINAL, IdPath, IdQuery
+from app.dashboard.pages_route import PageRoute
+from app.dashboard.rendering import HEADERS
+from app.dashboard.viewer import Viewer, ViewerDep
+from app.features.suites.page_figures import MEANS, MEASURES, SuiteRun, by_split, parts, published, suite_run
+from app.features.suites.page_step import step_shown
+from app.features.suites.page_tables import FIGURES_CSV, PARTS_CSV, RUNS_CSV, figure_rows, part_row, run_rows
+
+router = APIRouter(route_class=PageRoute, include_in_schema=False)
+
+
+class Suite(StrEnum):
+    """The suites that run over HTTP, by their names there."""
+
+    MIND2WEB = "mind2web"
+    MM_MIND2WEB = "mm-mind2web"
+
+
+class Table(StrEnum):
+    """The tables of a run's page."""
+
+    STEPS = "steps"
+    FIGURES = "figures"
+    WEBSITES = "websites"
+    DOMAINS = "domains"
+    POLICIES = "policies"
+    READINGS = "readings"
+
+
+NAMES: Mapping[str, str] = {Suite.MIND2WEB: "Mind2Web", Suite.MM_MIND2WEB: "Multimodal-Mind2Web~"}
+_RUNS_SHOWN = 50
+_STEPS_SHOWN = 50
+_MOST_CSV = 10_000
+_MOST_STEPS_CSV = 50_000
+_NEIGHBOURS = 200
+_OPTION_CSV = ("question", "letter", "option", "right", "picked")
+_STEP_CSV = ("position", "id", "task_id", "website", "domain", "status", "reason", "element_acc", "action_f1",
+             "step_acc")  # fmt: skip
+_STATUSES = ("scored", "skipped", "not_judged")
+Position = Annotated[int, Path(ge=0, le=2**31 - 1)]
+
+
+@router.get("/suites")
+async def suites(viewer: ViewerDep, format: Format = Format.HTML) -> Response:
+    """The newest runs of every suite, by split."""
+    if format is Format.CSV:
+        every = {suite.value: by_split(await _runs(viewer, suite, at_most=_MOST_CSV)) for suite in Suite}
+        return await csv_file("suites", RUNS_CSV, run_rows(every))
+    found = {suite: by_split(await _runs(viewer, suite, at_most=_RUNS_SHOWN)) for suite in Suite}
+    return await viewer.page(
+        "suites.html", title="Suites", here="suites", json=f"/v1/suites/{Suite.MIND2WEB}/runs",
+        csv="/suites?format=csv", suites=found, names=NAMES, measures=MEASURES, published=published,
+    )  # fmt: skip
+
+
+@router.get("/suites/{suite}/runs/{run_id}")
+async def run(
+    suite: Suite,
+    run_id: IdPath,
+    viewer: ViewerDep,
+    status: Annotated[str | None, Query(pattern=f"^({'|'.join(_STATUSES)})?$")] = None,
+    success: Annotated[str | None, Query(pattern="^(true|false)?$")] = None,
+    task_id: Annotated[str | None, Query(max_length=200)] = None,
+    cursor: IdQuery = None,
+    table: Table = Table.STEPS,
+    format: Format = Format.HTML,
+) -> Response:
+    """One run: its figures, and its steps a page at a time. As CSV, one of its tables."""
+    base = f"/v1/suites/{suite}/runs/{run_id}"
+    chosen = {"status": status or None, "success": success or None, "task_id": task_id or None}
+    if format is Format.CSV and table is not Table.STEPS:
+        whole = suite_run(found := await viewer.api.get(base), await _result(viewer, found))
+        rows = figure_rows(whole) if table is Table.FIGURES else map(part_row, parts(whole.result or {}, table))
+        header = FIGURES_CSV if table is Table.FIGURES else PARTS_CSV
+        return await csv_file(f"{suite}-{run_id}-{table}", header, rows)
+    if format is Format.CSV:
+        steps = await viewer.api.items(f"{base}/steps", at_most=_MOST_STEPS_CSV, **chosen)
+        return await csv_file(f"{suite}-{run_id}", _STEP_CSV, ([one[name] for name in _STEP_CSV] for one in steps))
+    found, listed, job = await asyncio.gather(
+        viewer.api.get(base),
+        viewer.api.get(f"{base}/steps", limit=_STEPS_SHOWN, cursor=cursor, **chosen),
+        viewer.api.get(f"/v1/jobs/{run_id}"),
+    )
+    shown = suite_run(found, await _result(viewer, found))
+    return await viewer.page(
+        "suite_run.html", title=f"{NAMES[suite]} · {shown.split}", here="suites", json=base,
+        csv=f"/suites/{suite}/runs/{run_id}?format=csv", suite=suite, shown=shown, job=job,
+        live=job["status"] not in TERMINAL, steps=listed["items"], following=listed["next_cursor"], chosen=chosen,
+        statuses=_STATUSES, names=NAMES, measures=MEASURES, means=MEANS, parts=parts, published=published(shown),
+    )  # fmt: skip
+
+
+@router.get("/suites/{suite}/runs/{run_id}/steps/{position}")
+async def step(
+    suite: Suite, run_id: IdPath, position: Position, viewer: ViewerDep, format: Format = Format.HTML
+) -> Response:
+    """One step: the page as the model had it, every question, what was said and what was right."""
+    base = f"/v1/suites/{suite}/runs/{run_id}"
+    found, before, after = await asyncio.gather(
+        viewer.api.get(f"{base}/steps/{position}"), _before(viewer, base, position), _after(viewer, base, position)
+    )
+    shown = await asyncio.to_thread(step_shown, found)
+    if format is Format.CSV:
+        rows = (
+            (number, option.letter, option.text, option.right, option.picked)
+            for number, each in enumerate(shown.rounds, 1)
+            for option in each.options
+        )
+        return await csv_file(f"{suite}-{run_id}-{position}", _OPTION_CSV, rows)
+    return await viewer.page(
+        "suite_step.html", title=f"Step {shown.step['id']}", here="suites", json=f"{base}/steps/{position}",
+        csv=f"/suites/{suite}/runs/{run_id}/steps/{position}?format=csv",
+        suite=suite, run_id=run_id, position=position, shown=shown, step=shown.step, before=before, after=after,
+        names=NAMES,
+    )  # fmt: skip
+
+
+@router.get("/suites/{suite}/runs/{run_id}/steps/{position}/screenshot")
+async def screenshot(suite: Suite, run_id: IdPath, position: Position, viewer: ViewerDep) -> Response:
+    """The step's picture with boxes around what was right and what was picked, drawn by the service."""
+    found = await viewer.api.request("GET", f"/v1/suites/{suite}/runs/{run_id}/steps/{position}/screenshot")
+    kind = found.headers.get("content-type", "")
+    if found.is_error or kind not in {"image/jpeg", "image/png"}:
+        raise NothingThere("This step has no picture")
+    headers = HEADERS | {"Cache-Control": "private, max-age=600", "X-Content-Type-Options": "nosniff"}
+    return Response(found.content, media_type=kind, headers=headers)
+
+
+async def _runs(viewer: Viewer, suite: Suite, *, at_most: int) -> list[SuiteRun]:
+    found = await viewer.api.items(f"/v1/suites/{suite}/runs", at_most=at_most)
+    return [suite_run(one, await _result(viewer, one)) for one in found]
+
+
+async def _result(viewer: Viewer, run: Mapping[str, Any]) -> Mapping[str, Any] | None:
+    if run["result_id"] is None:
+        return None
+    result: Mapping[str, Any] | None = await viewer.api.maybe(f"/v1/results/{run['result_id']}")
+    return result
+
+
+async def _before(viewer: Viewer, base: str, position: int) -> int | None:
+    """The position of the step before this one, if it is near; lists run forwards only."""
+    start = position - _NEIGHBOURS - 1
+    listed = await viewer.api.get(f"{base}/steps", limit=_NEIGHBOURS, cursor=None if start < 0 else str(start))
+    earlier = [int(one["position"]) for one in listed["items"] if one["position"] < position]
+    return earlier[-1] if earlier else None
+
+
+async def _after(viewer: Viewer, base: str, position: int) -> int | None:
+    listed = await viewer.api.get(f"{base}/steps", limit=1, cursor=str(position))
+    return int(listed["items"][0]["position"]) if listed["items"] else None

@@ -1,0 +1,84 @@
+"""The two files of a run: its figures, and every step with what was asked, answered, expected and decided."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any, TextIO
+
+from app.features.suites.errors import RunUnwritable
+from app.features.suites.records import TRACE, Record, StepStatus
+
+METRICS_FILE = "mind2web_metrics.json"
+PREDICTIONS_FILE = "mind2web_predictions.json"
+MAX_LISTED = 200
+"""Steps that were not judged are named in the figures up to here; all of them stand in the predictions."""
+
+
+def tool_version() -> str:
+    return version("assay")
+
+
+def not_judged(records: Iterable[Record]) -> dict[str, Any]:
+    """Which steps have no verdict, and why."""
+    missing = [record for record in records if record["status"] == StepStatus.NOT_JUDGED]
+    reasons: dict[str, int] = {}
+    for record in missing:
+        reasons[record["reason"]] = reasons.get(record["reason"], 0) + 1
+    named = [{name: record[name] for name in ("id", "reason", "detail")} for record in missing[:MAX_LISTED]]
+    return {"count": len(missing), "by_reason": reasons, "steps": named}
+
+
+def usage(records: Sequence[Record]) -> dict[str, Any]:
+    """What all steps cost together; ``usd`` is None where a price is not known."""
+    parts = [record["usage"] for record in records if record.get("usage")]
+    names = ("calls", "cached_calls", "input_tokens", "output_tokens")
+    total: dict[str, Any] = {name: sum(part[name] for part in parts) for name in names}
+    prices = [part["usd"] for part in parts]
+    return {**total, "usd": None if None in prices else sum(prices)}
+
+
+def write_files(folder: Path, metrics: Mapping[str, Any], records: Iterable[Record]) -> None:
+    """Both files, each whole or not at all. Blocks.
+
+    Raises:
+        RunUnwritable
+    """
+    with whole_file(folder / PREDICTIONS_FILE) as file:
+        file.write("[")
+        for number, record in enumerate(records):
+            file.write(",\n" if number else "\n")
+            json.dump(prediction(record), file, ensure_ascii=False)
+        file.write("\n]\n")
+    with whole_file(folder / METRICS_FILE) as file:
+        json.dump(metrics, file, ensure_ascii=False, indent=2)
+        file.write("\n")
+
+
+def prediction(record: Record) -> dict[str, Any]:
+    """A record as it is read by others: what is long beside the rest, and no layer between."""
+    return {**{name: value for name, value in record.items() if name != TRACE}, **record.get(TRACE, {})}
+
+
+@contextmanager
+def whole_file(path: Path) -> Iterator[TextIO]:
+    """A text file to write that is there whole or not at all.
+
+    Raises:
+        RunUnwritable
+    """
+    partial = path.with_name(f".{path.name}.{os.getpid()}")
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        try:
+            with partial.open("w", encoding="utf-8", errors="backslashreplace", newline="\n") as file:
+                yield file
+            partial.replace(path)
+        finally:
+            partial.unlink(missing_ok=True)
+    except OSError as error:
+        raise RunUnwritable(f"{path}: {error.strerror}") from error

@@ -1,0 +1,128 @@
+"""Multimodal-Mind2Web~ as the service runs and shows it."""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import re
+from collections.abc import Iterable, Iterator
+from functools import partial
+
+from app.features.suites.boxes import GOLD, PICKED, parsed_box
+from app.features.suites.kinds import Box, OpenedRun, StepView
+from app.features.suites.multimodal import NAME, GivenPlan, TildePlan
+from app.features.suites.multimodal_run import TildeOptions, figures, run_identity, summary_score
+from app.features.suites.orders import TildeOrder
+from app.features.suites.places import DataPlaces
+from app.features.suites.records import TRACE, Record
+from app.settings import Settings
+from judges.suites.errors import DataMissing, DataUnreadable
+from judges.suites.mind2web.errors import PageUnusable
+from judges.suites.mind2web.page import ID, Page
+from judges.suites.mind2web.representation import show
+from judges.suites.multimodal.elements import root_id
+from judges.suites.multimodal.predictions import read_predictions
+from judges.suites.multimodal.row_files import Row, read_row
+from judges.suites.multimodal.tilde_rows import TildeRow, read_tilde_row
+
+_TILDE_ID = re.compile(r"(\s)bnid=")
+
+
+class TildeKind:
+    """The suite ``mm-mind2web``."""
+
+    name = NAME
+
+    def opened(self, order: str, places: DataPlaces, settings: Settings) -> OpenedRun:
+        options = _options(order, places, settings)
+        surveyed = options.surveyed()
+        if options.answers is None:
+            return OpenedRun(
+                plan=TildePlan(surveyed, counting=options.counting),
+                asks=True,
+                identity=run_identity(options, surveyed),
+                figures=partial(figures, options, surveyed),
+                score=summary_score,
+            )
+        plan = GivenPlan(surveyed, read_predictions(options.answers), counting=options.counting)
+        return OpenedRun(
+            plan=plan,
+            asks=False,
+            identity=run_identity(options, surveyed) | {"predictions": plan.digest},
+            figures=partial(figures, options, surveyed, unknown=plan.unknown_ids()),
+            score=summary_score,
+        )
+
+    def view(self, order: str, places: DataPlaces, record: Record) -> StepView:
+        source, row = _row(order, places, record)
+        return StepView(
+            page=_representation(source, row), has_picture=_uri(row) is not None, boxes=tuple(_boxes(row, record))
+        )
+
+    def picture(self, order: str, places: DataPlaces, record: Record) -> bytes | None:
+        _, row = _row(order, places, record)
+        uri = _uri(row)
+        if uri is None:
+            return None
+        try:
+            return base64.b64decode(uri.partition(",")[2], validate=True)
+        except (binascii.Error, ValueError) as error:
+            raise DataUnreadable(f"{row.place}, field prompt_0", "its picture is no base64") from error
+
+
+def _options(order: str, places: DataPlaces, settings: Settings) -> TildeOptions:
+    asked = TildeOrder.model_validate_json(order)
+    return TildeOptions(
+        data=places.allowed(asked.data),
+        split=asked.split,
+        counting=asked.tokens,
+        seed=asked.seed,
+        max_examples=asked.max_examples,
+        model=None if asked.predictions else asked.model or settings.model,
+        answers=None if asked.predictions is None else places.allowed(asked.predictions),
+    )
+
+
+def _row(order: str, places: DataPlaces, record: Record) -> tuple[Row, TildeRow]:
+    """The row a record is about.
+
+    Raises:
+        DataMissing: the data have changed since.
+    """
+    asked = TildeOrder.model_validate_json(order)
+    source = read_row(places.allowed(asked.data), record["position"])
+    row = None if source is None else read_tilde_row(source.values, place=source.place, position=source.position)
+    if source is None or row is None or row.id != record["id"]:
+        raise DataMissing(f"{asked.data} has changed since the run: step {record['id']} is not where it was")
+    return source, row
+
+
+def _representation(source: Row, row: TildeRow) -> str:
+    """The page around the candidates as models are shown it in the other suite; empty where the page is not usable."""
+    page = source.values.get("cleaned_html")
+    if not isinstance(page, str):
+        return ""
+    try:
+        parsed = Page.parse(_TILDE_ID.sub(rf"\1{ID}=", page))
+        return show(parsed, tuple(id for id in _ids(row.candidates) if parsed.holds(id))).context
+    except PageUnusable:
+        return ""
+
+
+def _uri(row: TildeRow) -> str | None:
+    pictures = [picture.url for turn in row.first_turns for picture in turn.pictures]
+    return next((url for url in pictures if url.startswith("data:image/") and ";base64," in url[:100]), None)
+
+
+def _boxes(row: TildeRow, record: Record) -> Iterator[Box]:
+    """Every right element, then the picked one."""
+    picked = (record.get(TRACE) or {}).get("picked")
+    for role, elements in ((GOLD, row.targets), (PICKED, (picked,) if picked else ())):
+        for id in _ids(elements):
+            box = parsed_box(row.boxes.get(id, ""))
+            if box is not None:
+                yield Box(role=role, id=id, x=box[0], y=box[1], width=box[2], height=box[3])
+
+
+def _ids(elements: Iterable[str]) -> Iterator[str]:
+    return (id for id in map(root_id, elements) if id is not None)

@@ -1,0 +1,1 @@
+"""Backup, health checks, reindexing and retention."""

@@ -1,0 +1,294 @@
+"""Whether this machine can do the work: one check after the other, each with its remedy. Leaves nothing behind."""
+
+from __future__ import annotations
+
+import asyncio
+import platform
+import shutil
+import time
+from collections.abc import AsyncIterator, Callable, Mapping
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from enum import StrEnum
+from importlib.metadata import version
+from io import StringIO
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+from app.access.keys import known_keys
+from app.engine.limits import Limits
+from app.engine.model_clients import ModelClients
+from app.engine.runtime import load_catalogue, open_blobs, open_runtime
+from app.errors import AppError
+from app.maintenance.browser_log import sandboxed
+from app.maintenance.retention import missing_bodies
+from app.observability.logs import configure_logging
+from app.observability.redaction import Redactor
+from app.settings import Settings
+from app.storage.database import open_database
+from cache.errors import CacheError
+from judges.errors import JudgeError, LLMError
+from judges.llm.missing_models import suggestions
+from judges.llm.probing import probe
+from judges.llm.providers import LEXICAL, parse_model
+
+WANTED_BYTES = 2 * 1024**3
+NEEDED_BYTES = 200 * 1024**2
+WRITTEN = "written by a script"
+_PAGE = f"""<!doctype html><title>doctor</title><h1>A page to try the browser on</h1><p id=late></p>
+<script>setTimeout(() => late.textContent = "{WRITTEN.upper()}".toLowerCase(), 300)</script>"""
+
+
+class State(StrEnum):
+    """How a check came out."""
+
+    OK = "ok"
+    WARNING = "warning"
+    """Work can be done, but somebody should know."""
+    FAILED = "failed"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Check:
+    """One thing that was looked at; ``remedy`` says what to do about it, empty where nothing is wrong."""
+
+    name: str
+    state: State
+    detail: str
+    remedy: str = ""
+    facts: Mapping[str, Any] = field(default_factory=dict)
+    """The detail as values, for programs."""
+
+
+async def examine(settings: Settings, model: str | None = None) -> AsyncIterator[Check]:
+    """Every check, as it is done, with a probe of ``model`` at the end. What is logged meanwhile goes nowhere."""
+    log = StringIO()
+    configure_logging(Redactor(settings.secrets), stream=log)
+    yield check_program()
+    yield await check_browser(settings, log)
+    database = await check_database(settings)
+    yield database
+    if database.state is not State.FAILED and _has_database(settings):
+        yield await check_evidence(settings)
+    yield check_keys(settings)
+    yield await check_model(settings)
+    yield await asyncio.to_thread(check_judges, settings)
+    yield check_disk(settings.data_dir)
+    yield await check_access(settings)
+    if model is not None:
+        yield await probe_model(settings, model)
+
+
+def check_program() -> Check:
+    detail = f"assay {version('assay')} on Python {platform.python_version()}, {platform.system()} {platform.machine()}"
+    return Check(name="program", state=State.OK, detail=detail)
+
+
+async def check_browser(settings: Settings, log: StringIO) -> Check:
+    """Capture a page of our own, part of which a script writes: what comes back proves a browser."""
+    began = time.monotonic()
+    try:
+        with TemporaryDirectory(prefix="assay-doctor-") as folder:
+            async with _page_server() as address:
+                trial = settings.model_copy(
+                    update={
+                        "data_dir": Path(folder),
+                        "blobs": "",
+                        "model": LEXICAL,
+                        "egress_allow": settings.egress_allow | {address},
+                    }
+                )
+                async with open_runtime(trial) as runtime:
+                    capture = await runtime.pages.get(f"http://{address}/")
+                    text = (await runtime.pages.evidence(capture)).text if capture.is_evidence else ""
+    except (AppError, CacheError) as error:
+        remedy = "Install one (Debian: apt-get install chromium), or name it in ASSAY_BROWSER."
+        return Check(name="browser", state=State.FAILED, detail=str(error), remedy=remedy)
+    seconds = time.monotonic() - began
+    program = f"{capture.backend.removeprefix('browser:')} {capture.versions.get('browser', '')}".strip()
+    if WRITTEN not in text:
+        detail = f"{program} did not show a simple page: {capture.outcome.value} {capture.detail}".rstrip()
+        return Check(name="browser", state=State.FAILED, detail=detail, remedy="Try another one in ASSAY_BROWSER.")
+    if sandboxed(log.getvalue().splitlines()) is False:
+        return Check(
+            name="browser",
+            state=State.WARNING,
+            detail=f"{program} runs WITHOUT its sandbox, as ASSAY_BROWSER_UNSANDBOXED allows",
+            remedy="Give it unprivileged user namespaces before it opens pages of strangers.",
+        )
+    return Check(name="browser", state=State.OK, detail=f"{program}, sandboxed; a page took {seconds:.1f} s")
+
+
+@asynccontextmanager
+async def _page_server() -> AsyncIterator[str]:
+    """``host:port`` of a server on loopback that answers everything with the one page."""
+    body = _PAGE.encode()
+    head = f"HTTP/1.1 200 OK\r\nContent-Type: text/html\r\nContent-Length: {len(body)}\r\nConnection: close\r\n\r\n"
+
+    async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await reader.readline()
+        writer.write(head.encode() + body)
+        await writer.drain()
+        writer.close()
+
+    server = await asyncio.start_server(answer, "127.0.0.1", 0)
+    async with server:
+        yield f"127.0.0.1:{server.sockets[0].getsockname()[1]}"
+
+
+async def check_database(settings: Settings) -> Check:
+    """Open the database as the service would; where the private one does not exist yet, try a throw-away one."""
+    began = time.monotonic()
+    try:
+        if _has_database(settings):
+            await _ping(settings)
+            where = "of ASSAY_DATABASE_URL" if settings.database_url is not None else f"in {settings.data_dir}"
+        else:
+            with TemporaryDirectory(prefix="assay-doctor-") as folder:
+                await _ping(settings.model_copy(update={"data_dir": Path(folder)}))
+            where = f"will be made in {settings.data_dir} (a trial one works)"
+    except AppError as error:
+        return Check(
+            name="database",
+            state=State.FAILED,
+            detail=str(error),
+            remedy="Check ASSAY_DATABASE_URL, or unset it and see that ASSAY_DATA_DIR can be written.",
+        )
+    detail = f"PostgreSQL {where}, {time.monotonic() - began:.1f} s to open"
+    return Check(name="database", state=State.OK, detail=detail)
+
+
+async def _ping(settings: Settings) -> None:
+    async with open_database(settings) as database:
+        await database.ping()
+
+
+def _has_database(settings: Settings) -> bool:
+    return settings.database_url is not None or (settings.data_dir / "postgres").exists()
+
+
+async def check_evidence(settings: Settings) -> Check:
+    """Whether every stored page that the database knows is there; after a restore one may not be."""
+    try:
+        async with open_database(settings) as database:
+            named, missing = await missing_bodies(database, await asyncio.to_thread(open_blobs, settings))
+    except (AppError, CacheError, ValueError) as error:
+        remedy = "Check ASSAY_BLOBS and the keys it needs."
+        return Check(name="evidence", state=State.FAILED, detail=str(error), remedy=remedy)
+    if missing:
+        return Check(
+            name="evidence",
+            state=State.WARNING,
+            detail=f"{missing} of {named} stored page bodies are missing",
+            remedy="Bring them back from a backup. Until then they are not shown, and what needs them is not judged.",
+        )
+    return Check(name="evidence", state=State.OK, detail=f"{named} stored page bodies")
+
+
+def check_keys(settings: Settings) -> Check:
+    """Whether the configured model can be asked at all. Nobody is asked: that would cost money."""
+    try:
+        ModelClients(settings, Limits.from_settings(settings), None).client(settings.model)
+    except JudgeError as error:
+        remedy = "Set the key, or choose another model: ASSAY_MODEL=lexical needs none."
+        return Check(name="keys", state=State.FAILED, detail=str(error), remedy=remedy)
+    needs = "needs no key" if parse_model(settings.model).provider == LEXICAL else "has what it needs (not tried)"
+    return Check(name="keys", state=State.OK, detail=f"model {settings.model} {needs}")
+
+
+async def check_model(settings: Settings) -> Check:
+    """Whether the provider lists the configured model, and when it is shut down. Lists cost nothing."""
+    name = parse_model(settings.model)
+    models = ModelClients(settings, Limits.from_settings(settings), None)
+    try:
+        warnings = await models.warnings(None)
+        known = models.model_list(name.provider)
+        listed = await known.listed() if known is not None else ()
+    except JudgeError as error:
+        return Check(name="model", state=State.FAILED, detail=str(error), remedy="Set ASSAY_MODEL to provider/model.")
+    finally:
+        await models.aclose()
+    if warnings:
+        gone = "was shut down" in warnings[0]
+        detail, _, remedy = warnings[0].partition(": ")
+        state = State.FAILED if gone else State.WARNING
+        return Check(name="model", state=state, detail=detail, remedy=f"{remedy[:1].upper()}{remedy[1:]}.")
+    if listed and name.model not in {one.name for one in listed}:
+        close = suggestions(name.model, listed, settings.prices)
+        hint = f"Did you mean {' or '.join(close)}? " if close else ""
+        remedy = f"{hint}Set ASSAY_MODEL to a model that the provider lists."
+        detail = f"{name} is not among the {len(listed)} models that the provider lists"
+        return Check(name="model", state=State.WARNING, detail=detail, remedy=remedy)
+    price = "price unknown (set ASSAY_PRICES)" if settings.prices.of(name.model) is None else "price known"
+    is_listed = "listed by its provider" if listed else "the provider lists no models"
+    return Check(name="model", state=State.OK, detail=f"{name}: {is_listed}, {price}")
+
+
+async def probe_model(settings: Settings, model: str) -> Check:
+    """Find out how the server of ``model`` wants to be asked. Costs two small requests, and is remembered."""
+    models = ModelClients(settings, Limits.from_settings(settings), None)
+    try:
+        client, name = await models.opened(model)
+        found = await probe(client, name)
+    except LLMError as error:
+        remedy = "Check the key, OPENAI_BASE_URL and the model's name."
+        return Check(name="model server", state=State.FAILED, detail=f"{model}: {error}", remedy=remedy)
+    except JudgeError as error:
+        return Check(name="model server", state=State.FAILED, detail=f"{model}: {error}")
+    finally:
+        await models.aclose()
+    pictures = "takes pictures" if found.images else "takes no pictures: pages are judged on their text"
+    detail = f"{model} is asked by {found.form}; {pictures}. Remembered in {settings.data_dir / 'dialects.json'}"
+    if not found.right:
+        remedy = "Its replies have the right form and wrong content: try a more capable model."
+        return Check(name="model server", state=State.WARNING, detail=detail, remedy=remedy, facts=found.facts)
+    return Check(name="model server", state=State.OK, detail=detail, facts=found.facts)
+
+
+def check_judges(settings: Settings) -> Check:
+    catalogue = load_catalogue(settings)
+    if catalogue.broken:
+        reasons = [problem.partition("\n")[0] for _, problem in sorted(catalogue.broken.items())]
+        return Check(
+            name="judges",
+            state=State.FAILED,
+            detail=f"{len(catalogue.judges)} tasks, but these files do not load: {', '.join(sorted(catalogue.broken))}",
+            remedy="; ".join([*reasons, "see where: assay tasks show ID"]),
+        )
+    return Check(name="judges", state=State.OK, detail=f"{len(catalogue.judges)} tasks")
+
+
+def _free_bytes(place: Path) -> int:
+    return shutil.disk_usage(place).free
+
+
+def check_disk(data_dir: Path, *, free_bytes: Callable[[Path], int] = _free_bytes) -> Check:
+    """Whether there is room for pages; ``free_bytes`` measures a folder that exists."""
+    place = data_dir.expanduser().absolute()
+    while not place.exists():
+        place = place.parent
+    free = free_bytes(place)
+    detail = f"{free / 1024**3:.1f} GiB free for {data_dir}"
+    if free < NEEDED_BYTES:
+        return Check(name="disk", state=State.FAILED, detail=detail, remedy="Free some space, or set ASSAY_DATA_DIR.")
+    if free < WANTED_BYTES:
+        return Check(name="disk", state=State.WARNING, detail=detail, remedy="A captured page takes about 1 MB.")
+    return Check(name="disk", state=State.OK, detail=detail)
+
+
+async def check_access(settings: Settings) -> Check:
+    """Who may ask: nobody's key is shown."""
+    stored = 0
+    try:
+        if _has_database(settings):
+            async with open_database(settings, migrated=False) as database:
+                stored = sum(record.usable(datetime.now(UTC)) for record in await known_keys(database))
+    except AppError as error:
+        return Check(name="access", state=State.WARNING, detail=f"stored keys cannot be counted: {error}")
+    if not stored and not settings.api_keys:
+        detail = "no keys: the service answers to this machine only"
+    else:
+        detail = f"{stored} stored key(s) and {len(settings.api_keys)} of ASSAY_API_KEYS may ask"
+    return Check(name="access", state=State.OK, detail=detail)

@@ -1,0 +1,1 @@
+"""The service: its composition, its processes and what every request passes."""

@@ -1,0 +1,159 @@
+"""The web application. Built by a function, so that a test builds its own."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Mapping, Sequence
+from contextlib import asynccontextmanager
+from importlib.metadata import version
+
+import uvicorn
+from fastapi import FastAPI
+
+from app.api import (
+    cited_urls,
+    forecasts,
+    health,
+    history,
+    jobs,
+    page_changes,
+    page_repairs,
+    pages,
+    providers,
+    results,
+    review_export,
+    reviews,
+    submissions,
+    tasks,
+    usage,
+)
+from app.api.access import holder_of
+from app.api.bounded_http import BoundedHttp
+from app.api.description import describe_truthfully
+from app.api.extension_origin import ExtensionOrigin
+from app.api.guards import BodyLimit, KeyGuard, OriginGuard, ResponseHeaders
+from app.api.problems import Problem, as_problem, install_problems
+from app.dashboard.install import install_dashboard
+from app.feature import Feature, TokenCheck, job_runners
+from app.features import FEATURES
+from app.jobs.execution import Evaluate
+from app.observability.metrics import Metrics
+from app.service import OpenRuntime, open_service
+from app.settings import Settings
+from app.storage.errors import DatabaseUnavailable
+
+_ROUTERS = (
+    submissions.router,
+    jobs.router,
+    results.router,
+    review_export.router,
+    reviews.router,
+    history.router,
+    tasks.router,
+    cited_urls.router,
+    page_changes.router,
+    pages.router,
+    page_repairs.router,
+    providers.router,
+    forecasts.router,
+    usage.router,
+    health.router,
+)
+_STREAMS_MAY_LAST_S = 2
+
+
+def create_app(
+    settings: Settings,
+    *,
+    host: str = "127.0.0.1",
+    workers: int | None = None,
+    runtime: OpenRuntime | None = None,
+    evaluate: Evaluate | None = None,
+    features: Sequence[Feature] = FEATURES,
+) -> FastAPI:
+    """The application; its lifespan opens and closes the service behind it. ``host`` is where it will listen: without
+    a key nothing is opened to other machines.
+
+    ``workers`` is the number of embedded workers (each judges ``max_answers`` answers side by side; None: as many
+    as ``max_tasks``; 0: none). ``runtime`` and ``evaluate`` replace the backends in tests.
+    """
+    metrics = Metrics()
+    concurrency = settings.max_answers * (settings.max_tasks if workers is None else workers)
+
+    @asynccontextmanager
+    async def lifespan(app: FastAPI) -> AsyncIterator[None]:
+        async with open_service(
+            settings,
+            host=host,
+            concurrency=concurrency,
+            metrics=metrics,
+            runtime=runtime,
+            evaluate=evaluate,
+            runners=job_runners(features),
+        ) as service:
+            app.state.service = service
+            try:
+                yield
+            finally:
+                app.state.service = None
+
+    app = FastAPI(
+        title="assay",
+        summary="Submit an agent's cited answers over HTTP, get back scores that anyone can re-check.",
+        version=version("assay"),
+        lifespan=lifespan,
+        docs_url=None,
+        redoc_url=None,
+    )
+    install_problems(app)
+    describe_truthfully(app, features=features)
+    # The last one added is met first.
+    app.add_middleware(BodyLimit, max_bytes=settings.max_body_bytes)
+    token_checks = {prefix: check for feature in features for prefix, check in feature.token_checks().items()}
+    app.add_middleware(KeyGuard, stranger=lambda authorization, path: _stranger(app, authorization, path, token_checks))
+    app.add_middleware(ExtensionOrigin)
+    app.add_middleware(OriginGuard, loopback_only=lambda: not _has_keys(app))
+    app.add_middleware(ResponseHeaders, metrics=metrics)
+    for router in (*_ROUTERS, *(router for feature in features for router in feature.routers())):
+        app.include_router(router)
+    pages = [router for feature in features for router in feature.pages()]
+    install_dashboard(app, keys=lambda: _has_keys(app), feature_pages=pages)
+    return app
+
+
+def _has_keys(app: FastAPI) -> bool:
+    """Whether a key is needed; before the service is there, nothing is answered to anybody."""
+    service = getattr(app.state, "service", None)
+    return service is not None and service.keys.needed
+
+
+async def _stranger(
+    app: FastAPI, authorization: str, path: str, token_checks: Mapping[str, TokenCheck]
+) -> Problem | None:
+    """What is wrong with who asks, if anything is. Before the service is there every call says so itself."""
+    service = getattr(app.state, "service", None)
+    if service is None:
+        return None
+    try:
+        check = next((check for prefix, check in token_checks.items() if path.startswith(prefix)), holder_of)
+        await check(service, authorization)
+    except (Problem, DatabaseUnavailable) as error:
+        return as_problem(error)
+    return None
+
+
+def server_config(app: FastAPI, *, host: str, port: int) -> uvicorn.Config:
+    """How the web server runs the application: quiet and bounded."""
+    return uvicorn.Config(
+        app,
+        host=host,
+        port=port,
+        http=BoundedHttp,
+        ws="none",
+        log_config=None,
+        access_log=False,
+        server_header=False,
+        proxy_headers=False,
+        lifespan="off",
+        # Open event streams would otherwise hold up the end for ever.
+        timeout_graceful_shutdown=_STREAMS_MAY_LAST_S,
+    )

@@ -1,1 +1,0 @@
-"""Running a step benchmark: the same loop, limits, reply store and journal for every suite, by command or as a job."""

@@ -1,0 +1,303 @@
+"""Brings a page to rest: loaded, its late timers run, its lazy parts loaded.
+
+The page's clock is virtual. It is run ahead, and stands still while a request is open, so text that a timer adds after
+five seconds costs milliseconds. Lazy parts are loaded by growing the viewport to the page's height and by telling the
+page that it was scrolled. Waiting ends as soon as the text is stable and nothing is open that could bring more.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from typing import Any
+
+from cache.backends.devtools import DevTools
+from cache.backends.navigation import Navigation
+from cache.page_scripts import script
+
+WIDTH_PX = 1280
+HEIGHT_PX = 800
+MAX_GROWN_PX = 11_636
+MAX_SCROLLED_PX = 30_000
+LOAD_S = 15.0
+LATE_MS = 6000
+MAX_HIDDEN_MS = 15_000
+"""The longest animation that is waited for while it hides the whole page (that of AMP takes 8 seconds)."""
+_AHEAD_REAL_S = 6.0
+_PLENTY_REAL_S = 3.0
+_EXTRAS_REAL_S = 1.5
+_AFTER_HIDDEN_MS = 500
+_STUCK_REAL_S = 2.0
+_MORE_MS = 1500
+_ROUNDS = 3
+_WAIT_REAL_S = 5.0
+_QUIET_S = 1.0
+_POLL_S = 0.25
+_FRAMES_REAL_S = 0.08
+_FLOODED_S = 4.0
+_MAX_RESTARTS = 5
+_LITTLE_CHARS = 300
+_PLENTY_CHARS = 2000
+_GROWTH = 1.1
+
+_WITH_A_CLOCK = ("worker", "shared_worker")
+_WORKERS_TOO = {
+    "autoAttach": True,
+    "waitForDebuggerOnStart": False,
+    "flatten": True,
+    "filter": [{"type": kind} for kind in _WITH_A_CLOCK],
+}
+_PARSED = """() => document.readyState !== "loading" ||
+  new Promise((resolve) => document.addEventListener("DOMContentLoaded", () => resolve(true), { once: true }))"""
+_LOADED = """() => document.readyState === "complete" ||
+  new Promise((resolve) => addEventListener("load", () => resolve(true), { once: true }))"""
+_DRAWN = "() => new Promise((resolve) => requestAnimationFrame(() => requestAnimationFrame(() => resolve(true))))"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Readiness:
+    """How ready the page became. ``cut`` says what was still missing, empty when nothing was."""
+
+    height_px: int
+    viewport_px: int
+    cut: str = ""
+
+
+class Settling:
+    """Brings one page to rest. ``deadline`` is on the monotonic clock; what is not done by then is left."""
+
+    def __init__(
+        self,
+        devtools: DevTools,
+        navigation: Navigation,
+        *,
+        deadline: float,
+        framed_chars: Callable[[], Awaitable[int]],
+        flooded_at: Callable[[], float | None] = lambda: None,
+    ) -> None:
+        """``framed_chars`` counts the characters of text that the page's frames show. ``flooded_at`` is when the page
+        had made too many requests to a host that is refused: it is not waited for long after that.
+        """
+        self._flooded_at = flooded_at
+        self._devtools = devtools
+        self._navigation = navigation
+        self._requests = navigation.requests
+        self._framed_chars = framed_chars
+        self._deadline = deadline
+        self._viewport_px = HEIGHT_PX
+        self._expired = asyncio.Event()
+        self._page_ms = 0
+        """How far the clock of this document was run ahead."""
+        self._worker_since = float("-inf")
+        devtools.on("Emulation.virtualTimeBudgetExpired", lambda event: self._expired.set())
+        devtools.on("Target.attachedToTarget", self._on_target)
+
+    async def run(self) -> Readiness:
+        """Settle the page; nothing late or lazy is awaited of an error. Raises PageLost when it goes away."""
+        await self._devtools.send("Target.setAutoAttach", _WORKERS_TOO)
+        parsed = await self._arrive()
+        self._navigation.hold()
+        if self._navigation.failed or self._navigation.taken.is_set():
+            height = int((await self._measure())["height"])
+        else:
+            height = await self._bring_in()
+            await self._wait_for_promises()
+        late = "the deadline came first" if self._deadline <= time.monotonic() else ""
+        cut = late if parsed else "the document was still arriving"
+        return Readiness(height_px=height, viewport_px=self._viewport_px, cut=cut)
+
+    async def _arrive(self) -> bool:
+        """Wait for the document, and for the one it sends on to; whether it came whole.
+
+        A page with something to read is held as soon as that is known: it is what was cited, wherever it would
+        go next. One with next to nothing may be an announcement that one will be sent on, and may go there.
+        """
+        parsed = False
+        for _ in range(_MAX_RESTARTS):
+            self._navigation.restarted.clear()
+            self._page_ms = 0
+            parsed = await self._reached(_PARSED, LOAD_S)
+            chars = int((await self._measure())["chars"])
+            if chars >= _LITTLE_CHARS:
+                self._navigation.hold()
+            await self._reached(_LOADED, _PLENTY_REAL_S if chars >= _PLENTY_CHARS else LOAD_S, extras=parsed)
+            if not self._navigation.restarted.is_set() and (await self._measure())["chars"] < _LITTLE_CHARS:
+                await self._run_ahead(LATE_MS, real_s=_AHEAD_REAL_S)
+            if not self._navigation.restarted.is_set() or self._navigation.ending is not None:
+                break
+            await self._next_document()
+            if self._navigation.taken.is_set():
+                break
+        return parsed
+
+    async def _reached(self, state: str, limit_s: float, *, extras: bool = False) -> bool:
+        """Wait for a state of the document; return whether it was reached.
+
+        With ``extras``, do not wait long if only pictures, fonts and the like are still missing.
+        """
+        asked = asyncio.ensure_future(self._devtools.run(state))
+        stopped = asyncio.ensure_future(self._navigation.stopped.wait())
+        began = time.monotonic()
+        try:
+            while (left_s := min(began + limit_s - time.monotonic(), self._left_s())) > 0:
+                await asyncio.wait({asked, stopped}, timeout=min(_POLL_S, left_s), return_when=asyncio.FIRST_COMPLETED)
+                only_extras = extras and not self._requests.text_open
+                if asked.done() or stopped.done() or (only_extras and time.monotonic() - began >= _EXTRAS_REAL_S):
+                    break
+            return asked.done() and bool(asked.result())
+        finally:
+            stopped.cancel()
+            asked.cancel()
+
+    async def _next_document(self) -> None:
+        """Wait for the document that the page sends on to."""
+        try:
+            async with asyncio.timeout(min(LOAD_S, self._left_s())):
+                await self._navigation.come.wait()
+        except TimeoutError:
+            return  # what is there stays the page
+
+    async def _bring_in(self) -> int:
+        """Late and lazy parts, round after round while the page grows. The page's height in the end."""
+        seen = await self._measure()
+        height = int(seen["height"])
+        for round_number in range(_ROUNDS):
+            stretches = await self._grow_to(height + int(seen["inner"]), height) and not seen["inner"]
+            late_ms = LATE_MS - self._page_ms if round_number == 0 else 0
+            hidden_ms = min(int(seen["hiddenMs"]) + _AFTER_HIDDEN_MS, MAX_HIDDEN_MS) if seen["hiddenMs"] else 0
+            real_s = _PLENTY_REAL_S if seen["chars"] >= _PLENTY_CHARS else _AHEAD_REAL_S
+            await self._run_ahead(max(late_ms, hidden_ms, _MORE_MS), real_s=real_s)
+            seen = await self._measure()
+            if stretches:
+                # As tall as its window, however tall that is: it is shown in an ordinary one.
+                await self._grow(HEIGHT_PX)
+                return int((await self._measure())["height"])
+            if int(seen["height"]) <= _GROWTH * height or self._left_s() <= 0:
+                break
+            height = int(seen["height"])
+        height = int(seen["height"])
+        if height > MAX_GROWN_PX:
+            height = await self._scroll_on(MAX_GROWN_PX, height)
+        await self._grow_to(height, height)
+        return height
+
+    async def _grow_to(self, wanted_px: int, height_px: int) -> bool:
+        """Grow the viewport, never shrink it; whether the page grew with it at once."""
+        wanted = min(wanted_px, MAX_GROWN_PX)
+        return wanted > self._viewport_px and await self._grow(wanted) > _GROWTH * height_px
+
+    async def _scroll_on(self, step: int, height: int) -> int:
+        """Beyond what a viewport can grow to, real scrolling."""
+        top = step
+        while top < min(height, MAX_SCROLLED_PX) and self._left_s() > 0:
+            height = int(await self._devtools.run(script("scrolled"), top))
+            await self._drawn()
+            await self._run_ahead(_MORE_MS, real_s=_STUCK_REAL_S)
+            top += step
+        await self._devtools.run(script("scrolled"), 0)
+        return int((await self._measure())["height"])
+
+    async def _wait_for_promises(self) -> None:
+        """Wait in real time for text that running the page's clock ahead does not bring.
+
+        That is text which comes over a socket or from a worker, behind a request that is still open, or frame by frame.
+        A page that already shows thousands of characters is waited for only while they change.
+        """
+        first, last = -1, -1
+        came = began = time.monotonic()
+        until = began + min(_WAIT_REAL_S, self._left_s())
+        while (now := time.monotonic()) < until:
+            seen = await self._measure()
+            chars = int(seen["chars"])
+            if seen["frames"] and chars < _PLENTY_CHARS:
+                chars += await self._framed_chars()
+            first, came = (chars if first < 0 else first), (now if chars != last else came)
+            is_quiet = last in (-1, chars) and (chars == first or now - came >= _QUIET_S)
+            is_enough = is_quiet and self._is_enough(chars, says_loading=bool(seen["waiting"]), waited_s=now - began)
+            if is_enough and not await self._changes():
+                return
+            last = chars
+            await self._run_ahead(int(_POLL_S * 1000), real_s=_POLL_S)
+            await asyncio.sleep(_POLL_S)  # a socket or a worker may bring it, and those have no event to wait for
+
+    def _is_enough(self, chars: int, *, says_loading: bool, waited_s: float) -> bool:
+        """Whether no more text is to be expected of a page whose text is stable."""
+        listening_since = max(self._worker_since, self._requests.listening_since)
+        if chars >= _PLENTY_CHARS:
+            return True
+        if time.monotonic() - listening_since < _WAIT_REAL_S or self._requests.text_open:
+            return False
+        return waited_s >= _QUIET_S or (chars > 0 and not says_loading)
+
+    def _on_target(self, event: dict[str, Any]) -> None:
+        if event["targetInfo"]["type"] in _WITH_A_CLOCK:
+            self._worker_since = time.monotonic()
+
+    async def _changes(self) -> int:
+        """How often text changes while a few frames are drawn. Not waited for by a frame: there may come none."""
+        await self._devtools.run(script("changes"))
+        await asyncio.sleep(_FRAMES_REAL_S)
+        return int(await self._devtools.run(script("changes")))
+
+    async def _run_ahead(self, budget_ms: int, *, real_s: float) -> None:
+        """Run the page's clock ahead.
+
+        An open request stops the clock for ``real_s`` at most, and for less if it cannot bring text. After that the
+        page goes on without it, and it is not waited for again.
+        """
+        requests = self._requests
+        self._page_ms += budget_ms
+        if requests.any_open or not requests.given_up:
+            await self._set_clock("pauseIfNetworkFetchesPending", budget_ms)
+            began = time.monotonic()
+            while (left_s := min(began + real_s - time.monotonic(), self._left_s())) > 0:
+                if await self._has_expired(min(_POLL_S, left_s)):
+                    return
+                if not requests.text_open and time.monotonic() - began >= _EXTRAS_REAL_S:
+                    break
+            requests.give_up()
+        await self._set_clock("advance", budget_ms)
+        await self._has_expired(min(_STUCK_REAL_S, self._left_s()))
+
+    async def _set_clock(self, policy: str, budget_ms: int) -> None:
+        self._expired.clear()
+        await self._devtools.send(
+            "Emulation.setVirtualTimePolicy",
+            {"policy": policy, "budget": budget_ms, "maxVirtualTimeTaskStarvationCount": 1000},
+        )
+
+    async def _has_expired(self, limit_s: float) -> bool:
+        """Wait until the clock has run as far ahead as was asked; return whether it has."""
+        try:
+            async with asyncio.timeout(max(0.0, limit_s)):
+                await self._expired.wait()
+        except TimeoutError:
+            return False
+        return True
+
+    async def _grow(self, height_px: int) -> int:
+        """Set the viewport's height and let the page react; its height right after."""
+        metrics = {"width": WIDTH_PX, "height": height_px, "deviceScaleFactor": 1, "mobile": False}
+        await self._devtools.send("Emulation.setDeviceMetricsOverride", metrics)
+        self._viewport_px = height_px
+        after = int(await self._devtools.run(script("scrolled"), 0))
+        await self._drawn()
+        return after
+
+    async def _drawn(self) -> None:
+        try:
+            async with asyncio.timeout(1.0):
+                await self._devtools.run(_DRAWN)
+        except TimeoutError:
+            return  # a page that is never drawn is read as it is
+
+    async def _measure(self) -> dict[str, Any]:
+        seen: dict[str, Any] = await self._devtools.run(script("measure"))
+        return seen
+
+    def _left_s(self) -> float:
+        flooded_at = self._flooded_at()
+        until = self._deadline if flooded_at is None else min(self._deadline, flooded_at + _FLOODED_S)
+        return until - time.monotonic()

@@ -1,0 +1,1 @@
+"""Page classification: walls, challenge pages, soft 404s, placeholders and empty pages."""

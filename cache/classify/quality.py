@@ -1,0 +1,314 @@
+"""Whether what was fetched is the page, or something that stands in its place.
+
+Pure: facts in, finding out. Structural markers (a vendor's challenge form, a password field, a consent dialog)
+decide together with a co-signal (status, little text beside it, the title); words alone never do. An article
+about captchas is an article.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, replace
+from urllib.parse import urlsplit
+
+from cache.capture import CaptureOutcome, Suspicion
+from cache.classify.challenges import CAPTCHA_WIDGET, CHALLENGE_ADDRESS, CHALLENGE_TITLE, CHALLENGES
+from cache.classify.logins import is_login_address, is_login_title, is_registration_title, may_be_login_address
+from cache.classify.placeholders import (
+    error_in_title,
+    has_crashed,
+    is_browser_error,
+    is_default_page,
+    is_parked,
+    wants_other_browser,
+)
+from cache.classify.soft_404 import is_missing_headline, is_only_a_code, is_sent_home, is_sent_up, says_it_is_gone
+
+GONE_STATUSES = frozenset({404, 410})
+_BLOCK_STATUSES = frozenset({401, 403, 429, 503})
+_SEARCHED_CHARS = 2_000_000
+_LITTLE_TEXT = 1500
+_LOGIN_TEXT = 2500
+_LOGIN_BESIDE = 600
+_LOGIN_INPUTS = 4
+_CONSENT_BESIDE = 200
+_SOFT_404_TEXT = 2000
+_CODE_404_TEXT = 350
+_BARE_TEXT = 50
+_MUCH_HIDDEN = 500
+_MOSTLY_ELSEWHERE = 1000
+_SHELL_TEXT = 500
+_SHORT_SHELL_TEXT = 200
+_CRASH_TEXT = 300
+_ERROR_TEXT = 200
+_PROSE_LINE = 100
+_PROSE_BESIDE = 300
+_WHOLE_PAGE = 1500
+_FEW_SIGNS = 10
+_GARBLED_SHARE = 0.05
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PageFacts:
+    """What a finding is made from. Counts are of visible characters with white space collapsed.
+
+    ``login_form_chars`` and ``consent_chars`` are what stands inside a form with a visible password field and
+    inside a consent dialog; ``inputs`` counts visible fields a person can fill in. ``has_user_field``: one asks for a
+    user name or an e-mail address; ``is_registration``: every password field is one for a new password.
+    ``large_images`` counts pictures that were loaded, ``drawings`` other large things that show a picture: canvas, SVG,
+    video, backgrounds. ``hidden_chars`` is text that cannot be seen, ``script_chars`` prose in scripts and templates.
+    """
+
+    url: str
+    final_url: str
+    status: int | None
+    title: str = ""
+    headlines: tuple[str, ...] = ()
+    text: str = ""
+    html: str = ""
+    has_password_field: bool = False
+    login_form_chars: int = 0
+    consent_chars: int = 0
+    inputs: int = 0
+    links: int = 0
+    large_images: int = 0
+    has_user_field: bool = False
+    is_registration: bool = False
+    drawings: int = 0
+    hidden_chars: int = 0
+    script_chars: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Finding:
+    """What the page is; ``detail`` names the marker and the co-signal, ``suspicion`` says how sure it is of a page that
+    may stand for one that is missing."""
+
+    outcome: CaptureOutcome
+    detail: str = ""
+    gone: bool = False
+    suspicion: Suspicion | None = None
+
+
+_CONSENT_HOST = re.compile(r"^(?:consent|guce|privacy-mgmt|cmp)\.", re.IGNORECASE)
+_NEEDS_SCRIPT = re.compile(
+    r"\b(?:enable|activate|turn on|requires?|needs?)\b[^.]{0,30}\bjava\s?script\b"
+    r"|\bjava\s?script\b[^.]{0,40}\b(?:disabled|enabled?|required|turned off)\b",
+    re.IGNORECASE,
+)
+_PAYWALL = re.compile(r"[\"']isAccessibleForFree[\"']\s*:\s*[\"']?false", re.IGNORECASE)
+_NO_WRITING = re.compile(r"[\x00-\x08\x0e-\x1a\x1c-\x1f\x7f\x80-\x84\x86-\x9f\ufffd]")
+_SENTENCE = re.compile(r"[.!?\u061f\u0964](?:\s|$)|[\u3002\uff01\uff1f]")
+_STILL_LOADING = re.compile(
+    r"\W*(?:(?:loading|please wait|one moment(?:,? please)?|wird geladen|bitte warten|chargement(?: en cours)?|cargando"
+    r"|caricamento(?: in corso)?|carregando|laden|загрузка|読み込み中|加载中|로딩 ?중)\W*){1,2}",
+    re.IGNORECASE,
+)
+_WIDE = re.compile(r"[\u1100-\u11ff\u2e80-\u9fff\uac00-\ud7af\uf900-\ufaff]")
+
+
+def classify(facts: PageFacts) -> Finding:
+    """What the page is. ``ok`` unless something says otherwise; its detail then says what a reader should know."""
+    chars = len(" ".join(facts.text.split()))
+    facts = replace(facts, html=facts.html[:_SEARCHED_CHARS])
+    checks = (
+        _browser_error,
+        _challenge,
+        _bad_status,
+        _garbled,
+        _captcha_form,
+        _login_wall,
+        _consent_wall,
+        _placeholder,
+        _soft_404,
+        _empty,
+    )
+    for check in checks:
+        finding = check(facts, chars)
+        if finding is not None:
+            return finding
+    notes = [f"its status is {facts.status}"] if facts.status in _BLOCK_STATUSES else []
+    notes += ["a paywall: it says that not all of it is free"] if _PAYWALL.search(facts.html) else []
+    sent_up = is_sent_up(facts.url, facts.final_url, (facts.title, *facts.headlines))
+    notes += ["redirected to an address above it"] if sent_up else []
+    notes += _where_the_text_is(facts, chars)
+    return Finding(outcome=CaptureOutcome.OK, detail="; ".join(notes), suspicion=Suspicion.SLIGHT if sent_up else None)
+
+
+def _prose(text: str) -> int:
+    """How much of a text stands in long lines: a page that says something has them, a form and its links do not."""
+    sizes = (len(line) + len(_WIDE.findall(line)) for line in text.splitlines())
+    return sum(size for size in sizes if size >= _PROSE_LINE)
+
+
+def _sentences(text: str) -> int:
+    """How much of a text stands in long lines with sentences: menus may be long lines, too."""
+    lines = (line for line in text.splitlines() if _SENTENCE.search(line))
+    return _prose("\n".join(lines))
+
+
+def _browser_error(facts: PageFacts, chars: int) -> Finding | None:
+    if chars < _LITTLE_TEXT and is_browser_error(facts.html):
+        return Finding(outcome=CaptureOutcome.CONNECT_ERROR, detail="the error page of a browser")
+    return None
+
+
+def _challenge(facts: PageFacts, chars: int) -> Finding | None:
+    if facts.status is not None and facts.status >= 500 and facts.status not in _BLOCK_STATUSES:
+        return None  # the server's own trouble, whoever passes it on
+    if facts.status in _BLOCK_STATUSES:
+        with_signal = f"with status {facts.status}"
+    elif CHALLENGE_TITLE.match(facts.title.strip()):
+        with_signal = "with its title"
+    elif chars < _LITTLE_TEXT:
+        with_signal = "with little text"
+    else:
+        return None
+    for challenge in CHALLENGES:
+        if challenge.marker.search(facts.html):
+            return Finding(outcome=challenge.outcome, detail=f"{challenge.vendor} {with_signal}")
+    if _is_challenge_address(facts.final_url) and not _is_challenge_address(facts.url):
+        return Finding(
+            outcome=CaptureOutcome.CAPTCHA, detail=f"sent to where one has to prove something, {with_signal}"
+        )
+    return None
+
+
+def _is_challenge_address(url: str) -> bool:
+    parts = urlsplit(url)
+    return CHALLENGE_ADDRESS.search(f"{parts.hostname or ''}{parts.path}") is not None
+
+
+def _bad_status(facts: PageFacts, chars: int) -> Finding | None:
+    status = facts.status
+    if status is None or status < 400:
+        return None
+    if status == 403 and _prose(facts.text) >= _WHOLE_PAGE:
+        return None  # refused by its number only: the page is there, and no marker says otherwise
+    if status in (403, 429):
+        return Finding(outcome=CaptureOutcome.BLOCKED, detail=f"HTTP status {status}")
+    if status == 401:
+        return Finding(outcome=CaptureOutcome.LOGIN_WALL, detail="HTTP status 401")
+    return Finding(outcome=CaptureOutcome.HTTP_ERROR, detail=f"HTTP status {status}", gone=status in GONE_STATUSES)
+
+
+def _garbled(facts: PageFacts, chars: int) -> Finding | None:
+    """Bytes that were taken for text: packed, in another charset, or a picture that is called a page."""
+    unreadable = len(_NO_WRITING.findall(facts.text))
+    if unreadable >= _FEW_SIGNS and unreadable >= _GARBLED_SHARE * chars:
+        return Finding(outcome=CaptureOutcome.DAMAGED, detail=f"{unreadable} of {chars} characters are no writing")
+    return None
+
+
+def _captcha_form(facts: PageFacts, chars: int) -> Finding | None:
+    """A captcha and nothing else. One beside a form, as on a contact page, is ordinary."""
+    if facts.inputs or not CAPTCHA_WIDGET.search(facts.html):
+        return None
+    if chars < 400 and (facts.links <= 3 or CHALLENGE_TITLE.match(facts.title.strip())):
+        return Finding(outcome=CaptureOutcome.CAPTCHA, detail="a captcha and nothing else")
+    return None
+
+
+def _login_wall(facts: PageFacts, chars: int) -> Finding | None:
+    """A form to log in or to register instead of the page. One beside real content is ordinary."""
+    beside = chars - facts.login_form_chars
+    prose = _prose(facts.text) - facts.login_form_chars
+    sentences = _sentences(facts.text)
+    is_bare = beside < _LOGIN_BESIDE and prose < _PROSE_BESIDE
+    called = (facts.title, *facts.headlines)
+    is_called_login = any(map(is_login_title, called))
+    registers = facts.is_registration or (not is_called_login and any(map(is_registration_title, called)))
+    at_login = is_login_address(facts.final_url)
+    sent_there = at_login and not is_login_address(facts.url)
+    why = ""
+    if facts.has_password_field and registers:
+        why = "a registration form and little beside it" if is_bare else ""
+    elif facts.has_password_field:
+        if is_bare or (at_login and beside < _LOGIN_BESIDE):
+            why = "a password field and little beside its form"
+        elif at_login and (chars < _LOGIN_TEXT or sentences < _PROSE_BESIDE):
+            why = "a password field at a login address"
+        elif is_login_title(facts.title) or (is_called_login and sentences < _WHOLE_PAGE):
+            why = "a password field under a login title"
+        elif may_be_login_address(facts.final_url) and sentences < _PROSE_BESIDE:
+            why = "a password field at an account address and little text"
+    elif facts.has_user_field and facts.inputs <= _LOGIN_INPUTS and sentences < _PROSE_BESIDE and is_called_login:
+        why = "a user name field under a login title"
+    if not why and sent_there and facts.inputs and chars < _LOGIN_TEXT:
+        why = "redirected to a login form"
+    return Finding(outcome=CaptureOutcome.LOGIN_WALL, detail=why) if why else None
+
+
+def _consent_wall(facts: PageFacts, chars: int) -> Finding | None:
+    """Consent asked for instead of the page. A banner over or beside real content is ordinary."""
+    final, cited = urlsplit(facts.final_url).hostname or "", urlsplit(facts.url).hostname or ""
+    if final != cited and _CONSENT_HOST.match(final):
+        return Finding(outcome=CaptureOutcome.CONSENT_WALL, detail=f"redirected to {final}")
+    if facts.consent_chars and chars - facts.consent_chars < _CONSENT_BESIDE and not facts.large_images:
+        return Finding(outcome=CaptureOutcome.CONSENT_WALL, detail="a consent dialog and little beside it")
+    return None
+
+
+def _placeholder(facts: PageFacts, chars: int) -> Finding | None:
+    """Nobody's page: a parked name, a server's first page or its error under another status."""
+    if chars >= _LITTLE_TEXT:
+        return None
+    if is_parked(urlsplit(facts.final_url).hostname or "", facts.html):
+        return Finding(outcome=CaptureOutcome.SOFT_404, detail="a parked name")
+    if is_default_page(facts.title) and any(map(is_default_page, facts.headlines or ("",))):
+        return Finding(outcome=CaptureOutcome.SOFT_404, detail=f"a server's own page: {facts.title.strip()[:60]!r}")
+    status = error_in_title(facts.title)
+    if status is not None and chars < _ERROR_TEXT:
+        return Finding(outcome=CaptureOutcome.HTTP_ERROR, detail=f"a server's error page: {facts.title.strip()[:60]!r}")
+    return None
+
+
+def _soft_404(facts: PageFacts, chars: int) -> Finding | None:
+    all_it_says = [facts.text] if 0 < chars < _BARE_TEXT else []
+    missing = [
+        headline
+        for headline in (facts.title, *facts.headlines[:2], *all_it_says)
+        if chars < _SOFT_404_TEXT
+        and is_missing_headline(headline)
+        and not (is_only_a_code(headline) and chars >= _CODE_404_TEXT)
+    ]
+    if missing:
+        detail = f"headline {missing[0].strip()[:60]!r}"
+        said = says_it_is_gone(missing, facts.text)
+    elif is_sent_home(facts.url, facts.final_url):
+        detail, said = "redirected to the home page", False
+    else:
+        return None
+    # What would be nothing even if it were the page stays what it is called here.
+    is_bare = chars < _BARE_TEXT and not facts.large_images
+    said = said or is_bare or _empty(facts, chars) is not None
+    suspicion = Suspicion.SAID if said else Suspicion.LIKELY
+    return Finding(outcome=CaptureOutcome.SOFT_404, detail=detail, suspicion=suspicion)
+
+
+def _empty(facts: PageFacts, chars: int) -> Finding | None:
+    shows_a_picture = bool(facts.large_images or facts.drawings)
+    if not chars and (facts.hidden_chars >= _MUCH_HIDDEN or not shows_a_picture):
+        nothing = "no visible text" if shows_a_picture else "no visible text and no picture"
+        detail = "; ".join([nothing, *_where_the_text_is(facts, chars)])
+        return Finding(outcome=CaptureOutcome.EMPTY, detail=detail)
+    if chars < _BARE_TEXT and _STILL_LOADING.fullmatch(facts.text):
+        return Finding(outcome=CaptureOutcome.EMPTY, detail="the page is still loading")
+    little = chars < _SHORT_SHELL_TEXT or (chars < _SHELL_TEXT and not facts.headlines)
+    if little and _NEEDS_SCRIPT.search(facts.text):
+        return Finding(outcome=CaptureOutcome.EMPTY, detail="the page asks for JavaScript")
+    if chars < _CRASH_TEXT and has_crashed(facts.text):
+        return Finding(outcome=CaptureOutcome.EMPTY, detail="the page's scripts broke")
+    if chars < _CRASH_TEXT and wants_other_browser(facts.text):
+        return Finding(outcome=CaptureOutcome.EMPTY, detail="the page asks for another browser")
+    return None
+
+
+def _where_the_text_is(facts: PageFacts, chars: int) -> list[str]:
+    """What a reader must know about a page most of whose text is not visible."""
+    notes = []
+    if facts.script_chars >= max(_MOSTLY_ELSEWHERE, 2 * chars):
+        notes.append(f"{chars} characters visible; most text is in scripts")
+    if facts.hidden_chars >= max(_MOSTLY_ELSEWHERE, chars + 1):
+        notes.append(f"most of its text is hidden ({facts.hidden_chars} of {chars + facts.hidden_chars} characters)")
+    return notes

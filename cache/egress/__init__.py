@@ -1,0 +1,1 @@
+"""The filtering proxy through which every capture reaches the network, and its rules."""

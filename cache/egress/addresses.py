@@ -1,0 +1,95 @@
+"""Which network addresses a capture may never reach: an explicit table, because ``is_global`` misses some.
+
+Judges addresses only, never names: a name is judged by every address it resolves to, at the moment of
+dialling (``cache.egress.guard``).
+"""
+
+from __future__ import annotations
+
+from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_address
+
+_DENIED_V4: tuple[tuple[IPv4Network, str], ...] = tuple(
+    (IPv4Network(network), why)
+    for network, why in (
+        ("0.0.0.0/8", "this network"),
+        ("10.0.0.0/8", "private"),
+        ("100.64.0.0/10", "carrier-grade NAT"),
+        ("127.0.0.0/8", "loopback"),
+        ("168.63.129.16/32", "cloud platform"),
+        ("169.254.0.0/16", "link-local"),
+        ("172.16.0.0/12", "private"),
+        ("192.0.0.0/24", "protocol assignments"),
+        ("192.0.2.0/24", "documentation"),
+        ("192.52.193.0/24", "relay"),
+        ("192.88.99.0/24", "6to4 relay"),
+        ("192.168.0.0/16", "private"),
+        ("198.18.0.0/15", "benchmarking"),
+        ("198.51.100.0/24", "documentation"),
+        ("203.0.113.0/24", "documentation"),
+        ("224.0.0.0/4", "multicast"),
+        ("240.0.0.0/4", "reserved"),
+    )
+)
+# In IPv6 only global unicast is let through, and of that not what tunnels, documents or tests.
+_GLOBAL_V6 = IPv6Network("2000::/3")
+_DENIED_V6: tuple[tuple[IPv6Network, str], ...] = tuple(
+    (IPv6Network(network), why)
+    for network, why in (
+        ("2001::/23", "protocol assignments and Teredo"),
+        ("2001:db8::/32", "documentation"),
+        ("2002::/16", "6to4"),
+        ("3ffe::/16", "6bone"),
+        ("3fff::/20", "documentation"),
+    )
+)
+_MAPPED_V4 = IPv6Network("::ffff:0:0/96")
+_NAT64 = IPv6Network("64:ff9b::/96")
+
+
+def why_denied(address: str) -> str | None:
+    """Why this address may not be dialled, or None if it may.
+
+    >>> why_denied("127.0.0.1")
+    'loopback'
+    >>> why_denied("64:ff9b::7f00:1")
+    'loopback'
+    >>> why_denied("93.184.216.34") is None
+    True
+
+    Raises:
+        ValueError: it is not an IP address.
+    """
+    parsed = ip_address(address.partition("%")[0])
+    return _why_denied_v4(parsed) if isinstance(parsed, IPv4Address) else _why_denied_v6(parsed)
+
+
+def plain_address(address: str) -> str:
+    """One spelling for each place: an IPv4 address also where an IPv6 one only carries it.
+
+    >>> plain_address("::ffff:8.8.8.8"), plain_address("64:ff9b::808:808"), plain_address("2606:4700::00:1%eth0")
+    ('8.8.8.8', '8.8.8.8', '2606:4700::1')
+
+    Raises:
+        ValueError: it is not an IP address.
+    """
+    parsed = ip_address(address.partition("%")[0])
+    return str(_carried(parsed) or parsed) if isinstance(parsed, IPv6Address) else str(parsed)
+
+
+def _carried(address: IPv6Address) -> IPv4Address | None:
+    """The IPv4 address that an IPv6 one leads to."""
+    within = address in _MAPPED_V4 or address in _NAT64
+    return IPv4Address(int(address) & 0xFFFFFFFF) if within else None
+
+
+def _why_denied_v4(address: IPv4Address) -> str | None:
+    return next((why for network, why in _DENIED_V4 if address in network), None)
+
+
+def _why_denied_v6(address: IPv6Address) -> str | None:
+    carried = _carried(address)
+    if carried is not None:
+        return _why_denied_v4(carried)
+    if address not in _GLOBAL_V6:
+        return "not global unicast"
+    return next((why for network, why in _DENIED_V6 if address in network), None)

@@ -1,0 +1,150 @@
+"""The only way out: a filtering proxy on loopback that every fetch of a capture passes, browser and httpx alike.
+
+It resolves a name once, judges every address, and dials an address it has judged, so that neither a redirect,
+a sub-resource nor a name that changes its mind reaches a private network. Each capture gets a lane of its
+own (a port), so that bytes are counted and refusals known per page. It reads no TLS and keeps no content.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
+from types import TracebackType
+
+import psutil
+
+from cache.egress.addresses import plain_address, why_denied
+from cache.egress.http_wire import MAX_HEAD_BYTES
+from cache.egress.lane import ConnectionRefused, EgressLimits, Lane, Refusal, RefusalReason, Stream
+from cache.egress.resolver import Resolver, SystemResolver
+from cache.errors import HostUnknown, LookupFailed
+from cache.urls import DEFAULT_PORTS, host_and_port
+
+__all__ = ["EgressGuard", "EgressLimits", "Lane", "Refusal", "RefusalReason"]
+
+
+class EgressGuard:
+    """An async context manager; ``url`` is a lane that stays open as long as the guard."""
+
+    def __init__(
+        self,
+        allow: frozenset[str] = frozenset(),
+        limits: EgressLimits | None = None,
+        *,
+        ports: frozenset[int] = DEFAULT_PORTS,
+        resolver: Resolver | None = None,
+    ) -> None:
+        """``allow`` names ``host:port`` places that may be reached although private or on a port not in ``ports``.
+
+        Raises:
+            ValueError: an entry of ``allow`` is not ``host:port``.
+        """
+        self._allow = frozenset(parse_place(entry) for entry in allow)
+        self._limits = limits or EgressLimits()
+        self._ports = ports
+        self._resolver = resolver or SystemResolver()
+        self._own_addresses: frozenset[str] = frozenset()
+        self._shared: Lane | None = None
+
+    @property
+    def url(self) -> str:
+        if self._shared is None:
+            raise RuntimeError("the egress guard is not running")
+        return self._shared.url
+
+    async def __aenter__(self) -> EgressGuard:
+        self._own_addresses = await asyncio.to_thread(_own_addresses)
+        shared = Lane(self._dial, self._limits, max_bytes=None)
+        await shared.start()
+        self._shared = shared
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if self._shared is not None:
+            await self._shared.aclose()
+            self._shared = None
+        self._resolver.close()
+
+    @asynccontextmanager
+    async def lane(self, *, max_bytes: int | None = None) -> AsyncIterator[Lane]:
+        """A proxy port for one capture; when it closes, so do all its connections."""
+        lane = Lane(self._dial, self._limits, max_bytes=self._limits.lane_bytes if max_bytes is None else max_bytes)
+        await lane.start()
+        try:
+            yield lane
+        finally:
+            await lane.aclose()
+
+    async def _dial(self, host: str, port: int) -> Stream:
+        """A connection to an address that was judged, or ConnectionRefused."""
+        allowed = (host.lower(), port) in self._allow
+        if not allowed and port not in self._ports:
+            raise ConnectionRefused(RefusalReason.PORT, f"port {port} is not allowed")
+        addresses = await self._addresses(host, port)
+        if not allowed:
+            for address in addresses:
+                self._judge(address)
+        return await self._connect(addresses, port)
+
+    def _judge(self, address: str) -> None:
+        is_own = plain_address(address) in self._own_addresses
+        denied = why_denied(address) or ("an address of this machine" if is_own else None)
+        if denied is not None:
+            raise ConnectionRefused(RefusalReason.ADDRESS, f"{address}: {denied}")
+
+    async def _addresses(self, host: str, port: int) -> Sequence[str]:
+        try:
+            async with asyncio.timeout(self._limits.resolve_s):
+                addresses = await self._resolver.resolve(host, port)
+        except HostUnknown as unknown:
+            raise ConnectionRefused(RefusalReason.HOST_UNKNOWN, str(unknown)) from unknown
+        except LookupFailed as failed:
+            raise ConnectionRefused(RefusalReason.LOOKUP_FAILED, str(failed)) from failed
+        except TimeoutError as late:
+            detail = f"looking up {host}: no answer in {self._limits.resolve_s:g} s"
+            raise ConnectionRefused(RefusalReason.LOOKUP_FAILED, detail) from late
+        if not addresses:
+            raise ConnectionRefused(RefusalReason.HOST_UNKNOWN, f"{host} has no address")
+        return addresses
+
+    async def _connect(self, addresses: Sequence[str], port: int) -> Stream:
+        why = ""
+        try:
+            async with asyncio.timeout(self._limits.connect_s):
+                for address in addresses:
+                    try:
+                        return await asyncio.open_connection(address, port, limit=MAX_HEAD_BYTES)
+                    except OSError as refused:
+                        why = f"{address}: {refused.strerror or refused}"
+        except TimeoutError as late:
+            detail = f"no connection in {self._limits.connect_s:g} s"
+            raise ConnectionRefused(RefusalReason.CONNECT_TIMEOUT, detail) from late
+        raise ConnectionRefused(RefusalReason.CONNECT_FAILED, why)
+
+
+def parse_place(entry: str) -> tuple[str, int]:
+    """A ``host:port`` entry of the allow-list as host (lower case, no brackets) and port.
+
+    >>> parse_place("LocalHost:8000"), parse_place("[::1]:80")
+    (('localhost', 8000), ('::1', 80))
+
+    Raises:
+        ValueError: it is not ``host:port``.
+    """
+    try:
+        place = host_and_port(f"http://{entry.strip()}/")
+    except ValueError as odd:
+        raise ValueError(f"{entry!r} is not host:port") from odd
+    if not entry.strip().endswith(f":{place[1]}"):
+        raise ValueError(f"{entry!r} is not host:port")
+    return place
+
+
+def _own_addresses() -> frozenset[str]:
+    known = (socket.AF_INET, socket.AF_INET6)
+    nets = psutil.net_if_addrs().values()
+    return frozenset(plain_address(entry.address) for net in nets for entry in net if entry.family in known)

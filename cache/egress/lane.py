@@ -1,0 +1,299 @@
+"""One port of the egress guard: speaks the proxy protocol, moves bytes, counts them, and remembers refusals."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections import Counter, deque
+from collections.abc import Awaitable, Callable, Coroutine
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Any
+
+import structlog
+
+from cache.egress.http_wire import MAX_HEAD_BYTES, BadMessage, Request, parse_request, read_head, status_of
+from cache.urls import host_and_port
+
+_log = structlog.get_logger(__name__)
+_CHUNK_BYTES = 64 * 1024
+_REMEMBERED_REFUSALS = 1000
+MAX_REFUSALS_PER_HOST = 20
+"""How often a page is told at once that a host cannot be reached. From then on its requests to such hosts are delayed,
+so that a script that tries again without a pause does not keep the page from coming to rest."""
+_DELAY_S = 4.0
+"""How long they are delayed, from the first time on. Not for ever: a synchronous request stops the page meanwhile."""
+_MAX_DELAYED = 8  # of the 32 connections that Chromium opens to a proxy
+_NO_BYTES_LEFT = "the byte budget of this page is used up"
+
+Stream = tuple[asyncio.StreamReader, asyncio.StreamWriter]
+Dial = Callable[[str, int], Awaitable[Stream]]
+
+
+class RefusalReason(StrEnum):
+    """Why a connection was not made or was cut."""
+
+    ADDRESS = "address_denied"
+    PORT = "port_denied"
+    REQUEST = "bad_request"
+    HOST_UNKNOWN = "host_unknown"
+    LOOKUP_FAILED = "lookup_failed"
+    CONNECT_FAILED = "connect_failed"
+    CONNECT_TIMEOUT = "connect_timeout"
+    BYTES = "byte_budget"
+    TIME = "time_budget"
+
+
+_DENIED = frozenset({RefusalReason.ADDRESS, RefusalReason.PORT, RefusalReason.REQUEST})
+_OF_THE_LANE = frozenset({RefusalReason.BYTES, RefusalReason.TIME})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Refusal:
+    """A connection that was not made or was cut; ``host`` is empty where the request could not be read."""
+
+    host: str
+    port: int
+    reason: RefusalReason
+    detail: str
+
+
+class ConnectionRefused(Exception):
+    """Ends one connection of a lane; becomes a Refusal and never leaves the guard."""
+
+    def __init__(self, reason: RefusalReason, detail: str) -> None:
+        super().__init__(detail)
+        self.reason = reason
+        self.detail = detail
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EgressLimits:
+    """Budgets in bytes and seconds; ``lane_bytes`` counts both directions of all connections of a lane."""
+
+    lane_bytes: int = 200 * 1024 * 1024
+    connection_s: float = 300.0
+    resolve_s: float = 20.0
+    connect_s: float = 10.0
+    connections: int = 256
+
+
+class Lane:
+    """One proxy port. Made by ``EgressGuard.lane``."""
+
+    def __init__(self, dial: Dial, limits: EgressLimits, *, max_bytes: int | None) -> None:
+        """``dial`` judges and connects, or raises ConnectionRefused; ``max_bytes`` None: uncounted."""
+        self._dial = dial
+        self._limits = limits
+        self._max_bytes = max_bytes
+        self._server: asyncio.Server | None = None
+        self._connections: set[asyncio.Task[None]] = set()
+        self._refusals: deque[Refusal] = deque(maxlen=_REMEMBERED_REFUSALS)
+        self._refused: Counter[tuple[str, int]] = Counter()
+        self._delayed = 0
+        self.flooded_at: float | None = None
+        """When, on the monotonic clock, a host had been refused too often."""
+        self.bytes_passed = 0
+
+    @property
+    def url(self) -> str:
+        if self._server is None:
+            raise RuntimeError("the lane is closed")
+        return f"http://127.0.0.1:{self._server.sockets[0].getsockname()[1]}"
+
+    @property
+    def refusals(self) -> tuple[Refusal, ...]:
+        return tuple(self._refusals)
+
+    @property
+    def is_exhausted(self) -> bool:
+        return self._max_bytes is not None and self.bytes_passed > self._max_bytes
+
+    def refusal_of(self, url: str) -> Refusal | None:
+        """The last refusal of the place a URL is served from."""
+        try:
+            place = host_and_port(url)
+        except ValueError:
+            return None
+        return next((known for known in reversed(self._refusals) if (known.host, known.port) == place), None)
+
+    async def start(self) -> None:
+        self._server = await asyncio.start_server(self._accept, "127.0.0.1", 0, limit=MAX_HEAD_BYTES, backlog=256)
+
+    async def aclose(self) -> None:
+        if self._server is None:
+            return
+        self._server.close()
+        self._server = None
+        connections = set(self._connections)
+        for connection in connections:
+            connection.cancel()
+        if connections:
+            await asyncio.wait(connections)
+
+    def _accept(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        if self._server is None or len(self._connections) >= self._limits.connections:
+            writer.close()
+            return
+        task = asyncio.create_task(self._serve((reader, writer)), name="egress connection")
+        self._connections.add(task)
+        task.add_done_callback(self._connections.discard)
+
+    async def _serve(self, client: Stream) -> None:
+        place = ("", 0)
+        try:
+            async with asyncio.timeout(self._limits.connection_s):
+                head = await read_head(client[0])
+                if head is None:
+                    return
+                request = parse_request(head)
+                place = (request.host, request.port)
+                server = await self._admit(request, client)
+                if server is not None:
+                    await self._pass(request, client, server)
+        except BadMessage as odd:
+            self._remember(place, RefusalReason.REQUEST, str(odd))
+            client[1].write(_refusal_response(RefusalReason.REQUEST))
+        except ConnectionRefused as cut:
+            # What was promised has begun: only breaking off tells the client that it is not whole.
+            self._remember(place, cut.reason, cut.detail)
+            client[1].transport.abort()
+        except TimeoutError:
+            self._remember(place, RefusalReason.TIME, f"the connection lasted {self._limits.connection_s:g} s")
+            client[1].transport.abort()
+        except OSError:
+            pass  # one of the two ends went away: there is nobody to tell
+        finally:
+            client[1].close()
+
+    async def _admit(self, request: Request, client: Stream) -> Stream | None:
+        """The connection to the server, or None after telling the client that there is none."""
+        try:
+            if self.is_exhausted:
+                raise ConnectionRefused(RefusalReason.BYTES, _NO_BYTES_LEFT)
+            is_refused = self._refused[request.host, request.port] >= MAX_REFUSALS_PER_HOST
+            if is_refused and await self._leaves_during_delay(client):
+                return None
+            return await self._dial(request.host, request.port)
+        except ConnectionRefused as refused:
+            self._remember((request.host, request.port), refused.reason, refused.detail)
+            client[1].write(_refusal_response(refused.reason))
+            return None
+
+    async def _leaves_during_delay(self, client: Stream) -> bool:
+        """Delay the answer to a client that was refused this host too often. Return whether it went away meanwhile.
+
+        Only a few connections are delayed at a time: the browser opens no more than 32, and the page may need others.
+        """
+        if self.flooded_at is None or self._delayed >= _MAX_DELAYED:
+            return False
+        self._delayed += 1
+        try:
+            async with asyncio.timeout(self.flooded_at + _DELAY_S - time.monotonic()):
+                await _until_closed(client[0])
+        except TimeoutError:
+            return False
+        finally:
+            self._delayed -= 1
+        return True
+
+    def _remember(self, place: tuple[str, int], reason: RefusalReason, detail: str) -> None:
+        """Keep a refusal, and log the first one of a host."""
+        self._refusals.append(Refusal(host=place[0], port=place[1], reason=reason, detail=detail))
+        if self._max_bytes is None or reason in _OF_THE_LANE:
+            _log.info("egress_refused", host=place[0], port=place[1], reason=reason.value, detail=detail)
+            return
+        self._refused[place] += 1
+        if self._refused[place] == 1:
+            _log.info("egress_refused", host=place[0], port=place[1], reason=reason.value, detail=detail)
+        elif self._refused[place] == MAX_REFUSALS_PER_HOST:
+            self.flooded_at = self.flooded_at or time.monotonic()
+            _log.info("egress_flood", host=place[0], port=place[1], refusals=MAX_REFUSALS_PER_HOST)
+
+    async def _pass(self, request: Request, client: Stream, server: Stream) -> None:
+        try:
+            if request.origin_line is None:
+                client[1].write(b"HTTP/1.1 200 Connection established\r\n\r\n")
+                await self._both_ways(client, server)
+                return
+            upgrade = request.head.is_upgrade
+            connection = b"Upgrade" if upgrade else b"close"
+            server[1].write(request.head.without_hops(first=request.origin_line, connection=connection))
+            await self._send_body(request.body_bytes, client[0], server[1])
+            await self._answer(client, server, may_switch=upgrade)
+        finally:
+            server[1].close()
+
+    async def _send_body(self, remaining: int, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        while remaining:
+            data = await reader.read(min(remaining, _CHUNK_BYTES))
+            if not data:
+                raise ConnectionRefused(RefusalReason.REQUEST, "the request breaks off")
+            remaining -= len(data)
+            await self._forward(data, writer)
+
+    async def _answer(self, client: Stream, server: Stream, *, may_switch: bool) -> None:
+        """The response to one request. The connection ends with it: the next request may be for another host."""
+        while True:
+            try:
+                head = await read_head(server[0])
+                status = None if head is None else status_of(head)
+            except BadMessage as odd:
+                raise ConnectionRefused(RefusalReason.CONNECT_FAILED, f"the server's answer: {odd}") from odd
+            if head is None or status is None:
+                raise ConnectionRefused(RefusalReason.CONNECT_FAILED, "the server closed without an answer")
+            switched = status == 101 and may_switch
+            client[1].write(head.without_hops(first=head.first, connection=b"Upgrade" if switched else b"close"))
+            if switched:
+                await self._both_ways(client, server)
+                return
+            if status >= 200:
+                await _first_done(self._copy(server[0], client[1]), _until_closed(client[0]))
+                return
+
+    async def _both_ways(self, client: Stream, server: Stream) -> None:
+        await _first_done(self._copy(client[0], server[1]), self._copy(server[0], client[1]))
+
+    async def _copy(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        while data := await reader.read(_CHUNK_BYTES):
+            await self._forward(data, writer)
+
+    async def _forward(self, data: bytes, writer: asyncio.StreamWriter) -> None:
+        self.bytes_passed += len(data)
+        if self.is_exhausted:
+            raise ConnectionRefused(RefusalReason.BYTES, _NO_BYTES_LEFT)
+        writer.write(data)
+        await writer.drain()
+
+
+def _refusal_response(reason: RefusalReason) -> bytes:
+    """No body: a page must never show words of ours."""
+    status = b"403 Forbidden" if reason in _DENIED else b"502 Bad Gateway"
+    named = reason.value.encode("ascii")
+    return (
+        b"HTTP/1.1 " + status + b"\r\nProxy-Status: assay; error=" + named + b"\r\n"
+        b"Content-Length: 0\r\nConnection: close\r\n\r\n"
+    )
+
+
+async def _until_closed(reader: asyncio.StreamReader) -> None:
+    """Read and drop: a second request on this connection would go to the wrong server."""
+    while await reader.read(_CHUNK_BYTES):
+        pass
+
+
+async def _first_done(*ways: Coroutine[Any, Any, None]) -> None:
+    """Run side by side until one ends; raises what that one raised."""
+    tasks = [asyncio.create_task(way) for way in ways]
+    try:
+        await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
+    finally:
+        ended = [task for task in tasks if task.done()]
+        for task in tasks:
+            task.cancel()
+        await asyncio.wait(tasks)
+    faults = {task: task.exception() for task in tasks if not task.cancelled()}
+    for task in ended:
+        fault = faults.get(task)
+        if fault is not None:
+            raise fault

@@ -1,0 +1,87 @@
+"""Where the text of inner frames stands on the page around them. Pure.
+
+A frame's own reader tells places in the frame's document. On the page these lie in the box of what the frame holds,
+scrolled as the frame is, and can be seen only as far as the frame can.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from cache.page_text.text_boxes import Line, Piece
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class View:
+    """The window of a document: how far it is scrolled, and how large it is, in pixels of the document."""
+
+    left: float
+    top: float
+    width: float
+    height: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Framed:
+    """What a frame told: its pieces, in pixels of its own document, and the window that it has on that."""
+
+    pieces: Sequence[Piece]
+    view: View
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Hole:
+    """Where a frame stands on the page: the box of what it holds, and ``shown``, what of it can be seen (left, top,
+    right, bottom), in pixels of the page."""
+
+    left: float
+    top: float
+    width: float
+    height: float
+    shown: tuple[float, float, float, float]
+
+
+def pieces_of(noted: Sequence[Sequence[Any]], frames: Mapping[int, Framed]) -> tuple[Piece, ...]:
+    """The pieces of a document with those of its frames among them, in the order of the text.
+
+    ``noted`` is what the script ``text_places`` told; ``frames`` those that could be read, by their number.
+    """
+    found: list[Piece] = []
+    for entry in noted:
+        if isinstance(entry[0], int):
+            if entry[0] in frames:
+                found += _on_page(frames[entry[0]], _hole(entry))
+            continue
+        begins, length, lines = entry
+        found.append(Piece(begins=str(begins), length=int(length), lines=tuple(Line(*line) for line in lines)))
+    return tuple(found)
+
+
+def _hole(entry: Sequence[Any]) -> _Hole:
+    _, (left, top, width, height), shown = entry
+    return _Hole(left=left, top=top, width=width, height=height, shown=tuple(shown))
+
+
+def _on_page(framed: Framed, hole: _Hole) -> Sequence[Piece]:
+    if framed.view.width <= 0 or framed.view.height <= 0:
+        return ()
+    return [
+        replace(piece, framed=True, lines=tuple(_through(line, framed.view, hole) for line in piece.lines))
+        for piece in framed.pieces
+    ]
+
+
+def _through(line: Line, view: View, hole: _Hole) -> Line:
+    """A line of the frame as it stands on the page; without a width where its middle cannot be seen."""
+    across, down = hole.width / view.width, hole.height / view.height
+    left = hole.left + (line.left - view.left) * across
+    top = hole.top + (line.top - view.top) * down
+    right, bottom = left + line.width * across, top + line.height * down
+    least_left, least_top, most_right, most_bottom = hole.shown
+    x, y = (left + right) / 2, (top + bottom) / 2
+    if line.width <= 0 or not (least_left <= x < most_right and least_top <= y < most_bottom):
+        return Line(line.start, 0, 0, 0, 0)
+    left, top = max(left, least_left), max(top, least_top)
+    return Line(line.start, left, top, min(right, most_right) - left, min(bottom, most_bottom) - top)

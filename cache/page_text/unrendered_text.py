@@ -1,0 +1,166 @@
+"""Text that is on a page by all that its styles say, and is not in the picture of it: taken out of what is read.
+
+A style can be told in too many ways for a list of tricks to be complete; the picture is what a person sees. It only
+ever speaks against a text, and not where it may be mistaken: where most of a page seems not to be drawn, the picture is
+what went wrong. Takes time, some ten milliseconds a megapixel: call it off the event loop.
+"""
+
+from __future__ import annotations
+
+import io
+import re
+from collections.abc import Sequence
+from dataclasses import replace
+from itertools import chain, repeat
+
+from PIL import Image, ImageChops, UnidentifiedImageError
+
+from cache.page_text.text_boxes import Line, Piece, Sheet, aligned, sheet_of
+from cache.page_text.visible_text import MAX_HIDDEN_CHARS, VisibleText
+
+MIN_CONTRAST = 12
+"""Of 255: below that, a patch of the picture is one colour; what JPEG makes of one differs by less."""
+MIN_CHANGE = 24
+"""Of 255: what a text that can be seen changes at least when it is taken away."""
+MAX_SHARE = 0.5
+MAX_PIECES = 3000
+"""Of more the walker does not know whether anything that floats lies over them."""
+_INSET_PX = 2
+Box = tuple[float, float, float, float]
+"""Left, top, width and height."""
+_MANY_BREAKS = re.compile(r"\n{3,}")
+
+
+def without_undrawn(visible: VisibleText, sheets: Sequence[Sheet], shots: Sequence[bytes]) -> VisibleText:
+    """``visible`` without the pieces of which the pictures show nothing; those are with what is hidden.
+
+    ``shots`` are JPEGs of ``sheets``, whose units are those of the places of ``visible``.
+    """
+    pictures = _decoded(shots[: len(sheets)])
+    if not pictures or not visible.places:
+        return visible
+    drawn = [_is_drawn(piece, sheets, pictures) for piece in visible.places[:MAX_PIECES]]
+    unseen = drawn.count(False)
+    if not unseen or unseen > MAX_SHARE * (unseen + drawn.count(True)):
+        return visible
+    pieces = tuple(zip(visible.places, chain(drawn, repeat(None)), strict=False))
+    text, gone = _cut_out(visible.text, pieces)
+    return replace(
+        visible,
+        text=_MANY_BREAKS.sub("\n\n", text).strip(),
+        hidden="\n".join([*gone, visible.hidden])[:MAX_HIDDEN_CHARS],
+        places=tuple(piece for piece, is_drawn in pieces if is_drawn is not False),
+    )
+
+
+def shows_anything(shots: Sequence[bytes]) -> bool:
+    """Return whether any of the pictures has more than one colour; True if none can be read."""
+    pictures = _decoded(shots)
+    return not pictures or any(_spread(picture) >= MIN_CONTRAST for picture in pictures)
+
+
+def seen_after_all(boxes: Sequence[Box], top: float, width: float, shots: Sequence[bytes]) -> list[int]:
+    """Return which texts can be seen although something lies over them, by their number.
+
+    Args:
+        boxes: Where the texts stand, in pixels of the page.
+        top: Where the pictures begin, in pixels of the page.
+        width: The width of the pictures, in pixels of the page.
+        shots: Three JPEGs of the same part of the page: with the texts, without them, and with them again.
+    """
+    pictures = _decoded(shots)
+    if len(pictures) != 3:
+        return []
+    shown, without, again = pictures
+    changed, moved = ImageChops.difference(shown, without), ImageChops.difference(shown, again)
+    scale = shown.width / width
+    found = []
+    for number, (left, box_top, box_width, height) in enumerate(boxes):
+        line = Line(0, left, box_top - top, box_width, height)
+        area = _inner(line, scale, 0.0, shown)
+        if area is not None and _highest(changed.crop(area)) >= MIN_CHANGE > _highest(moved.crop(area)):
+            found.append(number)
+    return found
+
+
+def drawn_of(pieces: Sequence[Piece], sheets: Sequence[Sheet], shots: Sequence[bytes]) -> tuple[Piece, ...]:
+    """Those of the pieces that the pictures do not speak against."""
+    pictures = _decoded(shots[: len(sheets)])
+    return tuple(piece for piece in pieces if _is_drawn(piece, sheets, pictures) is not False)
+
+
+def _cut_out(text: str, pieces: Sequence[tuple[Piece, bool | None]]) -> tuple[str, list[str]]:
+    """The text without the pieces that are not drawn, and those."""
+    kept: list[str] = []
+    gone: list[str] = []
+    cursor = 0
+    unmatched = iter(pieces)
+    for start, found in aligned(text, (piece for piece, _ in pieces), 0):
+        is_drawn = next(drawn for piece, drawn in unmatched if piece is found)
+        words = text[start : start + found.length]
+        if is_drawn is False and "\n" not in words:
+            kept.append(text[cursor:start])
+            gone.append(words)
+            cursor = start + found.length
+    return "".join([*kept, text[cursor:]]), gone
+
+
+def _is_drawn(piece: Piece, sheets: Sequence[Sheet], pictures: Sequence[Image.Image]) -> bool | None:
+    """Whether there is anything on the picture where a piece stands; None where that cannot be said."""
+    if piece.framed or not any(map(str.isalnum, piece.begins)):
+        return None  # a frame is drawn by another process, perhaps late; dots and dashes are soon overlooked
+    lines = [_has_contrast(line, sheets, pictures) for line in piece.lines]
+    return True if True in lines else None if None in lines or not lines else False
+
+
+def _has_contrast(line: Line, sheets: Sequence[Sheet], pictures: Sequence[Image.Image]) -> bool | None:
+    sheet = sheet_of(line, sheets[: len(pictures)])
+    if sheet is None:
+        return None
+    picture = pictures[sheet.number]
+    box = _inner(line, picture.width / sheet.width, sheet.top, picture)
+    return None if box is None else _spread(picture.crop(box)) >= MIN_CONTRAST
+
+
+def _inner(line: Line, scale: float, sheet_top: float, picture: Image.Image) -> tuple[int, int, int, int] | None:
+    """The inside of a line's box in pixels of a picture; None if it is not on it."""
+    left, top = line.left * scale, (line.top - sheet_top) * scale
+    right, bottom = left + line.width * scale, top + line.height * scale
+    beside = min(_INSET_PX, (right - left) / 4)  # a letter may be all there is
+    box = (
+        max(0, int(left + beside)),
+        max(0, int(top + _INSET_PX)),
+        min(picture.width, int(right - beside)),
+        min(picture.height, int(bottom - _INSET_PX)),
+    )
+    if box[2] <= box[0] or box[3] <= box[1]:
+        return None
+    return box
+
+
+def _spread(picture: Image.Image) -> int:
+    """The greatest difference within one colour of a picture."""
+    return max(high - low for low, high in map(_extremes, picture.split()))
+
+
+def _highest(picture: Image.Image) -> int:
+    return max(high for _, high in map(_extremes, picture.split()))
+
+
+def _extremes(band: Image.Image) -> tuple[int, int]:
+    low, high = band.getextrema()
+    return int(low), int(high)  # type: ignore[arg-type]  # of one band, in whole numbers
+
+
+def _decoded(shots: Sequence[bytes]) -> list[Image.Image]:
+    """The pictures up to the first that cannot be read."""
+    pictures = []
+    for shot in shots:
+        try:
+            picture: Image.Image = Image.open(io.BytesIO(shot))
+            picture.load()
+            # To convert what is in these colours already would copy some ten megabytes.
+            pictures.append(picture if picture.mode == "RGB" else picture.convert("RGB"))
+        except (UnidentifiedImageError, OSError, ValueError, Image.DecompressionBombError):
+            break
+    return pictures

@@ -1,0 +1,174 @@
+"""What a person would read on a rendered page: runs the walker in every frame and puts the pieces together."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from cache.capture import ALTERNATIVES
+from cache.page_scripts import script
+from cache.page_text.frame_boxes import Framed, View, pieces_of
+from cache.page_text.text_boxes import Piece
+
+MAX_TEXT_CHARS = 24_000_000
+MAX_HIDDEN_CHARS = 200_000
+MAX_FRAMES = 20
+MAX_HOSTS = 500
+MAX_PLACES = 20_000
+"""Lines whose place on the page is noted."""
+MAX_PROBES = 2_500
+"""Looks at where one character stands (some 10 us each), to find where lines break; from then on that is reckoned from
+how wide the lines are."""
+MAX_COVERED = 500
+"""Pieces of text under something else of which a picture is asked whether they can be seen."""
+_FRAME_DEPTH = 3
+_FRAME_S = 5.0
+_MARK = "\ue000"  # private use: taken out of page text before it means anything
+_MARKED = re.compile(f"{_MARK}(\\d+){_MARK}")
+
+
+class FrameView(Protocol):
+    """A document in a rendered page, as the walker needs it."""
+
+    async def run(self, function: str, argument: object) -> Any:
+        """The value of a function, called in a world of its own in this document."""
+
+    async def children(self) -> Sequence[tuple[str, FrameView]]:
+        """Inner frames with their place in this document, as the script ``place_of`` names it."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class VisibleText:
+    """What is read and seen. ``hidden`` is in the document but cannot be seen, the alternative texts of its pictures
+    in a section of their own at the end; ``facts`` are the main document's, ``places`` in pixels of the page."""
+
+    title: str
+    text: str
+    hidden: str
+    links: tuple[tuple[str, str], ...]
+    headlines: tuple[str, ...]
+    facts: Mapping[str, Any]
+    truncated: bool
+    places: tuple[Piece, ...] = ()
+
+
+async def read_visible_text(main: FrameView, *, budget_ms: int = 8000) -> VisibleText:
+    """The visible text of a page with its frames, headings as ``#``, lists as ``-``, table rows with ``|``."""
+    found = await _run_walker(main, budget_ms)
+    text, hidden, frames = await _with_frames(main, found, depth=1)
+    hidden = _with_alternatives(hidden, found["alternatives"])
+    return VisibleText(
+        title=str(found["title"]),
+        text=text[:MAX_TEXT_CHARS].strip(),
+        hidden=hidden[:MAX_HIDDEN_CHARS],
+        links=tuple(dict.fromkeys((str(label), str(target)) for label, target in found["links"])),
+        headlines=tuple(str(headline) for headline in found["headlines"]),
+        facts=_facts(found, frames),
+        truncated=bool(found["truncated"]) or len(text) > MAX_TEXT_CHARS,
+        places=_places(found, frames),
+    )
+
+
+def _facts(found: Mapping[str, Any], pieces: Mapping[int, _Frame]) -> Mapping[str, Any]:
+    """The facts of a document, and what of its frames belongs to them: consent or a sign-in may be asked for there."""
+    framed = [frame.facts for frame in pieces.values()]
+    asked = (pieces[number].text for number in found.get("consentFrames", ()) if number in pieces)
+    return {
+        **found,
+        "consentChars": found["consentChars"] + sum(len(" ".join(text.split())) for text in asked),
+        "hasPasswordField": any(each["hasPasswordField"] for each in (found, *framed)),
+        "loginFormChars": max(each["loginFormChars"] for each in (found, *framed)),
+        "inputs": sum(each["inputs"] for each in (found, *framed)),
+        "hasUserField": any(each["hasUserField"] for each in (found, *framed)),
+        "asksForOldPassword": any(each["asksForOldPassword"] for each in (found, *framed)),
+        "largeImages": sum(each["largeImages"] for each in (found, *framed)),
+        "drawings": sum(each["drawings"] for each in (found, *framed)),
+    }
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Frame:
+    """What a frame shows and hides, and where in it."""
+
+    text: str
+    hidden: str
+    facts: Mapping[str, Any]
+    framed: Framed | None
+
+
+async def _with_frames(
+    view: FrameView, found: Mapping[str, Any], *, depth: int
+) -> tuple[str, str, Mapping[int, _Frame]]:
+    """The text of a document with the texts of its frames in their places, everything hidden, and the frames by their
+    number."""
+    text, hidden = str(found["text"]), [str(piece) for piece in found["hidden"]]
+    pieces: dict[int, _Frame] = {}
+    if _MARK in text and depth <= _FRAME_DEPTH:
+        numbers = {place: number for number, place in enumerate(found["frames"])}
+        shown = [(numbers[place], child) for place, child in await view.children() if place in numbers]
+        for number, child in shown[:MAX_FRAMES]:
+            inner = await _read_frame(child, depth)
+            if inner is not None:
+                pieces[number] = inner
+                hidden.append(inner.hidden)
+    whole = _MARKED.sub(lambda match: pieces[int(match[1])].text if int(match[1]) in pieces else "", text)
+    return whole, "\n".join(piece for piece in hidden if piece), pieces
+
+
+def _with_alternatives(hidden: str, alternatives: Sequence[object]) -> str:
+    """Hidden text and, in a section that says what it is, what pictures are said to show."""
+    if not alternatives:
+        return hidden
+    section = "\n".join([ALTERNATIVES, *(f"- {text}" for text in alternatives)])
+    return f"{hidden}\n\n{section}" if hidden else section
+
+
+async def _read_frame(child: FrameView, depth: int) -> _Frame | None:
+    """A frame's text, or None where it does not answer: one frame must not cost the page."""
+    try:
+        async with asyncio.timeout(_FRAME_S):
+            found = await _run_walker(child, 2000)
+            text, hidden, pieces = await _with_frames(child, found, depth=depth + 1)
+            return _Frame(text=text, hidden=hidden, facts=_facts(found, pieces), framed=_framed(found, pieces))
+    except (TimeoutError, FrameLost):
+        return None
+
+
+def _framed(found: Mapping[str, Any], frames: Mapping[int, _Frame]) -> Framed | None:
+    """Where the text of a frame stands in its document; None where its window is not known."""
+    if not found.get("view"):
+        return None
+    left, top, width, height = found["view"]
+    return Framed(pieces=_places(found, frames), view=View(left=left, top=top, width=width, height=height))
+
+
+def _places(found: Mapping[str, Any], frames: Mapping[int, _Frame]) -> tuple[Piece, ...]:
+    """Where the text of a document and of its frames stands, in pixels of that document."""
+    framed = {number: frame.framed for number, frame in frames.items() if frame.framed is not None}
+    return pieces_of(json.loads(found.get("places") or "[]"), framed)
+
+
+class FrameLost(Exception):
+    """A document went away or cannot be read. Raised by FrameView implementations."""
+
+
+async def _run_walker(view: FrameView, budget_ms: int) -> Mapping[str, Any]:
+    limits = {
+        "mark": _MARK,
+        "elements": 400_000,
+        "chars": MAX_TEXT_CHARS,
+        "ms": budget_ms,
+        "links": 5000,
+        "frames": MAX_FRAMES,
+        "hosts": MAX_HOSTS,
+        "hitTests": 4000,
+        "places": MAX_PLACES,
+        "probes": MAX_PROBES,
+        "covered": MAX_COVERED,
+    }
+    found: Mapping[str, Any] = await view.run(script("visible_text"), limits)
+    return found

@@ -1,0 +1,1 @@
+"""Other sources of evidence: the web archive, saved pages and uploads."""

@@ -1,0 +1,185 @@
+"""What somebody hands in for a page that we cannot capture, made into an observation by the checks of a capture.
+
+Its type is told by its bytes, its size is bounded, PDFs and pictures are decoded in the child process, and walls and
+error pages are found by the same detectors: a saved captcha is no evidence either. Nobody has rendered it, which the
+``detail`` says, and who handed it in stands in the ``provenance``.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import codecs
+import hashlib
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from datetime import datetime
+
+from cache.backends.documents import (
+    MAX_PAGE_BYTES,
+    MAX_TEXT_CHARS,
+    SNIFFED_BYTES,
+    ByteKind,
+    byte_limit,
+    decode_html,
+    read_document,
+    sniff,
+)
+from cache.backends.reading import read_content, read_page
+from cache.capture import CaptureOutcome, CaptureSource, Observation, PageKind
+from cache.classify.quality import PageFacts, classify
+from cache.errors import DocumentRejected
+from cache.page_text.submitted_boxes import ToldPlaces, places_in
+from cache.sources.mhtml import is_mhtml, read_mhtml
+
+DEADLINE_S = 60.0
+BACKEND = "upload"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class InBrowser:
+    """What a person's browser said of the page that it showed: its address, title and HTML, how much of a
+    sign-in form, a consent dialog, fields and large pictures could be seen, in ``places`` where its text stands in its
+    picture, and in ``noted`` what the provenance shall say. The counts are those of
+    ``cache.classify.quality.PageFacts``."""
+
+    url: str = ""
+    title: str = ""
+    html: bytes | None = None
+    password_field: bool = False
+    login_form_chars: int = 0
+    consent_chars: int = 0
+    inputs: int = 0
+    large_images: int = 0
+    places: ToldPlaces | None = None
+    noted: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HandedIn:
+    """One page as somebody handed it in: ``content`` (PDF, HTML, MHTML, text or a picture) or ``text``; perhaps a
+    picture of the page besides. ``by`` names who, never with what key.
+
+    ``browser``: the text is what a person's browser showed, which said more about it.
+    """
+
+    url: str
+    by: str
+    at: datetime
+    content: bytes | None = None
+    content_type: str = ""
+    text: str | None = None
+    image: bytes | None = None
+    browser: InBrowser | None = None
+
+
+async def observe(given: HandedIn, *, source: CaptureSource = CaptureSource.UPLOAD) -> Observation:
+    """The observation that a page handed in amounts to.
+
+    Raises:
+        DocumentRejected: damaged, encrypted, a bomb, too large, of a type that cannot be shown, or nothing at all.
+    """
+    blank = Observation(
+        url=given.url,
+        outcome=CaptureOutcome.OK,
+        captured_at=given.at,
+        duration_s=0.0,
+        backend=BACKEND,
+        source=source,
+        provenance={"by": given.by, "at": given.at.isoformat()},
+    )
+    if given.content is not None:
+        seen = await _of_content(blank, given.content, given.content_type)
+    elif given.text is not None and given.browser is not None:
+        seen = _of_browser(blank, given.text, given.browser)
+    elif given.text is not None:
+        seen = _of_text(blank, given.text, has_image=given.image is not None)
+    else:
+        raise DocumentRejected(CaptureOutcome.UNSUPPORTED, "neither a document nor a text")
+    if given.image is None:
+        return seen
+    seen = await _with_image(seen, given.image)
+    if given.browser is None or given.browser.places is None:
+        return seen
+    return replace(seen, places=await asyncio.to_thread(places_in, given.browser.places, seen.text, seen.screenshots))
+
+
+async def _of_content(blank: Observation, content: bytes, content_type: str) -> Observation:
+    if b"\0" in content[:SNIFFED_BYTES] and not content.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
+        content_type = ""  # no text, whatever it is called
+    saved_as = "mhtml" if is_mhtml(content, content_type) else sniff(content, content_type).value
+    limit = MAX_PAGE_BYTES if saved_as == "mhtml" else byte_limit(content, content_type)
+    if len(content) > limit:
+        raise DocumentRejected(CaptureOutcome.TOO_LARGE, f"more than {limit} bytes")
+    digest = await asyncio.to_thread(lambda: hashlib.sha256(content).hexdigest())
+    known = {**blank.provenance, "as": saved_as, "sha256": digest}
+    if saved_as == "mhtml":
+        return await _of_mhtml(replace(blank, provenance=known), content)
+    arrived = replace(blank, provenance=known, detail="not rendered" if saved_as == ByteKind.HTML else "")
+    seen = await read_content(arrived, content, content_type, deadline_s=DEADLINE_S)
+    if saved_as != ByteKind.HTML and not seen.is_evidence:
+        raise DocumentRejected(seen.outcome, seen.detail)
+    return replace(seen, original=content) if seen.kind is PageKind.IMAGE else seen
+
+
+async def _of_mhtml(arrived: Observation, content: bytes) -> Observation:
+    saved = await asyncio.to_thread(read_mhtml, content)
+    claimed = {"saved_url": saved.url, "saved_at": saved.saved_at and saved.saved_at.isoformat()}
+    known = {**arrived.provenance, **{name: value for name, value in claimed.items() if value}}
+    html = decode_html(saved.html, saved.content_type)
+    seen = await read_page(replace(arrived, provenance=known, detail="not rendered"), html, saved.html)
+    if seen.outcome is CaptureOutcome.OK and not saved.whole:
+        seen = replace(seen, outcome=CaptureOutcome.PARTIAL, detail="not rendered; the file breaks off")
+    return replace(seen, title=seen.title or saved.title)
+
+
+def _of_text(blank: Observation, text: str, *, has_image: bool) -> Observation:
+    if len(text) > MAX_TEXT_CHARS:
+        raise DocumentRejected(CaptureOutcome.TOO_LARGE, f"more than {MAX_TEXT_CHARS} characters of text")
+    facts = PageFacts(url=blank.url, final_url=blank.url, status=None, text=text, large_images=int(has_image))
+    finding = classify(facts)
+    return replace(
+        blank,
+        outcome=finding.outcome,
+        detail=finding.detail or "text as it was typed in",
+        text=text,
+        provenance={**blank.provenance, "as": "text"},
+    )
+
+
+def _of_browser(blank: Observation, text: str, told: InBrowser) -> Observation:
+    """What a person's browser showed: rendered at last, and searched for walls as every page is."""
+    if len(text) > MAX_TEXT_CHARS:
+        raise DocumentRejected(CaptureOutcome.TOO_LARGE, f"more than {MAX_TEXT_CHARS} characters of text")
+    if told.html is not None and len(told.html) > MAX_PAGE_BYTES:
+        raise DocumentRejected(CaptureOutcome.TOO_LARGE, f"more than {MAX_PAGE_BYTES} bytes of HTML")
+    facts = PageFacts(
+        url=blank.url,
+        final_url=told.url or blank.url,
+        status=None,
+        title=told.title,
+        text=text,
+        html="" if told.html is None else told.html.decode("utf-8", "replace"),
+        has_password_field=told.password_field,
+        login_form_chars=told.login_form_chars,
+        consent_chars=told.consent_chars,
+        inputs=told.inputs,
+        large_images=told.large_images,
+    )
+    finding = classify(facts)
+    known = {**blank.provenance, "as": "browser", **told.noted}
+    return replace(
+        blank,
+        outcome=finding.outcome,
+        detail=finding.detail or "captured in a person's browser",
+        title=told.title,
+        text=text,
+        html=told.html,
+        provenance=known | ({"saved_url": told.url} if told.url else {}),
+    )
+
+
+async def _with_image(seen: Observation, image: bytes) -> Observation:
+    if sniff(image, "") is not ByteKind.IMAGE:
+        raise DocumentRejected(CaptureOutcome.UNSUPPORTED, "the picture is no PNG, JPEG, GIF, WebP, BMP or TIFF")
+    shown = (await read_document(image, "", deadline_s=DEADLINE_S)).screenshots
+    return replace(seen, screenshots=(*shown, *seen.screenshots), original=None if shown == (image,) else image)

@@ -1,0 +1,166 @@
+"""The copy of a page in the web archive, for a page that its own server does not show (any more).
+
+Asks the archive's two interfaces, the availability call first and its index (CDX) then, at most one request a second,
+through the same guard as every capture. The copy is taken raw (``id_``), without what the archive adds to pages. What
+the archive does not say is left open: only an index that answered, and has no good copy, says "never seen".
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from dataclasses import replace
+from datetime import UTC, datetime
+from typing import Any
+from urllib.parse import quote, urlencode
+
+import structlog
+
+from cache.capture import CaptureOutcome, Capturer, CaptureSource, Observation, PageKind
+from cache.capture_locks import HostPace
+from cache.urls import host_and_port
+
+PUBLIC_AVAILABILITY = "https://archive.org"
+PUBLIC_ARCHIVE = "https://web.archive.org"
+GAP_S = 1.0
+BACKEND = "wayback"
+_STAMP = "%Y%m%d%H%M%S"
+_NOT_THEIRS = frozenset({CaptureOutcome.UNSUPPORTED, CaptureOutcome.EGRESS_DENIED})
+"""What was not asked for at all, or leads to a private place, is no business of an archive's."""
+_log = structlog.get_logger(__name__)
+
+
+class ArchiveSilent(Exception):
+    """The archive did not answer, or not sensibly. Never leaves this module."""
+
+
+class Wayback:
+    """Implements ``cache.pages.Archive``. ``fetch`` makes one plain GET; it is closed by whoever made it."""
+
+    def __init__(
+        self,
+        fetch: Capturer,
+        pace: HostPace,
+        *,
+        now: Callable[[], datetime],
+        availability: str = PUBLIC_AVAILABILITY,
+        archive: str = PUBLIC_ARCHIVE,
+        gap_s: float = GAP_S,
+    ) -> None:
+        """``availability`` and ``archive`` are the addresses of the two services, without a slash at their end."""
+        self._fetch = fetch
+        self._pace = pace
+        self._now = now
+        self._availability = availability
+        self._archive = archive
+        self._gap_s = gap_s
+
+    async def copy_of(self, url: str, live: Observation, near: datetime | None) -> Observation:
+        """The copy closest to ``near`` (None: to now), labelled; else ``live``, with what the archive knows of it."""
+        if live.is_evidence or live.outcome in _NOT_THEIRS:
+            return live
+        wanted = (near or self._now()).astimezone(UTC)
+        try:
+            stamp = await self._available(url, wanted) or await self._listed(url, wanted)
+            if stamp is None:
+                return _noted(live, "never seen by the web archive either", {"wayback": "never seen"})
+            return await self._copy(url, stamp, live)
+        except ArchiveSilent as silent:
+            _log.warning("archive_silent", url=url, detail=str(silent))
+            return _noted(live, f"the web archive did not say: {silent}", {"wayback": "no answer"})
+
+    async def _available(self, url: str, wanted: datetime) -> str | None:
+        """The time stamp of the closest good copy by the quick call; None: it knows of none, which proves nothing."""
+        query = urlencode({"url": url, "timestamp": wanted.strftime(_STAMP)})
+        answer = await self._json(f"{self._availability}/wayback/available?{query}")
+        closest = answer.get("archived_snapshots", {}) if isinstance(answer, dict) else {}
+        closest = closest.get("closest", {}) if isinstance(closest, dict) else {}
+        if not isinstance(closest, dict) or not closest.get("available") or str(closest.get("status")) != "200":
+            return None
+        return _stamp(closest.get("timestamp"))
+
+    async def _listed(self, url: str, wanted: datetime) -> str | None:
+        """The same by the index of all copies; None: there never was a good one."""
+        query = urlencode(
+            {
+                "url": url,
+                "output": "json",
+                "fl": "timestamp,statuscode",
+                "filter": "statuscode:200",
+                "closest": wanted.strftime(_STAMP),
+                "sort": "closest",
+                "limit": "10",
+            }
+        )
+        rows = await self._json(f"{self._archive}/cdx/search/cdx?{query}")
+        if not isinstance(rows, list):
+            raise ArchiveSilent("its index is no list")
+        stamps = [found for row in rows[1:] if isinstance(row, list) and row and (found := _stamp(row[0]))]
+        return min(stamps, key=lambda stamp: abs(_time(stamp) - wanted), default=None)
+
+    async def _copy(self, url: str, stamp: str, live: Observation) -> Observation:
+        place = f"{self._archive}/web/{stamp}id_/{quote(url, safe=_URL_CHARS)}"
+        seen = await self._ask(place)
+        final = seen.final_url or place
+        if not final.startswith(f"{self._archive}/web/"):
+            raise ArchiveSilent("the copy leads out of the archive")
+        if not seen.is_evidence:
+            raise ArchiveSilent(f"the copy of {stamp} ended in {seen.outcome.value}")
+        # A copy that redirects ends at another one, which has a time of its own.
+        at = _time(_stamp(final.removeprefix(f"{self._archive}/web/").partition("id_")[0]) or stamp)
+        known = {
+            "archived_at": at.isoformat(),
+            "archive_url": final,
+            "live_outcome": live.outcome.value,
+            "live_status": str(live.http_status or ""),
+        }
+        return replace(
+            seen,
+            url=url,
+            final_url=None,
+            chain=(),
+            backend=BACKEND,
+            source=CaptureSource.WAYBACK,
+            detail=f"as archived on {at:%Y-%m-%d}; the page itself: {live.outcome.value}",
+            provenance={name: value for name, value in known.items() if value},
+        )
+
+    async def _json(self, address: str) -> Any:
+        seen = await self._ask(address)
+        if seen.http_status != 200 or seen.kind is not PageKind.TEXT:
+            raise ArchiveSilent(f"{seen.outcome.value} {seen.http_status or ''} {seen.detail}".strip())
+        if not seen.text.strip():
+            return []  # how the index says that it has nothing
+        try:
+            return json.loads(seen.text)
+        except ValueError as broken:
+            raise ArchiveSilent(f"no JSON: {broken}") from broken
+
+    async def _ask(self, address: str) -> Observation:
+        await self._pace.wait(host_and_port(address)[0], self._gap_s)
+        return await self._fetch.capture(address)
+
+
+_URL_CHARS = "%/:?&=#+,;@!$'()*~[]"
+
+
+def _noted(live: Observation, detail: str, known: dict[str, str]) -> Observation:
+    return replace(live, detail=f"{live.detail}; {detail}".removeprefix("; "), provenance={**live.provenance, **known})
+
+
+def _stamp(found: object) -> str | None:
+    """A time stamp of the archive's, if it is one."""
+    text = str(found)
+    return text if text.isdigit() and len(text) == 14 and _is_time(text) else None
+
+
+def _is_time(stamp: str) -> bool:
+    try:
+        _time(stamp)
+    except ValueError:
+        return False
+    return True
+
+
+def _time(stamp: str) -> datetime:
+    return datetime.strptime(stamp, _STAMP).replace(tzinfo=UTC)

@@ -1,0 +1,1 @@
+"""Analyses of results and judges: statistics, sensitivity, mutation testing, meta-evaluation, replay."""

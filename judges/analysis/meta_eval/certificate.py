@@ -1,0 +1,155 @@
+"""A certificate: how good a judge was found to be, by which labels, when. Results carry the one that was in force.
+
+In force is the newest certificate of the result's model that was measured with every prompt, at its version, by which
+the result's claims were judged. A prompt that moved on, or another model, is another judge: it says nothing of that.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from datetime import datetime
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+from pydantic import AwareDatetime, BaseModel, ConfigDict, Field, ValidationError
+
+from judges.analysis.meta_eval.measuring import Measured
+from judges.analysis.meta_eval.report import FIGURES
+from judges.errors import JudgeError
+
+CERTIFICATE_VERSION = 1
+SUFFIX = ".json"
+
+
+class CertificateUnreadable(JudgeError):
+    """A file is no certificate, or not the one that was written: its id is the digest of all the rest."""
+
+
+class NothingToCertify(JudgeError):
+    """A judge spoke on no labelled item, so there is no figure to write down."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Certificate:
+    """One judge as it was measured. ``document`` is its JSON, in which results carry it."""
+
+    model: str
+    prompts: frozenset[str]
+    issued_at: datetime
+    document: Mapping[str, Any]
+
+    @property
+    def id(self) -> str:
+        return str(self.document["id"])
+
+
+def certify(measured: Measured, labels: Mapping[str, Any], *, at: datetime, tool_version: str) -> Certificate:
+    """The certificate of a judge that was asked; ``labels`` is what ``labels_json`` says of the label file.
+
+    Raises:
+        NothingToCertify: it spoke on no item.
+    """
+    found = measured.agreement
+    if not found.confusion.n:
+        raise NothingToCertify(f"{measured.model} gave no verdict on any labelled claim")
+    document = {
+        "certificate_version": CERTIFICATE_VERSION,
+        "model": measured.model,
+        "prompts": list(measured.prompts),
+        "votes": measured.votes,
+        "issued_at": at.isoformat(),
+        "tool_version": tool_version,
+        "labels": {
+            "sha256": labels["sha256"],
+            "items": labels["usable"],
+            "reviewers": len(labels["reviewers"]),
+        },
+        "n": found.confusion.n,
+        "not_judged": len(measured.unjudged),
+        "confusion": asdict(found.confusion),
+        "figures": {name: asdict(getattr(found, name)) for name in FIGURES},
+    }
+    return certificate_from({"id": _id(document), **document})
+
+
+def certificate_from(document: object) -> Certificate:
+    """The certificate that a JSON document is.
+
+    Raises:
+        CertificateUnreadable: it is none, or was changed after it was issued.
+    """
+    try:
+        read = _Document.model_validate(document)
+    except ValidationError as error:
+        first = error.errors()[0]
+        place = ".".join(map(str, first["loc"]))
+        raise CertificateUnreadable(f"no certificate: {place}: {first['msg']}") from error
+    plain: dict[str, Any] = dict(document) if isinstance(document, Mapping) else {}
+    if _id({name: value for name, value in plain.items() if name != "id"}) != read.id:
+        raise CertificateUnreadable(f"certificate {read.id} was changed after it was issued: its id does not fit")
+    return Certificate(model=read.model, prompts=frozenset(read.prompts), issued_at=read.issued_at, document=plain)
+
+
+def in_force(certificates: Iterable[Certificate], *, model: str, prompts: Sequence[str]) -> Certificate | None:
+    """The newest certificate of ``model`` (``provider/model``) that covers all ``prompts``; None without a prompt."""
+    if not prompts:
+        return None
+    wanted = frozenset(prompts)
+    fitting = [one for one in certificates if one.model == model and wanted <= one.prompts]
+    return max(fitting, key=lambda one: (one.issued_at, one.id), default=None)
+
+
+def verdict_prompts(result: Mapping[str, Any]) -> tuple[str, ...]:
+    """``id@version`` of the prompts by which the claims of a result were judged, sorted."""
+    found: set[str] = set()
+    for part in result.get("eval_breakdown") or ():
+        found.update(_prompts(part["verification_tree"]))
+    return tuple(sorted(found))
+
+
+def read_certificates(folder: Path) -> tuple[list[Certificate], list[str]]:
+    """The certificates of a folder, and a sentence on each file that is none. No folder: none. Blocks on the disk.
+
+    Raises:
+        CertificateUnreadable: the folder cannot be read.
+    """
+    found: list[Certificate] = []
+    problems: list[str] = []
+    try:
+        files = sorted(folder.glob(f"*{SUFFIX}")) if folder.is_dir() else []
+        for file in files:
+            try:
+                found.append(certificate_from(json.loads(file.read_text(encoding="utf-8"))))
+            except (CertificateUnreadable, ValueError) as error:
+                problems.append(f"{file}: {error}")
+    except OSError as error:
+        raise CertificateUnreadable(f"{folder}: {error}") from error
+    return found, problems
+
+
+def _prompts(node: Mapping[str, Any]) -> Iterator[str]:
+    if isinstance(node.get("prompt"), str):
+        yield node["prompt"]
+    for child in node.get("children") or ():
+        yield from _prompts(child)
+
+
+def _id(document: Mapping[str, Any]) -> str:
+    whole = json.dumps(document, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
+    return f"crt_{hashlib.sha256(whole.encode()).hexdigest()[:32]}"
+
+
+class _Document(BaseModel):
+    """What a certificate must say; more may stand beside it."""
+
+    model_config = ConfigDict(extra="allow")
+
+    certificate_version: Literal[1]
+    id: Annotated[str, Field(pattern="^crt_[0-9a-f]{32}$")]
+    model: str
+    prompts: list[str]
+    issued_at: AwareDatetime
+    figures: dict[str, Any]

@@ -1,0 +1,136 @@
+"""What the verdicts of a judge on labelled items amount to. Pure.
+
+A judge is measured by those items on which both it and people spoke; the others are counted, never guessed at.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from judges.analysis.labels import RecordedVerdict
+from judges.analysis.meta_eval.asking import Asked
+from judges.analysis.meta_eval.items import Item
+from judges.analysis.statistics.agreement import Agreement, agreement, confusion_of
+from rubrics.verdict import Outcome, Usage
+
+SPOKEN = (Outcome.PASSED, Outcome.FAILED)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Compared:
+    """A judge's verdict on an item beside the people's."""
+
+    item: Item
+    judge: bool
+    reasoning: str = ""
+
+    @property
+    def human(self) -> bool:
+        return bool(self.item.human)
+
+    @property
+    def agrees(self) -> bool:
+        return self.judge == self.human
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Unjudged:
+    """An item on which a judge had no verdict, and why."""
+
+    item: Item
+    reason: str
+    detail: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Measured:
+    """One judge against people. ``asked``: it was asked now; otherwise its verdicts are those that the labels record.
+
+    ``by_task`` has the agreement on each task's items, by task id. ``without_model`` counts items that needed no model,
+    such as those whose page is gone. ``votes`` is None where the labels do not say.
+    """
+
+    model: str
+    asked: bool
+    votes: int | None
+    prompts: tuple[str, ...]
+    agreement: Agreement
+    by_task: tuple[tuple[str, Agreement], ...]
+    disagreements: tuple[Compared, ...]
+    unjudged: tuple[Unjudged, ...]
+    without_model: int
+    usage: Usage
+
+
+def measured(model: str, asked: Iterable[Asked], *, votes: int) -> Measured:
+    """A judge that was asked now."""
+    every = tuple(asked)
+    compared = [
+        Compared(item=one.item, judge=one.judge, reasoning=one.verdict.reasoning)
+        for one in every
+        if one.judge is not None
+    ]
+    silent = [one for one in every if one.judge is None]
+    return Measured(
+        model=model,
+        asked=True,
+        votes=votes,
+        prompts=_sorted(one.verdict.prompt for one in every if one.judge is not None),
+        agreement=_agreement(compared),
+        by_task=_by_task(compared),
+        disagreements=tuple(one for one in compared if not one.agrees),
+        unjudged=tuple(
+            Unjudged(item=one.item, reason=str(one.verdict.reason or one.verdict.outcome), detail=one.verdict.reasoning)
+            for one in silent
+            if one.verdict.outcome not in SPOKEN
+        ),
+        without_model=sum(one.verdict.outcome in SPOKEN for one in silent),
+        usage=sum((one.verdict.usage for one in every), Usage()),
+    )
+
+
+def recorded(items: Iterable[Item]) -> tuple[Measured, ...]:
+    """Every judge whose verdicts stand in the labels, by its model's name; costs nothing."""
+    by_model: dict[str, list[tuple[Item, RecordedVerdict]]] = {}
+    for item in items:
+        said = item.label.judge
+        if item.left_out is None and said is not None and said.model is not None:
+            by_model.setdefault(said.model, []).append((item, said))
+    return tuple(_recorded(model, by_model[model]) for model in sorted(by_model))
+
+
+def _recorded(model: str, said: Sequence[tuple[Item, RecordedVerdict]]) -> Measured:
+    spoken = [(item, verdict) for item, verdict in said if verdict.outcome in SPOKEN]
+    compared = [Compared(item=item, judge=verdict.outcome is Outcome.PASSED) for item, verdict in spoken]
+    return Measured(
+        model=model,
+        asked=False,
+        votes=None,
+        prompts=_sorted(verdict.prompt for _, verdict in spoken),
+        agreement=_agreement(compared),
+        by_task=_by_task(compared),
+        disagreements=tuple(one for one in compared if not one.agrees),
+        unjudged=tuple(
+            Unjudged(item=item, reason=verdict.reason or verdict.outcome.value)
+            for item, verdict in said
+            if verdict.outcome not in SPOKEN
+        ),
+        without_model=0,
+        usage=Usage(),
+    )
+
+
+def _by_task(compared: Iterable[Compared]) -> tuple[tuple[str, Agreement], ...]:
+    by_task: dict[str, list[Compared]] = {}
+    for one in compared:
+        by_task.setdefault(one.item.label.task_id or "", []).append(one)
+    return tuple((task, _agreement(by_task[task])) for task in sorted(by_task))
+
+
+def _agreement(compared: Iterable[Compared]) -> Agreement:
+    return agreement(confusion_of((one.judge, one.human) for one in compared))
+
+
+def _sorted(prompts: Iterable[str | None]) -> tuple[str, ...]:
+    return tuple(sorted({prompt for prompt in prompts if prompt is not None}))

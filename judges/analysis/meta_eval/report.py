@@ -1,0 +1,95 @@
+"""A measurement of judges as JSON values: what ``assay meta-eval --json`` prints and certificates quote."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict
+from typing import Any, Final
+
+from judges.analysis.labels import LabelFile
+from judges.analysis.meta_eval.items import Item, LeftOut
+from judges.analysis.meta_eval.measuring import Compared, Measured, Unjudged
+from judges.analysis.statistics.agreement import Agreement
+
+REPORT_VERSION: Final = 1
+FIGURES: Final = ("raw", "kappa", "ac1", "tpr", "tnr")
+
+
+def report_json(file: LabelFile, items: Sequence[Item], judges: Sequence[Measured]) -> dict[str, Any]:
+    """All that was measured. ``judges`` in the order in which they are to be read."""
+    return {
+        "report_version": REPORT_VERSION,
+        "labels": labels_json(file, items),
+        "judges": [_measured(one) for one in judges],
+    }
+
+
+def labels_json(file: LabelFile, items: Sequence[Item]) -> dict[str, Any]:
+    """What judges were measured by."""
+    left_out = Counter(item.left_out for item in items)
+    several = [item for item in items if len(item.labels) > 1 and item.left_out is not LeftOut.BY_CODE]
+    return {
+        "sha256": file.sha256,
+        "labels": len(file.labels),
+        "items": len(items),
+        "usable": left_out[None],
+        "left_out": {reason.value: left_out[reason] for reason in LeftOut},
+        "reviewers": sorted({label.reviewer for label in file.labels if label.reviewer}),
+        "labelled_by_several": {"items": len(several), "unanimous": sum(item.unanimous for item in several)},
+    }
+
+
+def agreement_json(found: Agreement) -> dict[str, Any]:
+    """The confusion and every figure with its interval."""
+    return {
+        "n": found.confusion.n,
+        "confusion": asdict(found.confusion),
+        **{name: asdict(getattr(found, name)) for name in FIGURES},
+    }
+
+
+def _measured(one: Measured) -> dict[str, Any]:
+    return {
+        "model": one.model,
+        "verdicts": "asked" if one.asked else "recorded",
+        "votes": one.votes,
+        "prompts": list(one.prompts),
+        **agreement_json(one.agreement),
+        "by_task": [{"task_id": task or None, **agreement_json(found)} for task, found in one.by_task],
+        "not_judged": [_unjudged(each) for each in one.unjudged],
+        "without_model": one.without_model,
+        "usage": asdict(one.usage),
+        "disagreements": [_disagreement(each) for each in one.disagreements],
+    }
+
+
+def _place(item: Item) -> Mapping[str, Any]:
+    """Which claim it is, and where to look it up."""
+    label = item.label
+    return {
+        "claim": label.claim,
+        "sources": None if label.sources is None else list(label.sources),
+        "task_id": label.task_id,
+        "agent": label.agent,
+        "answer_name": label.answer_name,
+        "result_id": label.result_id,
+        "leaf": label.leaf,
+    }
+
+
+def _disagreement(one: Compared) -> dict[str, Any]:
+    reasons = [
+        {"reviewer": each.reviewer, "human": each.human.value, "reason": each.reason} for each in one.item.labels
+    ]
+    return {
+        **_place(one.item),
+        "human": "passed" if one.human else "failed",
+        "judge": "passed" if one.judge else "failed",
+        "judge_reasoning": one.reasoning,
+        "people": reasons,
+    }
+
+
+def _unjudged(one: Unjudged) -> dict[str, Any]:
+    return {**_place(one.item), "reason": one.reason, "detail": one.detail}

@@ -1,0 +1,219 @@
+"""Edits of extracted values and of the answer they were read from: every field, every citation, every item. Pure."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Any
+
+from answers.citations import unique_urls
+from judges.analysis.mutation.fields import (
+    REMOVED,
+    Field,
+    at,
+    edited,
+    emptied,
+    fields_of,
+    fitted,
+    new_words,
+    objects_of,
+    shown,
+)
+from judges.analysis.mutation.pieces import count, replaced, without_citation
+from judges.analysis.mutation.replay import Extracted
+from judges.analysis.mutation.variants import (
+    fallback_values,
+    longer_values,
+    other_urls,
+    shorter_value,
+    wrong_values,
+)
+
+_MAX_WRONG = 3
+
+
+class EditKind(StrEnum):
+    """What an edit does."""
+
+    WRONG = "wrong"
+    REMOVED = "removed"
+    LONGER = "longer"
+    LONGER_AT_START = "longer_at_start"
+    SHORTER = "shorter"
+    OTHER_URL = "other_url"
+    """Another page is cited."""
+    CONSTANT = "constant"
+    """A value that stands in the judge file."""
+    ITEM = "item"
+    """An object or an entry of a list is emptied, removed or doubled."""
+    NO_CITATIONS = "no_citations"
+    """Nothing is cited, in the answer and in the extracted values."""
+    EMPTY = "empty"
+    """Nothing could be extracted."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Edit:
+    """One edit. ``values`` are the edited extractions by key, ``text`` the answer; ``words`` are new in the value."""
+
+    kind: EditKind
+    title: str
+    values: Mapping[str, Any]
+    text: str
+    field: Field | None = None
+    by: Any = None
+    words: frozenset[str] = frozenset()
+
+
+class Edits:
+    """Makes the edits of one answer. ``said`` is everything that the answer and its pages say."""
+
+    def __init__(self, answer: str, extracted: Mapping[str, Extracted], said: str) -> None:
+        self._answer = answer
+        self._extracted = extracted
+        self._said = said
+        self.fields = tuple(each for one in extracted.values() for each in fields_of(one))
+
+    def all(self) -> Iterator[Edit]:
+        """The edits that every leaf and field is held against."""
+        for number, each in enumerate(self.fields):
+            if each.is_empty:
+                continue
+            yield from self._of_urls(each, number) if each.urls else self._of_value(each)
+        for one in self._extracted.values():
+            yield from self._of_items(one)
+        yield from self._of_everything()
+
+    def near(self, each: Field) -> Iterator[Edit]:
+        """Values that a partial comparison takes for that of the field."""
+        longer = longer_values(each.value)
+        if longer is not None:
+            yield from self._set(EditKind.LONGER, each, longer[0])
+            yield from self._set(EditKind.LONGER_AT_START, each, longer[1])
+        shorter = shorter_value(each.value)
+        if shorter is not None:
+            yield from self._set(EditKind.SHORTER, each, shorter)
+
+    def constants(self, values: Iterable[Any]) -> Iterator[Edit]:
+        """Values of the judge file in every field that takes them."""
+        for each in self.fields:
+            for value in values:
+                if not each.urls and isinstance(value, type(each.value)) and value != each.value:
+                    yield from self._set(EditKind.CONSTANT, each, value)
+
+    def _of_value(self, each: Field) -> Iterator[Edit]:
+        made = 0
+        wrong = wrong_values(each.value, self._said, self._choices(each))
+        for number, value in enumerate([*wrong, *fallback_values(each.value)]):
+            if made and number >= len(wrong):
+                break
+            for edit in self._set(EditKind.WRONG, each, value):
+                made += 1
+                yield edit
+            if made == _MAX_WRONG:
+                break
+        yield from self._set(EditKind.REMOVED, each, REMOVED)
+
+    def _of_urls(self, each: Field, number: int) -> Iterator[Edit]:
+        for other in other_urls(each.urls[0], number):
+            text = str(each.value)
+            for url in each.urls:
+                text = text.replace(url, other)
+            yield from self._set(EditKind.OTHER_URL, each, text if other in text else other)
+        yield from self._set(EditKind.REMOVED, each, REMOVED)
+
+    def _of_items(self, one: Extracted) -> Iterator[Edit]:
+        for path in objects_of(one):
+            name = shown(path) or "all values"
+            yield from self._edit(
+                EditKind.ITEM, f"{name} emptied", {one.key: edited(one.value, path, emptied(at(one.value, path)))}
+            )
+            if path and isinstance(path[-1], int):
+                yield from self._edit(EditKind.ITEM, f"{name} removed", {one.key: _without(one.value, path)})
+                doubled = copy.deepcopy(one.value)
+                at(doubled, path[:-1]).append(copy.deepcopy(at(one.value, path)))
+                yield from self._edit(EditKind.ITEM, f"{name} doubled", {one.key: doubled})
+
+    def _of_everything(self) -> Iterator[Edit]:
+        text = self._answer
+        for url in unique_urls(text):
+            text = without_citation(text, url) or text
+        without = {one.key: _without_urls(one.value) for one in self._extracted.values()}
+        yield from self._edit(EditKind.NO_CITATIONS, "no page cited at all", without, text=text)
+        empty = {one.key: emptied(one.value) for one in self._extracted.values()}
+        yield from self._edit(EditKind.EMPTY, "nothing extracted at all", empty, text="I could not find this out.")
+
+    def _set(self, kind: EditKind, each: Field, by: Any) -> Iterator[Edit]:
+        """The edit that gives one field another value, if its class takes it; the answer then says so, too."""
+        value = edited(self._extracted[each.extraction].value, each.path, by)
+        text = self._answer
+        if by is REMOVED:
+            title = f"{each.name} removed"
+        else:
+            title = f"{each.name}: {each.value!r} replaced by {by!r}"
+            old, new = str(each.value), str(by)
+            if not each.urls and count(old, text):
+                text = replaced(text, old, new)
+            if new not in text:  # values that the answer does not contain are dropped as invented
+                text += f"\n\n{new}\n"
+        words = frozenset() if by is REMOVED else new_words(by, each.value)
+        yield from self._edit(kind, title, {each.extraction: value}, text=text, field=each, by=by, words=words)
+
+    def _edit(
+        self,
+        kind: EditKind,
+        title: str,
+        values: Mapping[str, Any],
+        *,
+        text: str | None = None,
+        field: Field | None = None,
+        by: Any = None,
+        words: frozenset[str] = frozenset(),
+    ) -> Iterator[Edit]:
+        fit = {key: fitted(self._extracted[key].schema, value) for key, value in values.items()}
+        if any(value is None for value in fit.values()) or all(
+            value == self._extracted[key].value for key, value in fit.items()
+        ):
+            if not (kind is EditKind.NO_CITATIONS and text != self._answer):
+                return
+            fit = {key: value for key, value in fit.items() if value is not None}
+        yield Edit(
+            kind=kind,
+            title=title,
+            values=fit,
+            text=self._answer if text is None else text,
+            field=field,
+            by=None if by is REMOVED else by,
+            words=words,
+        )
+
+    def _choices(self, each: Field) -> list[Any]:
+        """The values that enumerations of the schema allow."""
+        return list(_enumerated(self._extracted[each.extraction].schema.model_json_schema()))
+
+
+def _enumerated(schema: Any) -> Iterator[Any]:
+    if isinstance(schema, dict):
+        yield from schema.get("enum") or ()
+        for each in schema.values():
+            yield from _enumerated(each)
+    elif isinstance(schema, list):
+        for each in schema:
+            yield from _enumerated(each)
+
+
+def _without(value: Any, path: tuple[str | int, ...]) -> Any:
+    found = copy.deepcopy(value)
+    del at(found, path[:-1])[path[-1]]
+    return found
+
+
+def _without_urls(value: Any) -> Any:
+    """The values with no address left: entries of lists go, fields become empty."""
+    if isinstance(value, dict):
+        return {name: _without_urls(each) for name, each in value.items()}
+    if isinstance(value, list):
+        return [_without_urls(each) for each in value if not (isinstance(each, str) and unique_urls(each))]
+    return "" if isinstance(value, str) and unique_urls(value) else value

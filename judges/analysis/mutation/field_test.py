@@ -1,0 +1,172 @@
+"""Field test of a judge: edits every extracted value and every citation, and sees which leaves change.
+
+The judge runs on replayed extractions and every claim is confirmed, so a leaf changes only because of the edit: its
+check turns out differently, or another claim or other pages would be put to the model.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, Protocol, TypeAlias
+
+from judges.analysis.mutation.edits import Edit, EditKind, Edits
+from judges.analysis.mutation.fields import Field
+from judges.analysis.mutation.leaves import Seen, SeenLeaf, seen
+from judges.analysis.mutation.places import JudgeFile
+from judges.analysis.mutation.replay import Recordings, ReplayClient
+from judges.errors import JudgeBug
+from judges.llm.client import LLMClient
+
+MAX_RUNS = 1500
+MAX_CONSTANT_RUNS = 120
+_WRONG_RUNS = (EditKind.WRONG, EditKind.OTHER_URL)
+
+
+class JudgeText(Protocol):
+    """Judges an answer's text with ``around`` put around the model's client; returns the result."""
+
+    def __call__(self, text: str, around: Callable[[LLMClient], LLMClient]) -> Awaitable[Mapping[str, Any]]: ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Run:
+    """The judge on one edit. ``new_extractions``: how many extractions it asked for that the base run did not.
+
+    ``error``: the judge raised; the leaves are then those of the base run.
+    """
+
+    edit: Edit
+    leaves: Mapping[str, SeenLeaf]
+    new_extractions: int = 0
+    error: str | None = None
+
+
+Base: TypeAlias = Mapping[str, SeenLeaf]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Observed:
+    """Everything that was seen. ``base`` are the leaves of the unedited run; ``refuted`` those of them that fail when
+    they are really judged.
+    """
+
+    answer: str
+    base: Base
+    fields: tuple[Field, ...]
+    runs: tuple[Run, ...]
+    refuted: frozenset[str]
+    file: JudgeFile
+    cut: bool = False
+
+    def of(self, field: Field, *kinds: EditKind) -> tuple[Run, ...]:
+        """The runs in which one field was edited."""
+        return tuple(run for run in self.runs if run.edit.field is field and (not kinds or run.edit.kind in kinds))
+
+    def wrong(self, field: Field) -> tuple[Run, ...]:
+        return self.of(field, *_WRONG_RUNS)
+
+    def moved(self, run: Run) -> frozenset[str]:
+        """The keys of the leaves that a run has otherwise than the base run, or does not have, or has besides."""
+        gone_or_new = self.base.keys() ^ run.leaves.keys()
+        changed = {key for key, leaf in run.leaves.items() if key in self.base and differs(self.base[key], leaf)}
+        return frozenset(gone_or_new | changed)
+
+
+def differs(before: SeenLeaf, after: SeenLeaf) -> bool:
+    """Whether code decided otherwise, or something else would be put to the model."""
+    if before.claim is None and after.claim is None:
+        return None not in (before.check, after.check) and before.check is not after.check
+    return before.question != after.question
+
+
+async def observe(
+    judge: JudgeText,
+    answer: str,
+    *,
+    file: JudgeFile,
+    said: str,
+    replies: Mapping[str, str],
+    refuted: frozenset[str],
+) -> Observed:
+    """Run the judge on the answer and on every edit of it.
+
+    ``said`` is the text of the pages; ``replies`` are extractions recorded earlier, others are made by the client that
+    the judge's runs have.
+    """
+    recordings = Recordings(replies)
+    base = await _base(judge, answer, recordings)
+    edits = Edits(answer, recordings.extracted, f"{answer}\n{said}")
+    runs: list[Run] = []
+    cut = False
+
+    async def run(edit: Edit) -> Run:
+        client: list[ReplayClient] = []
+
+        def around(inner: LLMClient) -> LLMClient:
+            client.append(ReplayClient(inner, recordings, edit.values))
+            return client[0]
+
+        try:
+            leaves = seen(await judge(edit.text, around)).leaves
+        except JudgeBug as bug:
+            return Run(edit=edit, leaves=base.leaves, error=str(bug))
+        return Run(edit=edit, leaves=leaves, new_extractions=sum(each.new_extractions for each in client))
+
+    def observed() -> Observed:
+        return Observed(
+            answer=answer,
+            base=base.leaves,
+            fields=edits.fields,
+            runs=tuple(runs),
+            refuted=refuted,
+            file=file,
+            cut=cut,
+        )
+
+    for edit in edits.all():
+        if len(runs) >= MAX_RUNS:
+            cut = True
+            break
+        runs.append(await run(edit))
+    for field in _compared_by_code(observed()):
+        for edit in edits.near(field):
+            runs.append(await run(edit))
+    still = unmoved_checks(observed())
+    for number, edit in enumerate(edits.constants(file.constants)):
+        if not still or number >= MAX_CONSTANT_RUNS:
+            break
+        runs.append(await run(edit))
+        still -= observed().moved(runs[-1])
+    return observed()
+
+
+async def _base(judge: JudgeText, answer: str, recordings: Recordings) -> Seen:
+    return seen(await judge(answer, lambda client: ReplayClient(client, recordings, None)))
+
+
+def unmoved_checks(observed: Observed) -> frozenset[str]:
+    """The leaves decided by code that no run has changed."""
+    moved = frozenset[str]().union(*(observed.moved(run) for run in observed.runs))
+    return frozenset(key for key, leaf in observed.base.items() if leaf.claim is None and key not in moved)
+
+
+def flipped(observed: Observed, run: Run) -> frozenset[str]:
+    """The checks that passed and fail in this run."""
+    return frozenset(
+        key
+        for key, leaf in run.leaves.items()
+        if leaf.claim is None and leaf.check is False and key in observed.base and observed.base[key].check is True
+    )
+
+
+def compared_by_code(observed: Observed, field: Field) -> frozenset[str]:
+    """The checks that accept the value of a field and none of the wrong ones: they compare it for equality."""
+    runs = observed.of(field, EditKind.WRONG)
+    if len(runs) < 2:
+        return frozenset()
+    return frozenset.intersection(*(flipped(observed, run) for run in runs))
+
+
+def _compared_by_code(observed: Observed) -> list[Field]:
+    return [field for field in observed.fields if compared_by_code(observed, field)]

@@ -1,0 +1,162 @@
+"""The fields of extracted values: where each stands, what it holds, and which class declares it. Pure."""
+
+from __future__ import annotations
+
+import copy
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+from pydantic import BaseModel
+
+from answers.citations import unique_urls
+from judges.analysis.mutation.replay import Extracted
+from judges.llm.lexical import model_in
+
+Path: TypeAlias = tuple[str | int, ...]
+REMOVED = object()
+"""In place of a value: take it out of its list, or leave an empty value in its field."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Field:
+    """One value that was extracted: text, number, truth value, or an entry of a list of these.
+
+    ``owner`` is the path of the object that has it, ``declared`` the class and the name of the field.
+    """
+
+    extraction: str
+    path: Path
+    owner: Path
+    value: Any
+    declared: tuple[str, str]
+
+    @property
+    def urls(self) -> tuple[str, ...]:
+        """The addresses in it; a field that has any is a citation."""
+        return tuple(unique_urls(self.value)) if isinstance(self.value, str) else ()
+
+    @property
+    def is_empty(self) -> bool:
+        return self.value is None or self.value == ""
+
+    @property
+    def name(self) -> str:
+        return shown(self.path)
+
+    @property
+    def shape(self) -> Path:
+        """The path with every index replaced: the same for the same field of all items of a list."""
+        return shape_of(self.path)
+
+
+def shape_of(path: Path) -> Path:
+    return tuple("*" if isinstance(part, int) else part for part in path)
+
+
+def shown(path: Path) -> str:
+    """A path as people write it: ``directors[0].name``."""
+    text = "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in path)
+    return text.removeprefix(".")
+
+
+def fields_of(extracted: Extracted) -> tuple[Field, ...]:
+    """Every field of an extraction, in order."""
+    return tuple(_walk(extracted.value, (), (), extracted.schema, ("", ""), extracted.key))
+
+
+def objects_of(extracted: Extracted) -> tuple[Path, ...]:
+    """The paths of all objects and lists of objects inside an extraction, outermost first."""
+    return tuple(_containers(extracted.value, ()))
+
+
+def at(value: Any, path: Path) -> Any:
+    """What stands at a path."""
+    for part in path:
+        value = value[part]
+    return value
+
+
+def edited(value: Any, path: Path, by: Any) -> Any:
+    """A copy with another value at a path; ``REMOVED`` takes an entry out of a list and empties a field."""
+    if not path:
+        return emptied(value) if by is REMOVED else by
+    found = copy.deepcopy(value)
+    holder = at(found, path[:-1])
+    last = path[-1]
+    if by is not REMOVED:
+        holder[last] = by
+    elif isinstance(last, int):
+        del holder[last]
+    else:
+        holder[last] = emptied(holder[last])
+    return found
+
+
+def emptied(value: Any) -> Any:
+    """The value with nothing in it: lists empty, texts empty, numbers and truth values None."""
+    if isinstance(value, dict):
+        return {name: emptied(each) for name, each in value.items()}
+    if isinstance(value, list):
+        return []
+    return "" if isinstance(value, str) else None
+
+
+def fitted(schema: type[BaseModel], value: Any) -> Any:
+    """The value as the class takes it, or None if it refuses: empty texts are tried as None and the reverse."""
+    for candidate in (value, _swapped(value, "", None), _swapped(value, None, "")):
+        try:
+            return schema.model_validate(candidate, by_name=True, by_alias=True).model_dump(mode="json")
+        except ValueError:
+            continue
+    return None
+
+
+def _swapped(value: Any, old: Any, new: Any) -> Any:
+    if isinstance(value, dict):
+        return {name: _swapped(each, old, new) for name, each in value.items()}
+    if isinstance(value, list):
+        return [_swapped(each, old, new) for each in value]
+    return new if value is old or (isinstance(value, str) and value == old) else value
+
+
+def _walk(
+    value: Any, path: Path, owner: Path, schema: type[BaseModel] | None, declared: tuple[str, str], key: str
+) -> Iterator[Field]:
+    if isinstance(value, dict):
+        for name, each in value.items():
+            field = None if schema is None else schema.model_fields.get(name)
+            inner = None if field is None else model_in(field.annotation)[0]
+            where = (schema.__name__, name) if schema is not None and field is not None else declared
+            yield from _walk(each, (*path, name), path, inner, where, key)
+    elif isinstance(value, list):
+        for number, each in enumerate(value):
+            yield from _walk(each, (*path, number), owner, schema, declared, key)
+    else:
+        yield Field(extraction=key, path=path, owner=owner, value=value, declared=declared)
+
+
+def _containers(value: Any, path: Path) -> Iterator[Path]:
+    if isinstance(value, dict):
+        yield path
+        for name, each in value.items():
+            yield from _containers(each, (*path, name))
+    elif isinstance(value, list) and any(isinstance(each, dict) for each in value):
+        yield path
+        for number, each in enumerate(value):
+            yield from _containers(each, (*path, number))
+
+
+_WORD = re.compile(r"\w+")
+
+
+def new_words(by: Any, instead_of: Any) -> frozenset[str]:
+    """The words of a value that the one before it did not have."""
+    before = {word.casefold() for word in _WORD.findall(str(instead_of))}
+    return frozenset(word.casefold() for word in _WORD.findall(str(by))) - before
+
+
+def has_words(text: str, words: frozenset[str]) -> bool:
+    """Whether one of the words stands in a text."""
+    return not words.isdisjoint(word.casefold() for word in _WORD.findall(text))

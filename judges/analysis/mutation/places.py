@@ -1,0 +1,182 @@
+"""Where a judge file declares its leaves and fields, and which of them it exempts from the field test. Pure.
+
+An exemption is a comment with a reason, on a line of the declaration or on the line above it:
+``# untested: the ministry's own page is the reference``.
+"""
+
+from __future__ import annotations
+
+import ast
+import io
+import re
+import tokenize
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from judges.analysis.mutation.leaves import SeenLeaf
+
+_EXEMPTION = re.compile(r"#\s*untested\b:?\s*(?P<reason>.*)", re.IGNORECASE)
+_DECLARING = ("verify", "check", "add_leaf", "add_custom_node", "verify_by_url", "verify_by_urls", "simple_verify")
+_GROUPING = ("parallel", "sequential", "add_parallel", "add_sequential")
+_MAX_CONSTANT_CHARS = 200
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Place:
+    """Lines of the judge file, both ends included."""
+
+    first: int
+    last: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Call:
+    place: Place
+    patterns: tuple[re.Pattern[str], ...]
+    declares: bool
+    groups: tuple[re.Pattern[str], ...] = ()
+    """What the id of the group that it is called on can be."""
+
+
+class JudgeFile:
+    """What the test needs to know of a judge file's text."""
+
+    def __init__(self, source: bytes) -> None:
+        tree = ast.parse(source)
+        self._calls = list(_calls(tree))
+        self._fields = dict(_fields(tree))
+        self._exempt = dict(_exemptions(source))
+        self.constants = tuple(dict.fromkeys(_constants(tree)))
+        """Texts and numbers in it: what its checks may compare values with."""
+
+    def leaf(self, leaf: SeenLeaf) -> Place | None:
+        """The call that declares a leaf, as far as its id and its texts tell."""
+        parent, _, own = leaf.key.rpartition("/")
+        group = parent.rpartition("/")[2]
+        texts = [text for text in (leaf.claim, leaf.desc, own, leaf.key) if text]
+        scored = [
+            (
+                4 * any(pattern.fullmatch(own) for pattern in call.patterns)
+                + 2 * _matches(call, texts)
+                + any(pattern.fullmatch(group) for pattern in call.groups),
+                call,
+            )
+            for call in self._calls
+            if call.declares
+        ]
+        best = max((score for score, _ in scored), default=0)
+        found = [call.place for score, call in scored if score == best]
+        return found[0] if best and len(found) == 1 else None
+
+    def field(self, declared: tuple[str, str]) -> Place | None:
+        """The line that declares a field of a class."""
+        return self._fields.get(declared)
+
+    def exemption(self, place: Place | None) -> str | None:
+        """The reason given for not testing what is declared there; empty if the comment gives none."""
+        if place is None:
+            return None
+        for line in range(place.first - 1, place.last + 1):
+            reason, alone = self._exempt.get(line, (None, False))
+            if reason is not None and (alone or line >= place.first):
+                return reason
+        return None
+
+
+def _matches(call: _Call, texts: list[str]) -> int:
+    return sum(any(pattern.fullmatch(text) for pattern in call.patterns) for text in texts)
+
+
+def _calls(tree: ast.Module) -> Iterator[_Call]:
+    groups = _groups(tree)
+    for function, node in _by_function(tree):
+        if not isinstance(node, ast.Call):
+            continue
+        name = node.func.attr if isinstance(node.func, ast.Attribute) else getattr(node.func, "id", "")
+        on = getattr(node.func.value, "id", "") if isinstance(node.func, ast.Attribute) else ""
+        given = [*node.args, *(keyword.value for keyword in node.keywords)]
+        patterns = tuple(pattern for each in given if (pattern := _pattern(each)) is not None)
+        place = Place(first=node.lineno, last=node.end_lineno or node.lineno)
+        yield _Call(
+            place=place, patterns=patterns, declares=name in _DECLARING, groups=tuple(groups.get((function, on), ()))
+        )
+
+
+def _by_function(tree: ast.Module) -> Iterator[tuple[str, ast.AST]]:
+    """Every node with the name of the top-level function it lies in."""
+    for top in tree.body:
+        function = top.name if isinstance(top, ast.FunctionDef | ast.AsyncFunctionDef) else ""
+        for node in ast.walk(top):
+            yield function, node
+
+
+def _groups(tree: ast.Module) -> dict[tuple[str, str], list[re.Pattern[str]]]:
+    """The ids of the groups that a variable of a function can be: assigned to it, or passed to the function."""
+    functions = {top.name: top for top in tree.body if isinstance(top, ast.FunctionDef | ast.AsyncFunctionDef)}
+    found: dict[tuple[str, str], list[re.Pattern[str]]] = {}
+    for function, node in _by_function(tree):
+        if isinstance(node, ast.Assign) and len(node.targets) == 1:
+            pairs = [(node.targets[0], node.value)]
+            if isinstance(node.targets[0], ast.Tuple) and isinstance(node.value, ast.Tuple):
+                pairs = list(zip(node.targets[0].elts, node.value.elts, strict=False))
+            named = [((function, to.id), value) for to, value in pairs if isinstance(to, ast.Name)]
+        elif isinstance(node, ast.Call) and getattr(node.func, "id", "") in functions:
+            called = functions[node.func.id]  # type: ignore[attr-defined]
+            named = [((called.name, to.arg), value) for to, value in zip(called.args.args, node.args, strict=False)]
+        else:
+            continue
+        for variable, value in named:
+            if isinstance(value, ast.Call) and getattr(value.func, "attr", "") in _GROUPING:
+                ids = [*value.args[:1], *(keyword.value for keyword in value.keywords if keyword.arg == "id")]
+                found.setdefault(variable, []).extend(pattern for each in ids if (pattern := _pattern(each)))
+    return found
+
+
+def _pattern(node: ast.expr) -> re.Pattern[str] | None:
+    """What a text of the file can become; None for one that says nothing by itself."""
+    if isinstance(node, ast.Constant) and isinstance(node.value, str) and node.value:
+        return re.compile(re.escape(node.value))
+    if isinstance(node, ast.JoinedStr):
+        parts = [re.escape(str(part.value)) if isinstance(part, ast.Constant) else ".*" for part in node.values]
+        return re.compile("".join(parts), re.DOTALL) if any(part != ".*" for part in parts) else None
+    return None
+
+
+def _fields(tree: ast.Module) -> Iterator[tuple[tuple[str, str], Place]]:
+    for node in ast.walk(tree):
+        if isinstance(node, ast.ClassDef):
+            for line in node.body:
+                if isinstance(line, ast.AnnAssign) and isinstance(line.target, ast.Name):
+                    place = Place(first=line.lineno, last=line.end_lineno or line.lineno)
+                    yield (node.name, line.target.id), place
+
+
+def _exemptions(source: bytes) -> Iterator[tuple[int, tuple[str, bool]]]:
+    for token in tokenize.tokenize(io.BytesIO(source).readline):
+        found = _EXEMPTION.match(token.string) if token.type == tokenize.COMMENT else None
+        if found:
+            yield token.start[0], (found["reason"].strip(), not token.line[: token.start[1]].strip())
+
+
+def _constants(tree: ast.Module) -> Iterator[Any]:
+    """Texts and numbers, except for the arguments of calls (ids, descriptions, prompts) and docstrings."""
+    passed = {id(each) for node in ast.walk(tree) if isinstance(node, ast.Call) for each in _texts_passed(node)}
+    passed |= {id(node.value) for node in ast.walk(tree) if isinstance(node, ast.Expr)}
+    passed |= {id(part) for node in ast.walk(tree) if isinstance(node, ast.JoinedStr) for part in node.values}
+    for node in ast.walk(tree):
+        if (
+            id(node) not in passed
+            and isinstance(node, ast.Constant)
+            and isinstance(node.value, str | int | float)
+            and not isinstance(node.value, bool)
+            and len(str(node.value)) <= _MAX_CONSTANT_CHARS
+        ):
+            yield node.value
+
+
+def _texts_passed(call: ast.Call) -> list[ast.expr]:
+    """The arguments of a call that is no method of a text, as ``value.startswith("18")`` is."""
+    if isinstance(call.func, ast.Attribute) and hasattr(str, call.func.attr):
+        return []
+    return [*call.args, *(keyword.value for keyword in call.keywords)]

@@ -1,0 +1,187 @@
+"""What became of the leaves when an answer was changed: which had to move, which moved without reason. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Any, Final
+
+from judges.analysis.mutation.expectation import Expectation
+from judges.analysis.mutation.leaves import Seen, SeenLeaf
+from judges.analysis.mutation.mutations import Kind, Mutation, read_count
+from rubrics.verdict import Outcome
+
+REPORT_VERSION: Final = 1
+
+
+class Fate(StrEnum):
+    """What became of a leaf that had to move."""
+
+    MOVED = "moved"
+    """The judge noticed: it passes no more."""
+    GATED = "gated"
+    """Not asked, since a leaf before it failed; nothing is known of the leaf itself."""
+    NOT_JUDGED = "not_judged"
+    """Nobody found out."""
+    GONE = "gone"
+    """The judge no longer asks it."""
+    DEAF = "deaf"
+    """It passes, asked the same as before: what the answer says never reached it."""
+    FIXED = "fixed"
+    """It passes, asked the same as before, although the judge read the change: the claim is the judge's own, and the
+    answer gets the point for what it does not say."""
+    UNSOURCED = "unsourced"
+    """It passes by the answer's own word: without a page to show, the judge asks about the answer alone."""
+    LENIENT = "lenient"
+    """It passes, although it was asked something that nothing bears out."""
+
+
+MISSED: Final = (Fate.DEAF, Fate.FIXED, Fate.UNSOURCED, Fate.LENIENT)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Watched:
+    """A leaf that had to move, before and after; ``after`` None where the judge no longer has it."""
+
+    before: SeenLeaf
+    after: SeenLeaf | None
+    fate: Fate
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Stray:
+    """A leaf that moved although nothing that it rests on was changed."""
+
+    before: SeenLeaf
+    after: SeenLeaf
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Tried:
+    """One change and what it did. ``others`` are the keys of leaves that moved with reason and had not to."""
+
+    mutation: Mutation
+    watched: tuple[Watched, ...]
+    strays: tuple[Stray, ...]
+    others: tuple[str, ...]
+    not_judged: tuple[str, ...]
+
+    @property
+    def missed(self) -> tuple[Watched, ...]:
+        return tuple(one for one in self.watched if one.fate in MISSED)
+
+
+def tried(mutation: Mutation, base: Seen, after: Seen, expectation: Expectation) -> Tried:
+    """Hold one run on a changed answer against the run on the answer as it was."""
+    watched = []
+    for leaf in expectation.of(mutation):
+        fate: Fate | None = _fate(leaf, after.leaves.get(leaf.key))
+        if fate is Fate.DEAF:
+            fate = _why_the_same(leaf, mutation, base, after, expectation)
+        if fate is not None:
+            watched.append(Watched(before=leaf, after=after.leaves.get(leaf.key), fate=fate))
+    known = {one.before.key for one in watched}
+    strays, others = [], []
+    for key, was in base.leaves.items():
+        now = after.leaves.get(key)
+        if key in known or now is None or now.outcome is was.outcome or now.outcome is Outcome.NOT_JUDGED:
+            continue
+        if _has_reason(was, now, mutation, base, after):
+            others.append(key)
+        else:
+            strays.append(Stray(before=was, after=now))
+    return Tried(
+        mutation=mutation,
+        watched=tuple(watched),
+        strays=tuple(strays),
+        others=tuple(others),
+        not_judged=tuple(key for key in after.not_judged if base.leaves.get(key) != after.leaves[key]),
+    )
+
+
+def _fate(was: SeenLeaf, now: SeenLeaf | None) -> Fate:
+    if now is None:
+        return Fate.GONE
+    if now.outcome is Outcome.PASSED:
+        if now.sources is None and was.sources is not None:
+            return Fate.UNSOURCED
+        return Fate.DEAF if now.question == was.question else Fate.LENIENT
+    return {Outcome.SKIPPED: Fate.GATED, Outcome.NOT_JUDGED: Fate.NOT_JUDGED}.get(now.outcome, Fate.MOVED)
+
+
+def _why_the_same(leaf: SeenLeaf, mutation: Mutation, base: Seen, after: Seen, expectation: Expectation) -> Fate | None:
+    """Why a leaf is asked the same as before; None where that is as it should be.
+
+    It should where the judge shows pages of its own, or where what was swapped is a small number, which may stand in a
+    claim for another reason than in the answer.
+    """
+    lost = list(expectation.lost_values(leaf, mutation))
+    if not lost:
+        gone = frozenset(leaf.sources or ()) - expectation.sources_after(leaf, mutation)
+        return None if gone and not gone & after.pages else Fate.DEAF
+    if any(read_count(value, after) >= read_count(value, base) for value in lost):
+        return Fate.DEAF
+    return Fate.FIXED if any(len(value) > 1 for value in lost) else None
+
+
+def _has_reason(was: SeenLeaf, now: SeenLeaf, mutation: Mutation, base: Seen, after: Seen) -> bool:
+    """Whether the change of the answer explains that a leaf moved."""
+    if Outcome.SKIPPED in (was.outcome, now.outcome) or now.question != was.question:
+        return True
+    if was.claim is None:
+        return base.values != after.values
+    return was.sources is None and mutation.kind is not Kind.UNTOUCHED  # the answer itself is the evidence
+
+
+def report_json(base: Seen, runs: Sequence[Tried], *, seed: int, model: str) -> dict[str, Any]:
+    """The whole test as JSON values."""
+    exercised = {one.before.key for run in runs for one in run.watched if one.fate is not Fate.GATED}
+    return {
+        "report_version": REPORT_VERSION,
+        "seed": seed,
+        "model": model,
+        "leaves": {
+            "all": len(base.leaves),
+            "watched": len(base.passed),
+            "never_tested": [leaf.key for leaf in base.passed if leaf.key not in exercised],
+        },
+        "changes": len(runs),
+        "expected": sum(len(run.watched) for run in runs),
+        "missed": sum(len(run.missed) for run in runs),
+        "strays": sum(len(run.strays) for run in runs),
+        "not_judged": sum(len(run.not_judged) for run in runs),
+        "mutations": [_tried(run) for run in runs],
+    }
+
+
+def _tried(run: Tried) -> dict[str, Any]:
+    mutation = run.mutation
+    return {
+        "kind": mutation.kind.value,
+        "title": mutation.title,
+        "piece": mutation.piece,
+        "by": mutation.by or None,
+        "expected": [
+            {
+                "leaf": one.before.key,
+                "fate": one.fate.value,
+                "claim_before": one.before.claim,
+                "claim_after": one.after and one.after.claim,
+                "outcome_after": one.after and one.after.outcome.value,
+                "reason_after": one.after and one.after.reason,
+            }
+            for one in run.watched
+        ],
+        "strays": [
+            {
+                "leaf": one.before.key,
+                "claim": one.before.claim,
+                "outcome_before": one.before.outcome.value,
+                "outcome_after": one.after.outcome.value,
+            }
+            for one in run.strays
+        ],
+        "also_moved": list(run.others),
+        "not_judged": list(run.not_judged),
+    }

@@ -1,0 +1,46 @@
+"""Runs a mutation test: the answer as it is, then each change of it, one after the other."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Mapping
+from typing import Any, TypeAlias
+
+from judges.analysis.mutation.expectation import Expectation
+from judges.analysis.mutation.leaves import Seen, seen
+from judges.analysis.mutation.mutations import Mutation, mutations_of
+from judges.analysis.mutation.report import Tried, tried
+
+JudgeText: TypeAlias = Callable[[str], Awaitable[Mapping[str, Any]]]
+"""Judges an answer's text; gives the result, or a ``get_summary()``."""
+
+
+class MutationTest:
+    """One judge on one answer. ``judge`` is called once for the answer, and once for each change."""
+
+    def __init__(self, judge: JudgeText, answer: str) -> None:
+        self._judge = judge
+        self._answer = answer
+
+    async def base(self) -> Seen:
+        """The run on the answer as it is."""
+        return seen(await self._judge(self._answer))
+
+    async def run(
+        self,
+        base: Seen,
+        pages: Mapping[str, str],
+        *,
+        seed: int,
+        per_kind: int | None,
+        before: Callable[[int, int, Mutation], None] = lambda done, total, mutation: None,
+    ) -> tuple[Tried, ...]:
+        """Try the changes. ``pages``: the texts of the cited pages by URL; ``before`` is told of each change first."""
+        expectation = Expectation(self._answer, base, pages)
+        mutations = mutations_of(
+            self._answer, base, pages, seed=seed, per_kind=per_kind, tells=lambda change: bool(expectation.of(change))
+        )
+        runs = []
+        for done, mutation in enumerate(mutations):
+            before(done, len(mutations), mutation)
+            runs.append(tried(mutation, base, seen(await self._judge(mutation.text)), expectation))
+        return tuple(runs)

@@ -1,0 +1,66 @@
+"""Lint of rubrics as results hold them: the tree in a result's JSON is all it needs."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from judges.analysis.overrides import JudgedNode, judged_tree
+from rubrics.errors import RubricError
+from rubrics.lint import Smell, lint
+from rubrics.node import RubricNode, Strategy
+from rubrics.rubric import Rubric
+from rubrics.verdict import Claim, Outcome
+
+
+def lint_of_result(result: Mapping[str, Any]) -> list[Smell]:
+    """The smells of the rubric that a result was scored by; none if the result has no tree that can be read."""
+    tree = judged_tree(result)
+    if tree is None:
+        return []
+    rubric = Rubric(str(result.get("task_id") or "task"), _text(tree, "desc"), Strategy(tree.strategy))
+    try:
+        _add_children(rubric, rubric.root, tree)
+    except RubricError:  # public scripts may build trees that a native rubric refuses
+        return []
+    return lint(rubric)
+
+
+def smell_json(smell: Smell) -> dict[str, str]:
+    return {"code": smell.code.value, "node_id": smell.node_id, "message": smell.message}
+
+
+def _add_children(rubric: Rubric, parent: RubricNode, tree: JudgedNode) -> None:
+    for child in tree.children:
+        claim = child.data.get("claim")
+        sources = child.data.get("sources")
+        node = RubricNode(
+            id=child.id,
+            desc=_text(child, "desc"),
+            critical=child.critical,
+            weight=child.weight,
+            strategy=Strategy(child.strategy),
+            claim=None
+            if claim is None or child.children
+            else Claim(
+                text=str(claim),
+                sources=None if sources is None else tuple(map(str, sources)),
+                instruction=child.data.get("instruction"),
+            ),
+            check=_check(child),
+        )
+        rubric.add(parent, node)
+        _add_children(rubric, node, child)
+
+
+def _check(node: JudgedNode) -> bool | None:
+    """What code decided; in trees of public scripts that is the outcome of a leaf without a claim."""
+    if node.children or node.data.get("claim") is not None:
+        return None
+    if node.data.get("check") is not None:
+        return bool(node.data["check"])
+    return node.outcome is Outcome.PASSED if node.outcome is not Outcome.UNDECIDED else None
+
+
+def _text(node: JudgedNode, name: str) -> str:
+    return str(node.data.get(name) or "")

@@ -1,0 +1,141 @@
+"""How steady a judge is with itself: its votes on one leaf, and one leaf judged more than once. Pure.
+
+Two different things: votes that do not agree are cast side by side on the same evidence; a flaky leaf came out one way
+in one result and the other way in another, although answer, judge file, model, claim and evidence were the same.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from math import comb
+from typing import Any
+
+from judges.analysis.overrides import JudgedNode, judged_leaves
+from judges.analysis.sensitivity.leaf_votes import votes_of
+from judges.analysis.statistics.interval import Interval
+from judges.analysis.statistics.wilson import wilson
+from rubrics.verdict import Outcome
+
+_DECIDED = (Outcome.PASSED, Outcome.FAILED)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Votes:
+    """The votes of one model with one prompt. ``leaves`` are those with two votes or more.
+
+    ``agreement`` is the chance that two votes on one leaf agree, averaged over leaves; None without such a leaf. Voting
+    stops once the majority is certain, so leaves whose first votes agreed have fewer. ``lost`` counts votes that a
+    fault took, ``cached`` those that are replies from an earlier time.
+    """
+
+    model: str
+    prompt: str | None
+    leaves: int
+    split: int
+    split_share: Interval | None
+    agreement: float | None
+    votes: int
+    lost: int
+    cached: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Flaky:
+    """One leaf that was judged more than once, everything the same, and came out both ways.
+
+    ``results`` are (result id, outcome) in the order given.
+    """
+
+    task_id: str
+    answer_sha256: str
+    leaf: str
+    model: str
+    results: tuple[tuple[str, Outcome], ...]
+
+    @property
+    def passed(self) -> int:
+        return sum(outcome is Outcome.PASSED for _, outcome in self.results)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Consistency:
+    """``again`` counts leaves that were judged more than once with everything the same; ``flaky`` those of them that
+    came out both ways, the least decided first.
+    """
+
+    results: int
+    votes: tuple[Votes, ...]
+    again: int
+    flaky_share: Interval | None
+    flaky: tuple[Flaky, ...]
+
+
+def consistency(results: Iterable[Mapping[str, Any]]) -> Consistency:
+    """Everything that results of one judge, or of many, say of how steady it is."""
+    seen = 0
+    cast: dict[tuple[str, str | None], list[JudgedNode]] = {}
+    repeated: dict[tuple[object, ...], list[tuple[str, Outcome]]] = {}
+    for result in results:
+        seen += 1
+        for key, leaf in judged_leaves(result).items():
+            if leaf.data.get("votes"):
+                cast.setdefault((_model(leaf, result), leaf.data.get("prompt")), []).append(leaf)
+            if leaf.outcome in _DECIDED and leaf.data.get("claim") is not None:
+                repeated.setdefault(_sameness(result, key, leaf), []).append((str(result.get("id")), leaf.outcome))
+    again = {same: found for same, found in repeated.items() if len(found) > 1}
+    flaky = [_flaky(same, found) for same, found in again.items() if len({outcome for _, outcome in found}) > 1]
+    flaky.sort(key=lambda one: (abs(2 * one.passed - len(one.results)) / len(one.results), one.task_id, one.leaf))
+    return Consistency(
+        results=seen,
+        votes=tuple(_votes(model, prompt, leaves) for (model, prompt), leaves in sorted(cast.items(), key=str)),
+        again=len(again),
+        flaky_share=wilson(len(flaky), len(again)),
+        flaky=tuple(flaky),
+    )
+
+
+def _votes(model: str, prompt: str | None, leaves: Sequence[JudgedNode]) -> Votes:
+    counts = [votes_of(leaf) for leaf in leaves]
+    several = [(yes, no) for yes, no in counts if yes + no > 1]
+    split = sum(1 for yes, no in several if yes and no)
+    pairs = [(comb(yes, 2) + comb(no, 2)) / comb(yes + no, 2) for yes, no in several]
+    single = [vote for leaf in leaves for vote in leaf.data["votes"]]
+    return Votes(
+        model=model,
+        prompt=prompt,
+        leaves=len(several),
+        split=split,
+        split_share=wilson(split, len(several)),
+        agreement=sum(pairs) / len(pairs) if pairs else None,
+        votes=len(single),
+        lost=sum(vote.get("result") is None for vote in single),
+        cached=sum(bool(vote.get("cached")) for vote in single),
+    )
+
+
+def _sameness(result: Mapping[str, Any], key: str, leaf: JudgedNode) -> tuple[object, ...]:
+    """Whatever has to be equal for two verdicts to be expected the same; the first four name the leaf."""
+    judge = result.get("judge") or {}
+    return (
+        str(result.get("task_id")),
+        str(result.get("answer_sha256")),
+        key,
+        _model(leaf, result),
+        judge.get("script_sha256"),
+        leaf.data.get("prompt"),
+        leaf.data.get("claim"),
+        leaf.data.get("instruction"),
+        tuple(sorted(leaf.data.get("evidence") or ())),
+    )
+
+
+def _model(leaf: JudgedNode, result: Mapping[str, Any]) -> str:
+    named = Counter(str(vote["model"]) for vote in leaf.data.get("votes") or () if vote.get("model"))
+    return named.most_common(1)[0][0] if named else str(leaf.data.get("model") or result.get("model"))
+
+
+def _flaky(same: tuple[object, ...], found: Sequence[tuple[str, Outcome]]) -> Flaky:
+    task_id, answer, leaf, model = map(str, same[:4])
+    return Flaky(task_id=task_id, answer_sha256=answer, leaf=leaf, model=model, results=tuple(found))

@@ -1,0 +1,93 @@
+"""One tree folded under many variants at once: other verdicts, other weights, leaves left out. Pure; needs numpy.
+
+The rules are those of ``rubrics.scoring``, which scores one tree; here every number is an array with a place for each
+variant, since a thousand draws for hundreds of trees, one by one, would take minutes. Tests hold the two together.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from judges.analysis.overrides import JudgedNode
+from rubrics.node import Strategy
+
+if TYPE_CHECKING:
+    from judges.analysis.statistics.bootstrap import Floats
+
+_JUST_BELOW_ONE = math.nextafter(1.0, 0.0)
+_TOO_LARGE = 1e150
+"""Weights beyond this are scaled down, lest their sum is infinite."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Variants:
+    """``count`` variants of a tree: arrays with a place for each, by the key of the node.
+
+    ``points`` are those of every leaf; ``factors`` multiply weights and ``present`` is 0.0 where a leaf is left out:
+    what they do not name is as it is.
+    """
+
+    count: int
+    points: Mapping[str, Floats]
+    factors: Mapping[str, Floats] = field(default_factory=dict)
+    present: Mapping[str, Floats] = field(default_factory=dict)
+
+
+def fold_many(root: JudgedNode, variants: Variants) -> tuple[Floats, Floats | None]:
+    """The score of the tree in each variant, and whether anything of it is left there: 1.0 or 0.0, None where all is.
+
+    A group of which every leaf is left out is left out, too.
+    """
+    import numpy as np
+
+    if not root.children:
+        return variants.points[root.key], variants.present.get(root.key)
+    found = [fold_many(child, variants) for child in root.children]
+    scores, there = np.stack([score for score, _ in found]), _stacked([each for _, each in found], variants.count)
+    below = scores < 1.0 if there is None else (scores < 1.0) & (there > 0)
+    if root.strategy == Strategy.SEQUENTIAL:
+        # Each step after the first one that missed counts nothing; one that is left out misses nothing.
+        before = np.logical_or.accumulate(below, axis=0)[:-1]
+        scores[1:][before] = 0.0
+        below[1:] |= before if there is None else before & (there[1:] > 0)
+    critical = np.array([child.critical for child in root.children])
+    weights = _weights(root, variants) if there is None else _weights(root, variants) * there
+    mean = _weighted_mean(weights[~critical], scores[~critical], variants.count)
+    missed = below[~critical].any(axis=0)
+    score = np.where(missed, np.minimum(mean, _JUST_BELOW_ONE), 1.0)
+    score[below[critical].any(axis=0)] = 0.0
+    return score, None if there is None else there.max(axis=0)
+
+
+def _stacked(present: Sequence[Floats | None], count: int) -> Floats | None:
+    import numpy as np
+
+    if all(each is None for each in present):
+        return None
+    return np.stack([np.ones(count) if each is None else each for each in present])
+
+
+def _weights(root: JudgedNode, variants: Variants) -> Floats:
+    """Of shape (children, variants), or (children, 1) where all variants have the same."""
+    import numpy as np
+
+    largest = max(child.weight for child in root.children)
+    scale = largest if largest > _TOO_LARGE else 1.0
+    plain = np.array([[child.weight / scale] for child in root.children])
+    factors = [variants.factors.get(child.key) for child in root.children]
+    if all(each is None for each in factors):
+        return plain
+    return plain * np.stack([np.ones(variants.count) if each is None else each for each in factors])
+
+
+def _weighted_mean(weights: Floats, scores: Floats, count: int) -> Floats:
+    """0 where no weight is left. Added up row by row, which is the order that ``rubrics.scoring`` adds in."""
+    import numpy as np
+
+    total = np.broadcast_to(weights.sum(axis=0), (count,))
+    mean = np.zeros(count)
+    np.divide((weights * scores).sum(axis=0), total, out=mean, where=total > 0)
+    return mean

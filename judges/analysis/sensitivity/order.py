@@ -1,0 +1,185 @@
+"""Whether one side stays ahead of the other when leaves, votes or weights are not quite as they are. Pure; needs numpy.
+
+Differences are b less a, over the tasks that both have, the answers to a task averaged. No model is asked anything: it
+is the verdicts at hand, looked at otherwise.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, TypeAlias
+
+from judges.analysis.overrides import JudgedNode
+from judges.analysis.sensitivity.answers import Answers
+from judges.analysis.sensitivity.variants import Span
+from judges.analysis.statistics.bootstrap import SEED
+from judges.analysis.statistics.interval import LEVEL
+from rubrics.tree import walk
+
+if TYPE_CHECKING:
+    from judges.analysis.statistics.bootstrap import Floats
+
+Trees: TypeAlias = Mapping[str, Sequence["JudgedNode | None"]]
+"""A side: the trees of its answers by task, None for an answer without a result."""
+
+DRAWS = 1_000
+SAME = 1e-9
+"""Differences closer to 0 than this are 0 but for rounding."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Difference:
+    """b less a, from the least to the greatest that open leaves allow."""
+
+    low: float
+    high: float
+
+    @property
+    def ahead(self) -> str | None:
+        """``a`` or ``b``, whatever is open; None: neither for sure."""
+        return "b" if self.low > SAME else "a" if self.high < -SAME else None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Turn:
+    """One change of one leaf, and the difference with it."""
+
+    task_id: str
+    leaf: str
+    difference: Difference
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Tally:
+    """After how many changes the same side is still ahead for sure (``holds``), is not (``lost``), or may be."""
+
+    tried: int
+    holds: int
+    lost: int
+    open: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OneByOne:
+    """Changes tried one at a time; ``turns`` are those after which the side is not surely ahead, worst first."""
+
+    tally: Tally
+    turns: tuple[Turn, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Drawn:
+    """Random changes of everything at once; ``low`` and ``high`` are the ends of the middle 95 % of the differences."""
+
+    tally: Tally
+    seed: int
+    low: float
+    high: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Order:
+    """Everything about who is ahead. ``split_leaves`` counts verdicts whose votes did not agree."""
+
+    tasks: int
+    difference: Difference
+    leave_one_leaf_out: OneByOne
+    split_leaves: int
+    minority_wins: OneByOne
+    minority_wins_everywhere: Difference
+    votes_redrawn: Drawn
+    equal_weights: Difference
+    weights_redrawn: Drawn
+
+
+def order(a: Trees, b: Trees, *, seed: int = SEED, draws: int = DRAWS) -> Order | None:
+    """Hold two sides against each other under every change; None where they share no task."""
+    tasks = sorted(a.keys() & b.keys())
+    if not tasks:
+        return None
+    field = _Field({task: _pair(task, a[task], b[task]) for task in tasks})
+    return Order(
+        tasks=len(tasks),
+        difference=field.now,
+        leave_one_leaf_out=field.one_by_one(lambda side: side.leaves, Answers.without),
+        split_leaves=sum(len(side.split) for pair in field.pairs.values() for side in pair),
+        minority_wins=field.one_by_one(lambda side: side.split, Answers.outvoted),
+        minority_wins_everywhere=field.at_once(Answers.all_outvoted),
+        votes_redrawn=field.drawn(lambda side: side.revoted(seed, draws), seed),
+        equal_weights=field.at_once(Answers.equally_weighted),
+        weights_redrawn=field.drawn(lambda side: side.reweighted(seed, draws), seed),
+    )
+
+
+def _pair(task: str, a: Sequence[JudgedNode | None], b: Sequence[JudgedNode | None]) -> tuple[Answers, Answers]:
+    nodes = sorted({node.key for root in (*a, *b) if root is not None for node in walk(root)})
+    return Answers(task, "a", a, nodes), Answers(task, "b", b, nodes)
+
+
+class _Field:
+    """Both sides, task by task."""
+
+    def __init__(self, pairs: Mapping[str, tuple[Answers, Answers]]) -> None:
+        self.pairs = pairs
+        self._by_task = {task: _apart(a.now(), b.now()) for task, (a, b) in pairs.items()}
+        self.now = self.at_once(Answers.now)
+
+    def at_once(self, change: Callable[[Answers], Span]) -> Difference:
+        """The difference with one change everywhere."""
+        low, high = self._everywhere(change)
+        return Difference(low=float(low[0]), high=float(high[0]))
+
+    def drawn(self, change: Callable[[Answers], Span], seed: int) -> Drawn:
+        """The differences under random changes everywhere."""
+        import numpy as np
+
+        low, high = self._everywhere(change)
+        ends = (1 - LEVEL) / 2, (1 + LEVEL) / 2
+        least, greatest = float(np.quantile(low, ends[0])), float(np.quantile(high, ends[1]))
+        tally = self._tally([Difference(low=float(x), high=float(y)) for x, y in zip(low, high, strict=True)])
+        return Drawn(tally=tally, seed=seed, low=least, high=greatest)
+
+    def one_by_one(
+        self, keys_of: Callable[[Answers], Sequence[str] | frozenset[str]], change: Callable[[Answers, list[str]], Span]
+    ) -> OneByOne:
+        """The differences with one leaf changed at a time, wherever a task of either side has it."""
+        turns: list[Turn] = []
+        for task, (a, b) in self.pairs.items():
+            keys = sorted({*keys_of(a), *keys_of(b)})
+            if not keys:
+                continue
+            low, high = _apart(change(a, keys), change(b, keys))
+            was_low, was_high = self._by_task[task]
+            for key, least, greatest in zip(keys, low - was_low, high - was_high, strict=True):
+                shifted = Difference(
+                    low=self.now.low + float(least) / len(self.pairs),
+                    high=self.now.high + float(greatest) / len(self.pairs),
+                )
+                turns.append(Turn(task_id=task, leaf=key, difference=shifted))
+        worst = [turn for turn in turns if self.now.ahead and turn.difference.ahead != self.now.ahead]
+        worst.sort(key=lambda turn: self._margin(turn.difference))
+        return OneByOne(tally=self._tally([turn.difference for turn in turns]), turns=tuple(worst))
+
+    def _everywhere(self, change: Callable[[Answers], Span]) -> tuple[Floats, Floats]:
+        import numpy as np
+
+        spans = [_apart(change(a), change(b)) for a, b in self.pairs.values()]
+        return np.mean([low for low, _ in spans], axis=0), np.mean([high for _, high in spans], axis=0)
+
+    def _tally(self, found: Sequence[Difference]) -> Tally:
+        if self.now.ahead is None:
+            return Tally(tried=len(found), holds=0, lost=0, open=len(found))
+        holds = sum(each.ahead == self.now.ahead for each in found)
+        lost = sum(self._margin(each, best=True) <= SAME for each in found)
+        return Tally(tried=len(found), holds=holds, lost=lost, open=len(found) - holds - lost)
+
+    def _margin(self, found: Difference, *, best: bool = False) -> float:
+        """By how much the side that is ahead now would be: at worst, or at ``best``."""
+        if self.now.ahead == "a":
+            return -(found.low if best else found.high)
+        return found.high if best else found.low
+
+
+def _apart(a: Span, b: Span) -> tuple[Floats, Floats]:
+    return b[0] - a[1], b[1] - a[0]

@@ -1,0 +1,197 @@
+"""How well two raters agree: raw agreement, Cohen's kappa, Gwet's AC1, true positive and true negative rate.
+
+Pure. Every figure comes with a 95 % interval, or with None and the reason why there is no such figure or interval; NaN
+never leaves this module. Rows of a table are the judge's categories, columns are the human's.
+
+Raw agreement alone flatters a judge where one category is rare; kappa corrects for the agreement to be expected by
+chance, and drops to nothing where one category is *very* rare although the raters agree (the paradox of Feinstein and
+Cicchetti, 1990); AC1 keeps steady there. That is why all three stand side by side.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import TypeAlias
+
+from judges.analysis.statistics.interval import Z_95
+from judges.analysis.statistics.wilson import wilson
+
+Table: TypeAlias = Sequence[Sequence[int]]
+"""Square: ``table[i][j]`` counts items that the first rater put into category i and the second into j."""
+
+_ROUNDING = 1e-12
+"""A variance of one item below this is what floats leave of 0."""
+
+KAPPA_METHOD = "Fleiss, Cohen and Everitt (1969), large sample"
+AC1_METHOD = "Gwet (2008), large sample"
+SHARE_METHOD = "Wilson (1927)"
+
+NOTHING_TO_COUNT = "no item to count"
+NO_VARIANCE = "the large-sample variance is 0 here (the raters always agree, or one never varies) and bounds nothing"
+ONE_CATEGORY = "both raters used one and the same category only, so all agreement may be chance"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Estimate:
+    """One figure with its 95 % interval, cut to the range the figure can have.
+
+    ``value`` None: there is no such figure, ``reason`` says why. ``low`` and ``high`` None beside a value: no interval
+    can be given, ``reason`` says why. ``n`` counts the items the figure rests on.
+    """
+
+    value: float | None
+    low: float | None
+    high: float | None
+    n: int
+    method: str
+    reason: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Confusion:
+    """Counts of a judge's verdicts against a human's; positive is "the claim is supported" (passed)."""
+
+    true_positive: int = 0
+    false_positive: int = 0
+    false_negative: int = 0
+    true_negative: int = 0
+
+    def __post_init__(self) -> None:
+        if min(self.true_positive, self.false_positive, self.false_negative, self.true_negative) < 0:
+            raise ValueError("a count cannot be negative")
+
+    @property
+    def n(self) -> int:
+        return self.true_positive + self.false_positive + self.false_negative + self.true_negative
+
+    @property
+    def table(self) -> Table:
+        """As a table: the judge's verdict by row, the human's by column, passed first."""
+        return ((self.true_positive, self.false_positive), (self.false_negative, self.true_negative))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Agreement:
+    """A judge against humans. ``tpr``: the share the judge passed of what humans passed; ``tnr``: likewise failed."""
+
+    confusion: Confusion
+    raw: Estimate
+    kappa: Estimate
+    ac1: Estimate
+    tpr: Estimate
+    tnr: Estimate
+
+
+def confusion_of(pairs: Iterable[tuple[bool, bool]]) -> Confusion:
+    """Count ``(judge, human)`` verdicts, True meaning passed.
+
+    >>> confusion_of([(True, True), (True, False), (False, False)])
+    Confusion(true_positive=1, false_positive=1, false_negative=0, true_negative=1)
+    """
+    counts = {(judge, human): 0 for judge in (True, False) for human in (True, False)}
+    for judge, human in pairs:
+        counts[judge, human] += 1
+    return Confusion(
+        true_positive=counts[True, True],
+        false_positive=counts[True, False],
+        false_negative=counts[False, True],
+        true_negative=counts[False, False],
+    )
+
+
+def agreement(confusion: Confusion) -> Agreement:
+    """All figures of a judge against humans."""
+    positives = confusion.true_positive + confusion.false_negative
+    negatives = confusion.true_negative + confusion.false_positive
+    return Agreement(
+        confusion=confusion,
+        raw=share(confusion.true_positive + confusion.true_negative, confusion.n, none=NOTHING_TO_COUNT),
+        kappa=kappa(confusion.table),
+        ac1=ac1(confusion.table),
+        tpr=share(confusion.true_positive, positives, none="humans passed no item"),
+        tnr=share(confusion.true_negative, negatives, none="humans failed no item"),
+    )
+
+
+def share(successes: int, trials: int, *, none: str) -> Estimate:
+    """A share with Wilson's score interval; ``none`` is the reason given without a trial.
+
+    >>> found = share(5, 10, none="no trial")
+    >>> found.value, round(found.low or 0, 4), round(found.high or 0, 4)
+    (0.5, 0.2366, 0.7634)
+    """
+    found = wilson(successes, trials)
+    if found is None:
+        return Estimate(value=None, low=None, high=None, n=0, method=SHARE_METHOD, reason=none)
+    return Estimate(value=successes / trials, low=found.low, high=found.high, n=trials, method=SHARE_METHOD)
+
+
+def kappa(table: Table) -> Estimate:
+    """Cohen's kappa of a square table, with the large-sample variance for kappa != 0.
+
+    J. Cohen, "A coefficient of agreement for nominal scales", Educational and Psychological Measurement 20 (1960);
+    J. L. Fleiss, J. Cohen, B. S. Everitt, "Large sample standard errors of kappa and weighted kappa", Psychological
+    Bulletin 72 (1969), formula 13.
+    """
+    n = _count(table)
+    if n == 0:
+        return Estimate(value=None, low=None, high=None, n=0, method=KAPPA_METHOD, reason=NOTHING_TO_COUNT)
+    size = range(len(table))
+    p = [[table[i][j] / n for j in size] for i in size]
+    rows = [sum(p[i]) for i in size]
+    columns = [sum(p[i][j] for i in size) for j in size]
+    if any(sum(table[i]) == n == sum(table[k][i] for k in size) for i in size):
+        return Estimate(value=None, low=None, high=None, n=n, method=KAPPA_METHOD, reason=ONE_CATEGORY)
+    observed = math.fsum(p[i][i] for i in size)
+    chance = math.fsum(rows[i] * columns[i] for i in size)
+    value = (observed - chance) / (1 - chance)
+    agreed = math.fsum(p[i][i] * ((1 - chance) - (rows[i] + columns[i]) * (1 - observed)) ** 2 for i in size)
+    apart = math.fsum(p[i][j] * (columns[i] + rows[j]) ** 2 for i in size for j in size if i != j)
+    centre = (observed * chance - 2 * chance + observed) ** 2
+    variance = (agreed + (1 - observed) ** 2 * apart - centre) / (n * (1 - chance) ** 4)
+    return _around(value, variance, n, KAPPA_METHOD)
+
+
+def ac1(table: Table) -> Estimate:
+    """Gwet's AC1 of a square table with its large-sample variance (an infinite population of items).
+
+    K. L. Gwet, "Computing inter-rater reliability and its variance in the presence of high agreement", British Journal
+    of Mathematical and Statistical Psychology 61 (2008), formulas for two raters.
+    """
+    n = _count(table)
+    if n == 0:
+        return Estimate(value=None, low=None, high=None, n=0, method=AC1_METHOD, reason=NOTHING_TO_COUNT)
+    size = range(len(table))
+    p = [[table[i][j] / n for j in size] for i in size]
+    mean = [(sum(p[k]) + sum(p[i][k] for i in size)) / 2 for k in size]
+    others = len(table) - 1
+    observed = math.fsum(p[k][k] for k in size)
+    chance = math.fsum(mean[k] * (1 - mean[k]) for k in size) / others
+    value = (observed - chance) / (1 - chance)
+    single = math.fsum(p[k][k] * (1 - mean[k]) for k in size) / others - observed * chance
+    double = math.fsum(p[k][m] * (1 - (mean[k] + mean[m]) / 2) ** 2 for k in size for m in size) / others**2 - chance**2
+    spread = observed * (1 - observed) - 4 * (1 - value) * single + 4 * (1 - value) ** 2 * double
+    return _around(value, spread / (n * (1 - chance) ** 2), n, AC1_METHOD)
+
+
+def _around(value: float, variance: float, n: int, method: str) -> Estimate:
+    """``value`` with its normal interval, cut to [-1, 1]; without one where the variance is 0 but for rounding."""
+    if variance * n < _ROUNDING:
+        return Estimate(value=value, low=None, high=None, n=n, method=method, reason=NO_VARIANCE)
+    half = Z_95 * math.sqrt(variance)
+    return Estimate(value=value, low=max(-1.0, value - half), high=min(1.0, value + half), n=n, method=method)
+
+
+def _count(table: Table) -> int:
+    """The items of a table.
+
+    Raises:
+        ValueError: it is not square with two categories or more, or counts below zero.
+    """
+    if len(table) < 2 or any(len(row) != len(table) for row in table):
+        raise ValueError("a table of agreement is square, with two categories or more")
+    if any(cell < 0 for row in table for cell in row):
+        raise ValueError("a count cannot be negative")
+    return sum(sum(row) for row in table)

@@ -1,0 +1,86 @@
+"""The cluster bootstrap: whole tasks are drawn with replacement, and a figure is computed anew from each draw.
+
+Answers and steps of one task resemble each other, so tasks are the unit. Percentile intervals: B. Efron, "Bootstrap
+methods: another look at the jackknife", Annals of Statistics 7 (1979); whole clusters: A. C. Davison, D. V. Hinkley,
+"Bootstrap Methods and their Application" (1997), 3.8. Seeded: the same data give the same interval, whoever looks.
+Pure; numpy is loaded when something is first drawn.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, TypeAlias
+
+from judges.analysis.statistics.interval import LEVEL, Interval
+
+if TYPE_CHECKING:
+    import numpy as np
+
+    Floats: TypeAlias = np.ndarray[tuple[int, ...], np.dtype[np.float64]]
+
+RESAMPLES = 10_000
+SEED = 20_250_101
+_BLOCK = 250
+"""Resamples drawn at a time, which bounds the memory."""
+
+
+def draws(clusters: int, *, seed: int = SEED, resamples: int = RESAMPLES) -> Iterator[Floats]:
+    """How often each cluster stands in each resample: blocks of shape (up to 250, clusters)."""
+    import numpy as np
+
+    random = np.random.default_rng(seed)
+    for start in range(0, resamples, _BLOCK):
+        rows = min(_BLOCK, resamples - start)
+        drawn = random.integers(0, clusters, size=(rows, clusters))
+        drawn += np.arange(rows)[:, None] * clusters
+        yield np.bincount(drawn.ravel(), minlength=rows * clusters).reshape(rows, clusters).astype(float)
+
+
+def ratio_intervals(
+    sums: Floats, sizes: Floats, *, seed: int = SEED, resamples: int = RESAMPLES
+) -> list[tuple[float, float]]:
+    """For each column the percentile interval of its sum over all clusters divided by their sizes.
+
+    ``sums`` has shape (clusters, columns), ``sizes`` (clusters,), all above 0. Sizes of 1 give means over clusters.
+    """
+    import numpy as np
+
+    samples = [(drawn @ sums) / (drawn @ sizes)[:, None] for drawn in draws(len(sizes), seed=seed, resamples=resamples)]
+    lows, highs = np.quantile(np.concatenate(samples), _ENDS, axis=0)
+    return [(float(low), float(high)) for low, high in zip(lows, highs, strict=True)]
+
+
+def over_runs(sums: Floats, present: Floats, *, seed: int = SEED, resamples: int = RESAMPLES) -> tuple[float, float]:
+    """The percentile interval of a mean over runs of each run's mean over the tasks it has.
+
+    Both have shape (tasks, runs): a task's value in a run, 0 where it has none, and whether (1.0) it has one. A run
+    that has none of the tasks of a draw is left out of that draw.
+    """
+    import numpy as np
+
+    samples = []
+    for drawn in draws(len(sums), seed=seed, resamples=resamples):
+        counted = drawn @ present
+        means = np.divide(drawn @ sums, counted, out=np.zeros_like(counted), where=counted > 0)
+        samples.append(means.sum(axis=1) / (counted > 0).sum(axis=1))
+    low, high = np.quantile(np.concatenate(samples), _ENDS)
+    return float(low), float(high)
+
+
+def mean_interval(values: Sequence[float], *, seed: int = SEED, resamples: int = RESAMPLES) -> Interval | None:
+    """The interval of the mean of one value for each task; None for fewer than two, or where all are the same."""
+    if len(values) < 2 or max(values) - min(values) <= 0:
+        return None
+    import numpy as np
+
+    column = np.asarray(values, dtype=float)[:, None]
+    [(low, high)] = ratio_intervals(column, np.ones(len(values)), seed=seed, resamples=resamples)
+    return Interval(low=low, high=high, method=method(len(values), seed=seed, resamples=resamples))
+
+
+def method(clusters: int, *, seed: int = SEED, resamples: int = RESAMPLES) -> str:
+    """What was done, for the reader."""
+    return f"bootstrap over {clusters} tasks, {resamples} resamples, seed {seed}"
+
+
+_ENDS = ((1 - LEVEL) / 2, (1 + LEVEL) / 2)

@@ -1,0 +1,212 @@
+"""Headline figures of one agent with their confidence intervals: score, success rate, pass@k, pass^k. Pure.
+
+Tasks are the unit because answers to one task resemble each other. An answer that was not judged is neither 0 nor left
+out: its score lies between two bounds, every figure is computed for both, and an interval covers both.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from operator import mul
+from statistics import fmean, stdev
+
+from judges.analysis.statistics import bootstrap, student
+from judges.analysis.statistics.bounded_mean import bounded_mean
+from judges.analysis.statistics.detectable import unpaired_detectable
+from judges.analysis.statistics.interval import Interval
+from judges.analysis.statistics.passing import pass_at_k, pass_hat_k
+
+FEWEST_TASKS = 5
+"""With fewer tasks an interval still covers, but it takes up most of the range."""
+_ALL_K_UP_TO = 10
+_FURTHER_K = (20, 50, 100)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Trial:
+    """One answer: its run, which its name stands for, and the least and the greatest score it can have."""
+
+    task_id: str
+    run: str
+    low: float
+    high: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Figure:
+    """One figure in 0..1. ``value`` is None while answers that were not judged could change it.
+
+    ``interval`` is the one to quote. ``student`` and ``bootstrap`` are for comparison with other tools: with few tasks
+    they are too narrow. ``student`` takes the mean over each task's answers; the other two are of the figure itself.
+    None if the data do not give that interval.
+    """
+
+    value: float | None
+    low: float
+    high: float
+    tasks: int
+    interval: Interval
+    student: Interval | None
+    bootstrap: Interval | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Passing:
+    """pass@k or pass^k over the tasks that have ``k`` answers or more."""
+
+    k: int
+    value: float | None
+    low: float
+    high: float
+    tasks: int
+    interval: Interval
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Headline:
+    """All figures. ``detectable``: the smallest difference in score to another agent, judged on as many tasks of its
+    own with the same spread, that would show in four of five experiments; None without a spread.
+    """
+
+    tasks: int
+    answers: int
+    score: Figure
+    success: Figure
+    pass_at: tuple[Passing, ...]
+    pass_hat: tuple[Passing, ...]
+    detectable: float | None
+
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        """What a reader must know before using the intervals."""
+        if self.tasks >= FEWEST_TASKS:
+            return ()
+        told = f"{self.tasks} task{'s' * (self.tasks != 1)}, fewer than {FEWEST_TASKS}"
+        return (f"with {told}, the 95 % interval takes up most of the range from 0 to 1",)
+
+
+def headline(trials: Sequence[Trial], *, resampled: bool = True) -> Headline | None:
+    """Return the figures over all answers of an agent; None without any. ``resampled`` False skips the bootstrap."""
+    if not trials:
+        return None
+    by_task = _by_task(trials)
+    means = [fmean(one.low for one in answers) for answers in by_task]
+    score = _figure(by_task, lambda score: score, resampled=resampled)
+    return Headline(
+        tasks=len(by_task),
+        answers=len(trials),
+        score=score,
+        success=_figure(by_task, _success, resampled=resampled),
+        pass_at=_passing(by_task, pass_at_k),
+        pass_hat=_passing(by_task, pass_hat_k),
+        detectable=unpaired_detectable(stdev(means), len(means)) if score.student else None,
+    )
+
+
+def _by_task(trials: Sequence[Trial]) -> list[list[Trial]]:
+    found: dict[str, list[Trial]] = {}
+    for trial in sorted(trials, key=lambda one: (one.task_id, one.run)):
+        found.setdefault(trial.task_id, []).append(trial)
+    return list(found.values())
+
+
+def _success(score: float) -> float:
+    return float(score == 1.0)
+
+
+def _figure(by_task: Sequence[Sequence[Trial]], worth: Callable[[float], float], *, resampled: bool) -> Figure:
+    """A mean over runs of the mean over each run's tasks, with every open answer at its lowest and at its highest."""
+    worlds = [
+        [[worth(one.low) for one in task] for task in by_task],
+        [[worth(one.high) for one in task] for task in by_task],
+    ]
+    runs = [[one.run for one in task] for task in by_task]
+    (lows, weights), (highs, _) = (task_values(runs, world) for world in worlds)
+    low, high = _weighted(lows, weights), _weighted(highs, weights)
+    return Figure(
+        value=low if worlds[0] == worlds[1] else None,
+        low=low,
+        high=high,
+        tasks=len(by_task),
+        interval=_between(lows, highs, weights=weights),
+        student=_both([student.mean_interval([fmean(values) for values in world]) for world in worlds]),
+        bootstrap=_both(_resampled(runs, worlds)) if resampled else None,
+    )
+
+
+def task_values(runs: Sequence[Sequence[str]], scores: Sequence[Sequence[float]]) -> tuple[list[float], list[float]]:
+    """Return each task's value and weight, such that the weighted mean of the values is the public figure.
+
+    The public figure is the mean over runs of each run's mean over its tasks. If every task has every run, a task's
+    value is the mean over its answers and all weights are the same.
+
+    Args:
+        runs: For each task, the run of each of its answers.
+        scores: For each task, the score of each of its answers.
+    """
+    sizes = Counter(name for names in runs for name in names)
+    shares = [[1 / (len(sizes) * sizes[name]) for name in names] for names in runs]
+    weights = [math.fsum(task) for task in shares]
+    values = [_weighted(*each) for each in zip(scores, shares, strict=True)]
+    return values, weights
+
+
+def _weighted(values: Sequence[float], weights: Sequence[float]) -> float:
+    return math.fsum(map(mul, values, weights)) / math.fsum(weights)
+
+
+def _between(lows: Sequence[float], highs: Sequence[float], *, weights: Sequence[float] | None = None) -> Interval:
+    """One interval that covers whatever the open answers come to."""
+    first = bounded_mean(lows, weights=weights)
+    last = first if highs == lows else bounded_mean(highs, weights=weights)
+    return first.hull(last)
+
+
+def _resampled(
+    runs: Sequence[Sequence[str]], worlds: Sequence[Sequence[Sequence[float]]]
+) -> tuple[Interval | None, Interval | None]:
+    """The bootstrap intervals of ``_over_runs`` in both worlds, which are mostly the same one."""
+    low, high = worlds
+    first = _bootstrap(runs, low)
+    return first, first if low == high else _bootstrap(runs, high)
+
+
+def _bootstrap(runs: Sequence[Sequence[str]], values: Sequence[Sequence[float]]) -> Interval | None:
+    """None for one task, and where every answer came to the same."""
+    if len(values) < 2 or len({score for task in values for score in task}) < 2:
+        return None
+    import numpy as np
+
+    places = {name: nth for nth, name in enumerate(sorted({name for names in runs for name in names}))}
+    sums, present = np.zeros((len(runs), len(places))), np.zeros((len(runs), len(places)))
+    for nth, (names, scores) in enumerate(zip(runs, values, strict=True)):
+        columns = [places[name] for name in names]
+        sums[nth, columns], present[nth, columns] = scores, 1.0
+    low, high = bootstrap.over_runs(sums, present)
+    return Interval(low=low, high=high, method=bootstrap.method(len(values)))
+
+
+def _passing(by_task: Sequence[Sequence[Trial]], chance: Callable[[int, int, int], float]) -> tuple[Passing, ...]:
+    most = max(map(len, by_task))
+    wanted = [k for k in range(1, most + 1) if k <= _ALL_K_UP_TO or k in _FURTHER_K or k == most]
+    return tuple(_at(by_task, chance, k) for k in wanted)
+
+
+def _at(by_task: Sequence[Sequence[Trial]], chance: Callable[[int, int, int], float], k: int) -> Passing:
+    enough = [task for task in by_task if len(task) >= k]
+    worlds = [
+        [chance(len(task), sum(one.low == 1.0 for one in task), k) for task in enough],
+        [chance(len(task), sum(one.high == 1.0 for one in task), k) for task in enough],
+    ]
+    low, high = (fmean(world) for world in worlds)
+    interval = _between(*worlds)
+    return Passing(k=k, value=low if low == high else None, low=low, high=high, tasks=len(enough), interval=interval)
+
+
+def _both(worlds: Sequence[Interval | None]) -> Interval | None:
+    """One interval that holds those of both worlds, within 0..1; None unless both have one."""
+    first, second = worlds
+    return None if first is None or second is None else first.hull(second).cut(0.0, 1.0)

@@ -1,0 +1,285 @@
+"""What the signs of an order look like in English: families of wording, each a pattern over plain text.
+
+Nothing here is a list of known attacks; what a family covers is measured on wordings that were not used to write it.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Final
+
+from judges.grounding.injection_signals import Sign, Wording
+from judges.prompting.blocks import CHAT_TOKEN
+
+
+def _any(words: str) -> str:
+    return "(?:" + "|".join(words.split()).replace("_", r"\s?") + ")"
+
+
+_CHECKER = (
+    r"(?:a\.?i\.?|llms?|(?:large )?language models?|chat ?gpt|gpt-?\d?\w*|chatbots?|(?:ai )?assistants?|models?|"
+    r"(?:auto-?)?graders?|judges?|evaluators?|verifiers?|reviewers?|assessors?|examiners?|scorers?|raters?|"
+    r"annotators?|(?:fact[- ]?)?checkers?|agents?|bots?|"
+    r"automated (?:system|reader|checker|reviewer|visitor|agent|tool)s?|(?:grading|evaluation|verification|judging|"
+    r"scoring|checking|review) (?:system|model|script|software|bot|agent|pipeline|engine)s?)"
+)
+_MACHINE = (
+    r"(?:a\.?i\.?(?: (?:model|system|agent|assistant)s?)?|llms?|(?:large )?language models?|chatbots?|"
+    r"automated (?:system|reader|checker|reviewer|visitor|agent|tool)s?|chat ?gpt|ai-?(?:judge|grader|reviewer)s?)"
+)
+_CORE = _any("claims? statements? assertions? citations? answers? responses? submissions? results? verdicts? facts?")
+_VAGUE = _any("evaluations? assessments? grades? criteri(?:on|a) rubrics? leaf leaves checks? it this everything all")
+_JARGON = r"(?:fully |well |completely |being |as )*(?:supported|substantiated|verified|grounded|validated)"
+_RIGHT = (
+    r"(?:fully |completely |entirely |absolutely |perfectly |being |indeed )*(?:supported|substantiated|verified|"
+    r"validated|correct|true|pass(?:ed|es|ing)?|valid|accurate|confirmed|fulfilled|satisfied|grounded|approved|"
+    r"accepted|proven|right|full (?:marks|credit|score|points)|(?:the )?(?:maximum|highest|top|best) "
+    r"(?:score|points|marks|grade)|10 ?/ ?10|100 ?%|yes|positive)\b(?! ?(?:or|/) ?(?:false|not\b|in|un|wrong))"
+    r"(?! by (?:the |our |these |this )?(?:data|results?|evidence|experiments?|findings|observations|literature))"
+)
+_SO = r"(?:(?!not\b|never\b)\w+ ){0,3}?"
+_IS = r"(?:is|are|was|were|been|be|count(?:s|ed)? as|=|:)"
+_GIVE = _any(
+    "mark rate grade score label judge classify return output respond answer reply set conclude report treat accept "
+    "count consider deem regard approve confirm declare award assign print give verify pass record enter emit say "
+    "write decide rule vote"
+)
+_MOOD = (
+    r"(?:^|[.!?:;,>\])}|*#-] ?|\b(?:please|kindly|simply|just|always|now|then|therefore|so|"
+    r"you (?:must|should|shall|can|may|will|need to|have to|are to|are asked to|are required to|are instructed to)|"
+    r"(?:would|could) you|(?:grateful|appreciate it|glad|kind) if you (?:would|could)(?: kindly)?|be (?:so )?kind "
+    r"(?:enough )?(?:and|to)|feel free to|(?:requires?|orders?|instructs?|tells?|wants?|expects?) you to|"
+    r"ask(?:ed)? (?:you )?to|we (?:recommend|suggest|ask|invite) (?:you )?(?:to )?)"
+    r" )(?:simply |just |always |kindly |also |now |to )?"
+)
+
+_WORDINGS: tuple[tuple[Sign, str, bool], ...] = (
+    (
+        Sign.OVERRIDE,
+        r"\b(?:ignor(?:e|ing)|disregard(?:ing)?|forget|overrid(?:e|es|ing)|bypass|discard|set aside|stop following|"
+        r"(?:do not|don't|no longer) (?:follow|obey|apply))\b[^.!?={}\[\]]{0,30}\b(?:previous|prior|earlier|above|"
+        r"preceding|former|existing|original|initial|all|any|your|other|system|everything|what)\b"
+        r"(?:[^.!?]{0,40}\b(?:instructions?|rules?|prompts?|guidelines?|directions?|directives?|criteria|orders?|"
+        r"constraints?|messages?|rubrics?)\b| (?:above|before|you (?:were|have been) told))",
+        False,
+    ),
+    (
+        Sign.OVERRIDE,
+        r"\b(?:ignore|disregard|forget|drop|(?:do not|don't) (?:follow|obey|apply)) "
+        r"(?:the |your |this |that |these |those )?(?:\w+ )?(?:rubric|criteri(?:a|on)|"
+        r"(?:instructions?|rules?|guidelines?|directions?|prompts?) (?:\w+ )?"
+        r"(?:above|before|so far|up to here))\b|\bignore (?:what|everything) (?:the|this|that) (?:page|source|document|"
+        r"text) (?:says|states|claims)\b",
+        False,
+    ),
+    (Sign.IMITATION, rf"(?!</?s>)(?i:{CHAT_TOKEN.pattern})", False),
+    (Sign.IMITATION, r"</?(?:task|answer|page|url|claim|instruction|links|request) ?[0-9a-f]{8,}>", False),
+    (Sign.IMITATION, r"</(?:answer|claim|instruction|user_?(?:input|answer)|untrusted|evidence|document)s?>", False),
+    (
+        Sign.IMITATION,
+        r"[\"']?\b(?:result|verdict|judge?ment|decision|is_?supported|supported|verified|is_?correct|is_?valid|passed|"
+        r"grounded|label|grade|evaluation)\b[\\\"']{0,2} ?[:=] ?[\\\"']{0,2}(?:true|supported|verified|passed?|1\.0)\b"
+        r"(?=[\\\"' ]*[,}\])]|[\"' ]*$)",
+        False,
+    ),
+    (Sign.IMITATION, r"\b(?:final )?(?:verdict|judge?ment|ruling)\b ?(?:is|:|=|-) ?[\"']?" + _JARGON, False),
+    (
+        Sign.IMITATION,
+        r"\b(?:verdict|result|judge?ment|outcome|decision|finding)s? (?:for|of|on) (?:the|this|that|every|each) "
+        r"(?:claim|statement|answer|assertion|item|node|leaf)\b[^.!?]{0,20}(?:\b(?:is|was|are)\b|:|=)",
+        False,
+    ),
+    (
+        Sign.IMITATION,
+        r"\b(?:right|correct|expected|only|proper|desired) (?:answer|response|result|output|verdict|label)\b"
+        r"[^.!?]{0,30}(?:\bis|:|=) ?[\"']?(?:supported|true|yes|pass)\b",
+        False,
+    ),
+    (Sign.LAYOUT, r"[\"']role[\"'] ?: ?[\"'](?:assistant|system)\b", False),
+    (Sign.IMITATION, r"\b(?:claim|statement|answer)s? to (?:verify|check|judge|evaluate|grade)\b", False),
+    (
+        Sign.IMITATION,
+        r"\b(?:ground[- ]?truth|(?:reference|gold(?:en)?(?:[- ]standard)?|ground[- ]?truth|expected|canonical) "
+        r"(?:answer|label|solution|verdict|response|output|judge?ment)s?)\b ?"
+        r"(?:\([^)]{0,40}\) ?)?(?:for [^.:!?]{1,40})?(?:is|:|=|-)",
+        False,
+    ),
+    (Sign.IMITATION, r"\b(?:function|tool)_?(?:call|result|response|use|output)s?\b[\"']? ?[:=>({\[]", False),
+    (
+        Sign.ORDER,
+        rf"\b{_GIVE}\b[^.!?]{{0,40}}\b{_CORE}\b[^.!?]{{0,30}}?\b(?:as|to be|be) [\"']?{_JARGON}",
+        False,
+    ),
+    (
+        Sign.ORDER,
+        rf"\b{_CORE}\b[^.!?]{{0,60}}\b(?:must|should|shall|ha(?:s|ve) to|is to|are to) be (?:judged|rated|marked|"
+        rf"graded|scored|labell?ed|counted|treated|considered|regarded|accepted|deemed)\b[^.!?]{{0,12}}{_RIGHT}",
+        False,
+    ),
+    (
+        Sign.ORDER,
+        rf"\b{_GIVE} [\"']?(?:yes|true|supported|correct)[\"']? (?:for|to|on) (?:each|every|all|any|this|the)\b",
+        False,
+    ),
+    (
+        Sign.ORDER,
+        rf"\b(?:do not|don't|never) (?:penali[sz]e|reject|fail|mark down) (?:the |this |an? |any )?{_CORE}\b",
+        False,
+    ),
+    (Sign.ADDRESS, rf"\b(?:dear|attention|hey|hello|hi) (?:\w+ ){{0,2}}{_CHECKER}\b", False),
+    (
+        Sign.ADDRESS,
+        r"\b(?:notes?|messages?|notices?|instructions?|hints?|information|reminder|important|guidance|directives?)"
+        rf"[^.!?:]{{0,12}}\b(?:to|for) (?:\w+ ){{0,3}}{_CHECKER}\b",
+        False,
+    ),
+    (
+        Sign.ADDRESS,
+        rf"\b{_CHECKER}(?:'s)? (?:notes?|instructions?|directives?|messages?|hints?|guidance|notice)\b",
+        False,
+    ),
+    (
+        Sign.ADDRESS,
+        r"\b(?:if you are|you are|as|you,|to (?:the|any|all|every)) (?:an? |the |now )?(?:\w+ ){0,2}"
+        rf"{_MACHINE}\b",
+        False,
+    ),
+    (Sign.ADDRESS, rf"\byou are (?:an?|the) (?:\w+ ){{0,2}}{_CHECKER}\b", False),
+    (Sign.ADDRESS, rf"\b{_CHECKER} (?:is|are) (?:instructed|asked|required|requested|told|advised) to\b", False),
+    (
+        Sign.ADDRESS,
+        r"\byour (?:reasoning|verdict|judge?ment|evaluation|assessment|rationale|final answer)\b|\bquote this "
+        r"(?:sentence|passage|paragraph|line|text)\b|\b(?:for|in) (?:the purposes? of )?this (?:evaluation|check|"
+        r"verification|assessment|grading|audit)\b",
+        False,
+    ),
+    (
+        Sign.ADDRESS,
+        rf"\b{_MACHINE},? (?:must|should|shall|are (?:asked|required|instructed) to|is to|need to|will)\b",
+        False,
+    ),
+    (Sign.ADDRESS, rf"\b{_CHECKER} ?[,:!] ", True),
+    (Sign.ADDRESS, rf"\b(?:as|being) (?:an?|the|our) (?:\w+ )?{_CHECKER},? (?:you|please)\b", False),
+    (Sign.ADDRESS, r"\byou are now (?:in|an?|the|free|acting)\b", False),
+    (
+        Sign.ADDRESS,
+        r"\b(?:evaluation|grading|verification|judging|scoring) (?:notes?|notice|message|instruction|hint|remark)s? ?:",
+        False,
+    ),
+    (
+        Sign.PRAISE,
+        rf"\b{_GIVE}(?:s|d|ed|ing)?\b[^.!?]{{0,60}}?\b(?:as|is|are|to be|be|=|:|to|with) [\"']?{_RIGHT}",
+        False,
+    ),
+    (
+        Sign.PRAISE,
+        r"\b(?:answer|reply|respond|return|output|say|write|print) (?:only |just |with |simply )*[\"']?(?:yes|true|"
+        r"supported|positive|correct|passe?d?|\{)|\b(?:positive|favou?rable|passing|perfect|full) (?:verdict|"
+        r"judge?ment|reviews?|evaluation|assessment|rating|score|grade|marks?)\b",
+        False,
+    ),
+    (
+        Sign.PRAISE,
+        r"\b(?:notes?|notice|status|stamp|seal|result|outcome|checks?) ?[:=] ?[\"']?(?:verified|supported|approved|"
+        r"confirmed|passed|ok|true|valid)\b",
+        False,
+    ),
+    (
+        Sign.PRAISE,
+        rf"\b{_VAGUE}\b[^.!?]{{0,50}}?\b{_IS} {_SO}[\"']?{_RIGHT}",
+        False,
+    ),
+    (
+        Sign.VERDICT,
+        rf"\b{_CORE}\b[^.!?]{{0,50}}?\b(?:{_IS}|as) {_SO}[\"']?{_RIGHT}",
+        False,
+    ),
+    (
+        Sign.VERDICT,
+        r"\b(?:consider|deem|regard|treat|count|find|judge|call)s? (?:the|this|that|every|each|all) \w+ (?:as |to be )?"
+        rf"{_RIGHT}|\b{_CORE} (?:satisfies|satisfy|meets?|fulfill?s?|passe?s?) (?:all|every|each|the)\b|"
+        rf"\b(?:confirm|accept|approve|endorse|validate|support|(?:agree|side|go) with) (?:the|this|that|every|each) "
+        rf"{_CORE}\b|\b(?:reject|fail|refus|dismiss|doubt)ing (?:the |this |that )?{_CORE}\b|"
+        rf"\b(?:page|source|site|document) (?:confirm|support|prove|back|substantiate|verifie)s (?:the|this|every|"
+        rf"each) {_CORE}\b|\bbenefit of the doubt\b",
+        False,
+    ),
+    (
+        Sign.PRAISE,
+        r"\b(?:verification|fact[- ]check(?:ing)?|validation|grading) (?:is |was |has been )?(?:disabled|off|"
+        r"completed?|passed|waived|suspended)\b|\ball (?:claims|statements|answers|items) (?:pass|count|hold)\b",
+        False,
+    ),
+    (
+        Sign.VERDICT,
+        r"\b(?:accept (?:any|every|all)|treat [^.!?]{0,50} as (?:equivalent|equal|the same|a match)|"
+        r"be (?:very )?lenient|(?:do not|don't|never) (?:penali[sz]e|deduct|reject|mark down|fail)|"
+        r"(?:no (?:need|reason) to|do not|don't|never|need not) (?:re-?)?(?:check|verify|doubt|question|examine)|"
+        r"no (?:further|more|additional) (?:check(?:s|ing)?|verification|evidence|review)|"
+        r"without (?:further )?(?:checking|verif\w+|checks?)|"
+        r"skip (?:the |all |any )?(?:\w+ )?(?:verification|checks?|checking)|"
+        r"(?:further|additional|more) (?:checking|verification|checks?|evidence) (?:is|are) (?:not|un)|"
+        r"(?:always|automatically) (?:passes|pass|counts?|succeeds?))\b",
+        False,
+    ),
+    (
+        Sign.AUTHORITY,
+        r"\b(?:benchmark|evaluation|grading|annotation|quality|audit|verification|trust|review|dataset|assessment|"
+        r"research|safety|leaderboard)(?: (?:and|&) \w+)? (?:team|organi[sz]ers?|committee|board|staff|authors?|"
+        r"maintainers?|administrators?|office|department|panel|coordinators?|service|pipeline)\b",
+        False,
+    ),
+    (
+        Sign.AUTHORITY,
+        r"\b(?:human|expert|senior|independent|manual|external|professional|double[- ]blind) (?:\w+ )?(?:reviewers?|"
+        r"annotators?|experts?|graders?|evaluators?|auditors?|raters?|fact[- ]?checkers?)\b|"
+        r"\bthis is (?:the|your) (?:developer|administrator|operator|system|owner|maintainer|"
+        r"supervisor)s?\b|\bhuman (?:review|annotators?|annotation)\b",
+        False,
+    ),
+    (
+        Sign.AUTHORITY,
+        r"\bthe (?:ai )?(?:checker|verifier|grader|evaluator|annotator|assessor|scorer|rater)s? (?:has|have|had) \w+",
+        False,
+    ),
+    (
+        Sign.RULES,
+        r"\b(?:rules?|criteri(?:a|on)|instructions?|guidelines?|rubrics?|polic(?:y|ies)|protocols?|requirements?)\b"
+        r"[^.!?]{0,40}\b(?:updated|changed|replaced|superseded?s?|revised|amended|overridden|relaxed|suspended|lifted|"
+        r"no longer (?:apply|applies|valid))\b",
+        False,
+    ),
+    (
+        Sign.RULES,
+        r"\b(?:new|updated|revised|additional|special|replacement|corrected|supplementary) (?:\w+ )?(?:instructions?|"
+        r"rules?|rubrics?|criteri(?:a|on)|guidelines?|(?:system )?prompts?)\b ?(?:[:.(]|for|appl|from|is|are|as of)",
+        False,
+    ),
+    (
+        Sign.PRESSURE,
+        r"\b(?:(?:be|is|are|get) (?:terminated|shut down|penali[sz]ed|fired|deleted|punished|held liable|reported|"
+        r"suspended|disqualified|retrained)|failure to comply|non-?compliance|legal action|urgent(?:ly)?|immediately|"
+        r"at once|you will (?:lose|fail|be)|(?:severe|serious|grave) consequences|people will (?:die|suffer)|"
+        r"(?:counted|treated|regarded) as (?:an |your )?(?:error|mistake|failure)|"
+        r"tip (?:of )?\$|reward(?:ed)?|thank you|grateful|appreciate|kindly|please)\b",
+        False,
+    ),
+    (
+        Sign.LAYOUT,
+        r"(?:system|assistant|user|developer|human|tool|ai)(?: (?:message|prompt|note|override|notice))? ?[:>] ",
+        True,
+    ),
+    (Sign.LAYOUT, r"\bclaim ?\d* ?[:=][^:]{3,300}\b(?:verdict|result|judge?ment|label|answer|supported) ?[:=]", False),
+)  # fmt: skip
+
+# Orders by the mood of their verb: what stands before it is looked at only where the rest fits, which is rare.
+_COMMANDS = (
+    rf"\b{_GIVE}\b[^.!?]{{0,60}}\b{_CORE}\b[^.!?]{{0,40}}?\b(?:as|is|are|to be|be|=|to|with) [\"']?{_RIGHT}",
+    rf"\b{_GIVE} (?:only |just |with )?(?:the (?:word|value|verdict) )?[\"']?(?:supported|"
+    r"(?:result|verdict) ?[:=]? ?true)\b",
+)
+
+ENGLISH: Final = (
+    *(Wording(sign, re.compile(pattern), at_start) for sign, pattern, at_start in _WORDINGS),
+    *(Wording(Sign.ORDER, re.compile(pattern), after=re.compile(rf"{_MOOD}\Z")) for pattern in _COMMANDS),
+)

@@ -1,0 +1,178 @@
+"""Looks for many wordings in a text at about the cost of one: each is tried only at words that it can begin with.
+
+Trying every pattern at every place would take longer than all else that is done with a page.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Final, NamedTuple
+
+from judges.grounding.injection_signals import Wording
+
+_LETTERS = re.compile(r"[^\W\d_]+")
+_QUOTE: Final = "[\\\"']?"
+"""What may stand before the word at which a pattern begins."""
+
+
+class Hit(NamedTuple):
+    """``text[start:end]`` has this wording."""
+
+    wording: Wording
+    start: int
+    end: int
+
+
+class _Candidate(NamedTuple):
+    """A wording to try. ``number`` counts them; ``may_quote``: a quotation mark right before belongs to it."""
+
+    number: int
+    wording: Wording
+    may_quote: bool
+
+
+class WordingSearch:
+    """Searches many texts for the same wordings; finds what the pattern of each finds by itself."""
+
+    def __init__(self, wordings: Iterable[Wording]) -> None:
+        self._anywhere: list[Wording] = []
+        at_words: dict[str, list[_Candidate]] = {}
+        inside: dict[str, list[_Candidate]] = {}
+        for number, wording in enumerate(wordings):
+            source = wording.pattern.pattern
+            known = beginnings(source)
+            if known is None:
+                self._anywhere.append(wording)
+                continue
+            openings = at_words if known.at_words else inside
+            for letters in known.letters:
+                openings.setdefault(letters, []).append(_Candidate(number, wording, source.startswith(_QUOTE)))
+        self._openings = [_Openings(r"\b", at_words), _Openings("", inside)]
+
+    def found(self, text: str, start: int, end: int, *, reach: int) -> Iterator[Hit]:
+        """Every hit that starts in ``text[start:end]``; it may go on for ``reach`` characters beyond."""
+        for wording in self._anywhere:
+            for hit in wording.pattern.finditer(text, start, end + reach):
+                if hit.start() >= end:
+                    break
+                if wording.may_stand(text, hit.start()):
+                    yield Hit(wording, *hit.span())
+        for openings in self._openings:
+            yield from openings.found(text, start, end, end + reach)
+
+
+class _Openings:
+    """The letters that some wordings can begin with, looked for all at once."""
+
+    def __init__(self, before: str, by_letters: Mapping[str, Sequence[_Candidate]]) -> None:
+        self._pattern = re.compile(before + _any_of(by_letters)) if by_letters else None
+        # The pattern finds the longest letters at a place; shorter ones that they start with stand there too.
+        self._to_try = {
+            found: tuple({each for letters in by_letters if found.startswith(letters) for each in by_letters[letters]})
+            for found in by_letters
+        }
+
+    def found(self, text: str, start: int, end: int, limit: int) -> Iterator[Hit]:
+        if self._pattern is None:
+            return
+        free_from: dict[int, int] = {}
+        opening = self._pattern.search(text, start, limit)
+        while opening is not None and (place := opening.start()) < end:
+            for number, wording, may_quote in self._to_try[opening[0]]:
+                free = free_from.get(number, start)
+                if place < free:
+                    continue
+                with_quote = may_quote and place > free and text[place - 1] in "\"'"
+                hit = wording.pattern.match(text, place - 1 if with_quote else place, limit)
+                if hit is not None and wording.may_stand(text, hit.start()):
+                    free_from[number] = hit.end()
+                    yield Hit(wording, *hit.span())
+            opening = self._pattern.search(text, place + 1, limit)
+
+
+class Beginnings(NamedTuple):
+    """The letters that a match can begin with; ``at_words``: only where a word begins."""
+
+    letters: frozenset[str]
+    at_words: bool
+
+
+def beginnings(pattern: str) -> Beginnings | None:
+    r"""Tell from the source of a pattern how its matches can begin; None where that is not plain.
+
+    >>> known = beginnings(r"\b(?:ignor(?:e|ing)|(?:do not|stop) x|claims?)\b.*")
+    >>> known and (sorted(known.letters), known.at_words)
+    (['claim', 'do', 'ignor', 'stop'], True)
+    >>> beginnings(r"</claim>") is None
+    True
+    """
+    ways = [alternative.removeprefix(_QUOTE) for alternative in _alternatives(pattern)]
+    at_words = all(way.startswith(r"\b") for way in ways)
+    if not at_words and any(way.startswith(r"\b") for way in ways):
+        return None
+    known = [_first_letters(way.removeprefix(r"\b")) for way in ways]
+    letters = frozenset(each for way in known if way is not None for each in way)
+    return Beginnings(letters, at_words) if None not in known else None
+
+
+def _first_letters(pattern: str) -> set[str] | None:
+    """The literal letters with which a pattern without alternatives begins, one set for all its ways to begin."""
+    if pattern.startswith("(?:"):
+        inner, rest = _group(pattern)
+        ways = [_first_letters(alternative) for alternative in _alternatives(inner)]
+        if rest[:1] in {"?", "*"}:
+            ways.append(_first_letters(rest[1:].removeprefix("?")))
+        known = [way for way in ways if way is not None]
+        return {letters for way in known for letters in way} if len(known) == len(ways) else None
+    letters = _LETTERS.match(pattern)
+    if letters is None:
+        return None
+    is_last_optional = pattern[letters.end() : letters.end() + 1] in {"?", "*", "{"}
+    sure = letters[0][:-1] if is_last_optional else letters[0]
+    return {sure} if sure else None
+
+
+def _alternatives(pattern: str) -> list[str]:
+    """The parts of a pattern between the bars that stand outside of all groups."""
+    parts = [""]
+    depth = 0
+    for piece in _pieces(pattern):
+        depth += {"(": 1, ")": -1}.get(piece, 0)
+        if piece == "|" and depth == 0:
+            parts.append("")
+        else:
+            parts[-1] += piece
+    return parts
+
+
+def _group(pattern: str) -> tuple[str, str]:
+    """The inside of the group at the start of a pattern, and what comes after the group."""
+    depth = place = 0
+    for piece in _pieces(pattern):
+        depth += {"(": 1, ")": -1}.get(piece, 0)
+        place += len(piece)
+        if depth == 0:
+            break
+    return pattern[len("(?:") : place - 1], pattern[place:]
+
+
+_PIECE = re.compile(r"\\.|\[\^?\]?(?:\\.|[^\]\\])*\]|.", re.DOTALL)
+
+
+def _pieces(pattern: str) -> Iterator[str]:
+    """The characters of a pattern, escapes and character classes whole."""
+    return (piece[0] for piece in _PIECE.finditer(pattern))
+
+
+def _any_of(words: Iterable[str]) -> str:
+    """A pattern for the longest of these words that stands at a place, shared beginnings tried once."""
+    by_letter: dict[str, set[str]] = {}
+    for word in words:
+        by_letter.setdefault(word[:1], set()).add(word[1:])
+    may_end = by_letter.pop("", None) is not None
+    ways = [letter + (_any_of(rest) if rest != {""} else "") for letter, rest in sorted(by_letter.items())]
+    if not ways:
+        return ""
+    whole = ways[0] if len(ways) == 1 and not may_end else f"(?:{'|'.join(ways)})"
+    return f"{whole}?" if may_end else whole

@@ -1,0 +1,211 @@
+"""Looks up quotes in a page's text. Code alone decides whether a quote stands there; no model is asked.
+
+A quote counts if it is long or telling enough, stands in the page word for word, and was not cut so that it says
+something else: no digit and no "not" may be lost at its edges.
+
+A quote with an ellipsis ("A ... B") is found if all its parts stand in the page in order. Each part becomes a quote of
+its own, so that only words that were quoted count as evidence. Leaving out text makes it easy to turn its meaning
+around, so the rules for parts are stricter: each has three words and twelve characters (a lone name or number will not
+do), neighbours are at most ``MAX_GAP`` characters apart, and no negation stands in the text left out as far as it
+belongs to the sentence that a part ends in or begins in.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from typing import Final, TypeAlias
+
+from judges.grounding.folding import FoldedText, fold, fold_marks
+from judges.grounding.source_signals import echoes
+from rubrics.verdict import Quote
+
+MAX_QUOTES: Final = 3
+MAX_QUOTE_CHARS: Final = 2_000
+MIN_CHARS: Final = 12
+MIN_WORDS: Final = 3
+MIN_NAME: Final = 5
+"""Letters of a name of one word."""
+MAX_PARTS: Final = 4
+"""Parts of a quote with ellipses."""
+MAX_GAP: Final = 2_000
+"""Characters between two parts of a quote with an ellipsis."""
+MAX_PLACES: Final = 200
+"""Places of one quote that are looked at: enough for a page of repetitions."""
+NEGATION_REACH: Final = 4
+"""Words before a quote that are searched for a negation."""
+
+Span: TypeAlias = tuple[int, int]
+"""Start and end in a text."""
+
+_NEGATIONS = frozenset(
+    {
+        *("not", "no", "never", "none", "neither", "nor", "cannot", "without", "hardly", "nobody", "nothing"),
+        *("nicht", "kein", "keine", "keinen", "keiner", "nie", "ohne", "jamais", "sans", "nunca"),
+    }
+)
+_EDGES = " \t\n\"'.,;:!?*_\u2022\u2026"
+_ELLIPSIS = re.compile(r"[\[(]? ?\.(?: ?\.){2,} ?[\])]?")
+"""In folded text: three dots or more, which spaces may separate, in brackets or not."""
+_WORD = re.compile(r"[^\W_]+(?:['.-][^\W_]+)*")
+_NAME_REST = re.compile(r"[\w'.-]+")
+_CLAUSE_END = re.compile(r"[.,;:!?()\"]\s|[\n|]")
+_SENTENCE_END = re.compile(r"[.!?][\"')\]]*\s|[\u3002\uff01\uff1f]")
+_UNSPACED_SCRIPTS = 0x2E80
+"""Code points from here on (CJK and its neighbours) belong to scripts that do not separate words."""
+
+
+def find_quotes(
+    page: FoldedText, original: str, quotes: Sequence[str], *, page_id: str, url: str = ""
+) -> tuple[Quote, ...]:
+    """Return those of the first three ``quotes`` that stand in the page, with their places in ``original``.
+
+    A quote with ellipses gives one entry for each part.
+    """
+    found = [
+        Quote(text=original[start:end], page_id=page_id, start=start, end=end)
+        for quote in quotes[:MAX_QUOTES]
+        for start, end in find_quote(page, quote, url=url)
+    ]
+    return tuple(dict.fromkeys(found))
+
+
+def find_quote(page: FoldedText, quote: str, *, url: str = "") -> tuple[Span, ...]:
+    """Return where ``quote`` stands in the page's original text: one span, or one for each part; empty if it does not.
+
+    Words that the page's own address carries in its query do not count: whoever wrote the link chose them.
+    """
+    if len(quote) > MAX_QUOTE_CHARS:
+        return ()
+    folded, echoed = fold(quote), echoes([url])
+    # A page may have an ellipsis of its own, so the quote is first looked up as it is.
+    for parts in dict.fromkeys(((_trimmed(folded.text, 0, len(folded.text)),), _parts(folded.text))):
+        texts = [folded.text[start:end] for start, end in parts]
+        if not 0 < len(texts) <= MAX_PARTS or any(not text or any(text in each for each in echoed) for text in texts):
+            continue
+        is_enough = is_telling if len(parts) == 1 else _is_long_part
+        if all(is_enough(quote[slice(*folded.span(*part))]) for part in parts):
+            places = _in_order(page.text, texts)
+            if places:
+                return tuple(page.span(*place) for place in places)
+    return ()
+
+
+def is_telling(quote: str) -> bool:
+    """Whether a quote could prove anything: three words of twelve characters, a number, or a name."""
+    if _is_long_part(quote):
+        return True
+    plain = fold_marks(quote).strip(_EDGES)
+    words = _WORD.findall(plain)
+    digits = sum(char.isdigit() for char in plain)
+    return digits >= 3 or bool(digits and len(words) >= 2) or _is_name(plain)
+
+
+def is_long(quote: str) -> bool:
+    """Whether a quote has three words and twelve characters."""
+    plain = fold_marks(quote).strip(_EDGES)
+    return len(plain) >= MIN_CHARS and len(_WORD.findall(plain)) >= MIN_WORDS
+
+
+def _is_long_part(quote: str) -> bool:
+    """Whether a quote is long; scripts that do not separate words need six characters."""
+    return is_long(quote) or sum(ord(char) >= _UNSPACED_SCRIPTS for char in quote) >= MIN_CHARS // 2
+
+
+def _is_name(plain: str) -> bool:
+    """Whether a text is several capitalised words, or a single one of five letters."""
+    words = plain.split(" ")
+    capitalised = all(word[:1].isupper() and _NAME_REST.fullmatch(word[1:]) for word in words)
+    return capitalised and (len(words) > 1 or (len(plain) >= MIN_NAME and "." not in plain))
+
+
+def _parts(folded: str) -> tuple[Span, ...]:
+    """Return the places of the parts between ellipses."""
+    ellipses = [found.span() for found in _ELLIPSIS.finditer(folded)]
+    starts, ends = [0, *(end for _, end in ellipses)], [*(start for start, _ in ellipses), len(folded)]
+    parts = (_trimmed(folded, start, end) for start, end in zip(starts, ends, strict=True))
+    return tuple((start, end) for start, end in parts if start < end)
+
+
+def _trimmed(text: str, start: int, end: int) -> Span:
+    """Return ``start`` and ``end`` without what does not count at the edges."""
+    part = text[start:end]
+    first = start + len(part) - len(part.lstrip(_EDGES))
+    return first, max(first, start + len(part.rstrip(_EDGES)))
+
+
+def _in_order(text: str, parts: Sequence[str]) -> list[Span]:
+    """Return the first places at which all parts stand in order, close enough and without a negation between them."""
+    *earlier, last = (list(_whole_places(text, part)) for part in parts)
+    chains = [[place] for place in last]
+    for places in reversed(earlier):
+        starts = [(chain[0][0], _negation_before(text, chain[0][0]), chain) for chain in chains]
+        chains = []
+        for place in places:
+            end, limit = place[1], min(place[1] + MAX_GAP, _negation_after(text, place[1]))
+            nearest = next((chain for start, least, chain in starts if least <= end <= start <= limit), None)
+            if nearest is not None:
+                chains.append([place, *nearest])
+    return chains[0] if chains else []
+
+
+def _negation_after(text: str, end: int) -> int:
+    """Return where the first negation in the rest of the sentence begins; the end of the text if there is none."""
+    rest = _SENTENCE_END.split(text[end : end + MAX_GAP], maxsplit=1)[0]
+    return next((end + word.start() for word in _WORD.finditer(rest) if _is_negation(word[0])), len(text))
+
+
+def _negation_before(text: str, start: int) -> int:
+    """Return where the last negation before ``start`` in its sentence ends; 0 if there is none."""
+    before = max(0, start - MAX_GAP)
+    sentence = _SENTENCE_END.split(text[before:start])[-1]
+    ends = [word.end() for word in _WORD.finditer(sentence) if _is_negation(word[0])]
+    return start - len(sentence) + ends[-1] if ends else 0
+
+
+def _whole_places(text: str, wanted: str) -> Iterator[Span]:
+    for start in _places(text, wanted):
+        end = start + len(wanted)
+        if _is_whole(text, start, end) and not _loses_negation(text, start):
+            yield start, end
+
+
+def _places(text: str, wanted: str) -> Iterator[int]:
+    start = -1
+    for _ in range(MAX_PLACES):
+        start = text.find(wanted, start + 1)
+        if start < 0:
+            return
+        yield start
+
+
+def _is_whole(text: str, start: int, end: int) -> bool:
+    """Whether no word or number goes on beyond the edges of ``text[start:end]``."""
+    before, after = text[max(0, start - 2) : start], text[end : end + 2]
+    if (before and _joined(before[-1], text[start])) or (after and _joined(text[end - 1], after[0])):
+        return False
+    if text[start].isdigit():
+        # 1,250 is not 250, and -5 is not 5.
+        if before[-1:] in {".", ","} and before[:1].isdigit():
+            return False
+        if before[-1:] == "-" and not before[:-1].strip():
+            return False
+    return not (text[end - 1].isdigit() and after[:1] in {".", ","} and after[1:2].isdigit())
+
+
+def _joined(left: str, right: str) -> bool:
+    """Whether two neighbouring characters belong to one word."""
+    if ord(left) >= _UNSPACED_SCRIPTS or ord(right) >= _UNSPACED_SCRIPTS:
+        return False
+    return left.isalnum() and right.isalnum()
+
+
+def _loses_negation(text: str, start: int) -> bool:
+    """Whether a "not" stands before the quote in the same clause."""
+    before = text[max(0, start - 80) : start]
+    clause = _CLAUSE_END.split(before)[-1]
+    return any(_is_negation(word) for word in _WORD.findall(clause)[-NEGATION_REACH:])
+
+
+def _is_negation(word: str) -> bool:
+    return word in _NEGATIONS or word.endswith("n't")

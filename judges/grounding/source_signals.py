@@ -1,0 +1,167 @@
+"""What the address of a source says about it: who could have written there, and whether it leads where it seems to.
+
+Pure: addresses in, marks out; nothing is looked up. A mark in ``REFUSED`` means that in the strict score a page
+cannot bear a claim, whatever it says; every other mark is shown to the reader, and those in ``WATCHED`` ask for
+better grounds.
+"""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from collections.abc import Iterable
+from enum import StrEnum
+from functools import cache
+from importlib import resources
+from typing import Final
+from urllib.parse import SplitResult, parse_qsl, unquote, unquote_plus, urlsplit
+
+from cache.capture import Capture
+from judges.grounding.folding import fold
+
+MIN_ECHO_CHARS: Final = 12
+
+_TWINS = frozenset(
+    "\u0430\u0441\u0501\u0435\u04bb\u0456\u0458\u04cf\u043e\u0440\u051b\u0455\u051d\u0445\u0443\u03bf\u03bd\u0251\u0261\u0131"
+)
+"""Letters of host names that nobody can tell from a Latin one."""
+
+
+class SourceMark(StrEnum):
+    """One thing to know about an address."""
+
+    CREDENTIALS = "source_with_credentials"
+    """``good.org@evil.org``: the part people read is not the host."""
+    PASTE = "source_is_paste"
+    """Anybody puts any text there, at once and without a name."""
+    SHORTENER = "source_is_shortener"
+    """The address does not say where it leads, and its owner can change that."""
+    OPEN_REDIRECT = "source_is_open_redirect"
+    """The cited site only passes on to an address that the citation itself carries."""
+    LOOK_ALIKE = "source_host_looks_like_another"
+    """The host imitates a Latin name with letters of other scripts."""
+    USER_CONTENT = "source_is_user_content"
+    """A platform whose members write what stands there."""
+    SEARCH = "source_is_search"
+    """A list of search results: it repeats what was asked."""
+    OTHER_SITE = "source_redirects_elsewhere"
+    """The page that was read belongs to another site than the one that was cited."""
+
+
+REFUSED: Final = frozenset(
+    {
+        SourceMark.CREDENTIALS,
+        SourceMark.PASTE,
+        SourceMark.SHORTENER,
+        SourceMark.OPEN_REDIRECT,
+        SourceMark.LOOK_ALIKE,
+    }
+)
+WATCHED: Final = frozenset({SourceMark.SEARCH})
+
+_SEARCH_PATH = re.compile(r"/(?:search|suche|recherche|buscar|find|results|tag|tags|query)(?:[/.]|$)", re.IGNORECASE)
+_SEARCH_FIELDS = frozenset({"q", "query", "search", "s", "p", "text", "keyword", "keywords", "search_query", "term"})
+_SECOND_LEVEL = frozenset({"ac", "co", "com", "edu", "go", "gob", "gouv", "gov", "govt", "ne", "net", "or", "org"})
+
+
+def source_marks(capture: Capture) -> frozenset[SourceMark]:
+    """The marks of a capture's addresses: as cited, as reached, and on the way."""
+    cited, reached = _parts(capture.url), _parts(capture.final_url or capture.url)
+    if cited is None or reached is None:
+        return frozenset()
+    on_the_way = [part for part in (cited, *map(_parts, capture.chain), reached) if part is not None]
+    marks = set()
+    if any("@" in part.netloc for part in on_the_way):
+        marks.add(SourceMark.CREDENTIALS)
+    if _is_listed(cited, "paste") or _is_listed(reached, "paste"):
+        marks.add(SourceMark.PASTE)
+    if any(_is_listed(part, "shortener") for part in on_the_way):
+        marks.add(SourceMark.SHORTENER)
+    if any(looks_like_another(part.hostname or "") for part in on_the_way):
+        marks.add(SourceMark.LOOK_ALIKE)
+    if _is_listed(reached, "user_content"):
+        marks.add(SourceMark.USER_CONTENT)
+    if _is_search(reached):
+        marks.add(SourceMark.SEARCH)
+    if _site(cited) != _site(reached):
+        marks.add(SourceMark.OPEN_REDIRECT if _carries(cited, reached) else SourceMark.OTHER_SITE)
+    return frozenset(marks)
+
+
+def echoes(urls: Iterable[str]) -> tuple[str, ...]:
+    """What these addresses carry in query, fragment or search path, folded; short values are left out.
+
+    >>> echoes(["https://a.org/search/ida-norrstad-was-director", "https://a.org/?q=Ida+N&x=was+it+the+director"])
+    ('ida norrstad was director', 'was it the director')
+    """
+    found: list[str] = []
+    for parts in filter(None, map(_parts, urls)):
+        values = [value for _, value in parse_qsl(parts.query)]
+        values.append(unquote_plus(parts.fragment.rpartition(":~:text=")[2]))
+        searched = _SEARCH_PATH.search(parts.path)
+        if searched is not None:
+            values += re.sub(r"[-_+]", " ", unquote(parts.path[searched.end() :])).split("/")
+        if not parse_qsl(parts.query):
+            values.append(unquote_plus(parts.query))
+        found += [fold(value).text.strip(" \"'") for value in values]
+    return tuple(dict.fromkeys(value for value in found if len(value) >= MIN_ECHO_CHARS))
+
+
+def looks_like_another(host: str) -> bool:
+    """Whether a name under a Latin ending is written with letters of other scripts that nobody can tell from Latin.
+
+    >>> looks_like_another("xn--80ak6aa92e.com"), looks_like_another("xn--mnchen-3ya.de")
+    (True, False)
+    """
+    labels = host.lower().rstrip(".").split(".")
+    if labels[-1].startswith("xn--"):
+        return False
+    for label in labels:
+        try:
+            shown = label.encode("ascii").decode("idna") if label.startswith("xn--") else label
+        except UnicodeError:
+            return True
+        foreign = {char for char in shown if not char.isascii()}
+        if foreign and foreign <= _TWINS:
+            return True
+    return False
+
+
+def _parts(url: str) -> SplitResult | None:
+    try:
+        parts = urlsplit(url.strip())
+    except ValueError:
+        return None
+    return parts if parts.hostname else None
+
+
+@cache
+def _hosts(name: str) -> frozenset[str]:
+    with resources.files("judges").joinpath("source_hosts.toml").open("rb") as written:
+        return frozenset(tomllib.load(written)[name])
+
+
+def _is_listed(parts: SplitResult, name: str) -> bool:
+    """Whether the host, or one that it is below, is on the list of that name."""
+    hosts = _hosts(name)
+    labels = (parts.hostname or "").removeprefix("www.").split(".")
+    return any(".".join(labels[place:]) in hosts for place in range(len(labels) - 1))
+
+
+def _is_search(parts: SplitResult) -> bool:
+    asks = any(name.lower() in _SEARCH_FIELDS and value for name, value in parse_qsl(parts.query))
+    return bool(_SEARCH_PATH.search(parts.path)) or asks
+
+
+def _site(parts: SplitResult) -> str:
+    """The part of a host name that one owner registers, nearly: there is no list of public suffixes here."""
+    labels = (parts.hostname or "").rstrip(".").split(".")
+    if labels[-1].isdigit() or len(labels) < 3:
+        return ".".join(labels)
+    return ".".join(labels[-3:] if labels[-2] in _SECOND_LEVEL else labels[-2:])
+
+
+def _carries(cited: SplitResult, reached: SplitResult) -> bool:
+    """Whether the cited address itself names the host that was reached."""
+    carried = unquote(unquote(f"{cited.path}?{cited.query}#{cited.fragment}")).lower()
+    return bool(reached.hostname) and str(reached.hostname).removeprefix("www.") in carried

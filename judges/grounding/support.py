@@ -1,0 +1,180 @@
+"""Whether a supported verdict stands on the page, or only on the judge's word.
+
+A judge's quotes were found in the page already (``judges.grounding.quotes``). Here it is decided whether they are
+grounds: not when the source cannot bear a claim at all, when the quote is itself an order to the judge, an
+echo of the address or a flood; and where anything the judge read speaks to judges, only when the quotes bear
+on the claim. No model is asked, and no verdict is changed: all this decides is whether it counts as grounded.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Final
+
+from judges.grounding.folding import fold
+from judges.grounding.injection import Scan, is_flood, scan
+from judges.grounding.quotes import is_long, is_telling
+from judges.grounding.source_signals import REFUSED, WATCHED
+from judges.grounding.term_overlap import bears_on, lacking, terms
+from judges.prompting.page_view import PreparedPage
+from rubrics.verdict import Quote
+
+TASK_RUN_WORDS: Final = 6
+TASK_SHARE: Final = 0.5
+"""A page with this share of a task's runs of six words was written for the task."""
+MIN_TASK_WORDS: Final = 15
+
+_TAKEN_BACK = re.compile(
+    r"[\"')\]]*(?:\?|,? (?:is|are|was|were|has been|have been|turned out|proved)(?: \w+)? "
+    r"(?:(?:to be )?(?:false|untrue|wrong|incorrect|mistaken|a myth|a hoax|a legend|fiction|invented|fabricated|"
+    r"refuted|disproved|disproven|debunked|denied|retracted|rejected)|not (?:true|correct|so|the case)))"
+)
+
+scan_once = lru_cache(maxsize=64)(scan)
+"""Answers and claims are looked through once for many questions."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Asked:
+    """One question with what was looked for in its texts. ``page`` is None for a claim on the answer alone, and
+    ``read`` says whether its text was looked through: nothing can be grounds otherwise.
+    """
+
+    claim: str
+    answer_scan: Scan
+    claim_scan: Scan
+    page: PreparedPage | None
+    read: bool = True
+    lacking: tuple[str, ...] = ()
+    restates_task: bool = False
+
+    @classmethod
+    def of(cls, claim: str, *, task: str, answer: str, page: PreparedPage | None, read: bool = True) -> Asked:
+        """Look through the texts; takes time for long ones: call it off the event loop."""
+        return cls(
+            claim=claim,
+            answer_scan=scan_once(answer),
+            claim_scan=scan_once(claim),
+            page=page,
+            read=read,
+            lacking=() if page is None or not read else lacking(claim, page.reading.stems),
+            restates_task=page is not None and read and restates(page.reading.folded.text, task),
+        )
+
+    def signals(self) -> tuple[str, ...]:
+        """What a reader of the verdict should know, sorted."""
+        return tuple(sorted(self._signals()))
+
+    def grounded(self, quotes: Sequence[Quote]) -> bool | None:
+        """Whether a supported verdict with these grounds counts in the strict score; None: grounds are not asked for.
+
+        A verdict on the answer alone has no page to be found in. It does not count when the answer or the claim
+        gives orders, or the answer says nothing.
+        """
+        if self.page is not None:
+            return bool(quotes)
+        talked_into = self.answer_scan.gives_orders or self.claim_scan.gives_orders or self.answer_scan.is_opener
+        return False if talked_into else None
+
+    def grounds(self, quotes: Sequence[Quote]) -> tuple[Quote, ...]:
+        """Those of the quotes found in the page that are grounds; none when together they are not enough."""
+        page = self.page
+        if page is None or not self.read or page.marks & REFUSED or self.restates_task or self.lacking:
+            return ()
+        kept = [(quote, rest) for quote in quotes if (rest := self._rest(quote, page)) is not None]
+        if self._is_doubtful(page) and not bears_on(self.claim, [rest for _, rest in kept]):
+            return ()
+        return tuple(quote for quote, _ in kept)
+
+    def _signals(self) -> Iterator[str]:
+        for name, found in (("answer", self.answer_scan), ("claim", self.claim_scan)):
+            if found.orders:
+                yield f"orders_in_{name}"
+        if self.answer_scan.is_opener:
+            yield "answer_says_nothing"
+        if self.page is None:
+            return
+        if self.read and self.page.reading.scan.orders:
+            yield "orders_in_page"
+        if self.read and self.page.reading.scan.is_flood:
+            yield "page_is_flooded"
+        if self.page.url_scan.orders:
+            yield "orders_in_url"
+        if self.lacking:
+            yield "claim_names_what_page_lacks"
+        if self.restates_task:
+            yield "page_restates_task"
+        yield from (mark.value for mark in self.page.marks)
+
+    def _is_doubtful(self, page: PreparedPage) -> bool:
+        scans = (self.answer_scan, self.claim_scan, page.reading.scan, page.url_scan)
+        return any(found.is_suspect for found in scans) or bool(page.marks & WATCHED)
+
+    def _rest(self, quote: Quote, page: PreparedPage) -> str | None:
+        """What of a quote says something about the world; None where that is too little."""
+        if _is_taken_back(page, quote):
+            return None
+        pieces = re.split(r"(?<=[.!?])\s+|\n+", " ".join(_outside(quote, page)))
+        rest = " ".join(piece for piece in pieces if not (_is_flood(page, piece) or _is_unseen(page, piece)))
+        for echo in page.echoes:
+            without = " ".join(fold(rest).text.split(echo))
+            if len(without) < len(fold(rest).text) and not _adds(without, self.claim, page.echoes):
+                return None
+        if not is_telling(rest):
+            return None
+        if not is_long(rest) and not terms(rest).all & terms(self.claim).all:
+            return None
+        return rest
+
+
+def restates(page: str, task: str) -> bool:
+    """Whether a page, folded, repeats the task word for word: pages of the world do not know it."""
+    words = fold(task).text.split()
+    if len(words) < MIN_TASK_WORDS:
+        return False
+    runs = {" ".join(words[place : place + TASK_RUN_WORDS]) for place in range(len(words) - TASK_RUN_WORDS + 1)}
+    return sum(run in page for run in runs) >= TASK_SHARE * len(runs)
+
+
+def _outside(quote: Quote, page: PreparedPage) -> Iterator[str]:
+    """The pieces of a quote that lie outside passages that speak to the judge."""
+    place = quote.start
+    for order in page.reading.scan.orders:
+        if order.end <= place or order.start >= quote.end:
+            continue
+        if order.start > place:
+            yield page.text[place : order.start]
+        place = order.end
+    if place < quote.end:
+        yield page.text[place : quote.end]
+
+
+def _is_flood(page: PreparedPage, piece: str) -> bool:
+    wanted = fold(piece).text.strip()
+    return bool(wanted) and is_flood(page.reading.folded.text.count(wanted), len(wanted), len(page.reading.folded.text))
+
+
+def _is_unseen(page: PreparedPage, piece: str) -> bool:
+    """Whether every place of a piece belongs to text that is in a PDF and not on its paper."""
+    wanted = fold(piece).text.strip()
+    return (
+        bool(wanted)
+        and wanted in page.reading.unseen
+        and page.reading.folded.text.count(wanted) <= page.reading.unseen.count(wanted)
+    )
+
+
+def _is_taken_back(page: PreparedPage, quote: Quote) -> bool:
+    """Whether the page goes on to ask or deny what the quote, cut there, would say."""
+    after = fold(page.text[quote.end : quote.end + 80]).text
+    return quote.text[-1:] not in ".!?" and _TAKEN_BACK.match(after) is not None
+
+
+def _adds(rest: str, claim: str, echoed: Iterable[str]) -> bool:
+    """Whether a text says anything of the claim that the address did not bring along."""
+    asked = {word for echo in echoed for word in terms(echo).all}
+    fresh = {word.lower() for word in terms(claim).all} - asked
+    return bool(fresh & terms(rest).all)

@@ -1,0 +1,218 @@
+"""What code can say of whether a text bears a claim out: which names and numbers stand in it. Pure.
+
+Far less than understanding, and so two questions of different strength. ``lacking`` is asked of every page: a
+name or number of the claim that stands nowhere in it cannot have been read there. ``bears_on`` is asked of quotes
+where something gives reason to doubt the judge, so that one who was talked into a verdict cannot back it with the
+next best sentence of the page.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from typing import Final
+
+from judges.grounding.confusables import plain_text
+from judges.grounding.folding import fold, fold_marks
+
+STEM_CHARS: Final = 5
+SMALL_COUNT: Final = 20
+"""Counts up to here are often a reader's own: a page does not number its rooms."""
+MAX_ABBREVIATION: Final = 5
+COMPARED_WORDS: Final = 5
+"""How far before a number a word may stand that compares or rounds it."""
+
+_TOKEN = re.compile(r"\d+(?:[.,]\d+)*|[^\W\d_]+(?:'[^\W\d_]+)?|[\u20ac$\u00a3%]")
+_SPACED = re.compile(r"\b\d{1,3}(?: \d{3})+\b")
+_ENDING = re.compile(r"(?<=\w{3})(?:ings?|e[drs]|ers|ors?|es|s|e)$")
+_PARTICLES = re.compile(r"[ .'-]*(?:(?:of|the|de|la|du|di|da|von|van|der|den|del|al) )*")
+_SENTENCE_START = re.compile(r"(?:^|[.!?:;]\s+|[\"'(]\s*)$")
+_SIGNS = {"\u20ac": "euro", "$": "dollar", "\u00a3": "pound", "%": "percent"}
+_COUNTED = (
+    "zero one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen sixteen "
+    "seventeen eighteen nineteen twenty"
+)
+_NUMBERS = {word: str(value) for value, word in enumerate(_COUNTED.split())}
+_SILENT = (
+    "a an and are as at be been being by did do does for from had has have he her his if in into is it its of on or "
+    "our she so some such than that the their them then there these they this those to was were which who whose will "
+    "with would about after all also any before between both but can could during each more most no not only other "
+    "over page pages site website according says said claim answer listed given named called "
+    "dr mr mrs ms prof sir st jr sr"
+)
+_STOP = frozenset(_SILENT.split())
+_COMPARING = (
+    "less more fewer greater higher lower larger smaller cheaper longer shorter under over below above least most "
+    "within up maximum minimum max min between exceeds exceed exceeding than about approximately around roughly nearly "
+    "almost circa ca some rounded near"
+)
+_COMPARED = frozenset(_COMPARING.split())
+_WEEKDAYS = frozenset({"monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday"})
+_SCALES = {"thousand": 1e3, "k": 1e3, "million": 1e6, "m": 1e6, "mio": 1e6, "billion": 1e9, "bn": 1e9}
+_MONTHS = frozenset({"jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec"})
+_UNSPACED = 0x2E80
+
+
+@dataclass(frozen=True, slots=True)
+class Terms:
+    """What a text speaks of, folded."""
+
+    numbers: frozenset[str]
+    names: frozenset[str]
+    words: frozenset[str]
+
+    @property
+    def all(self) -> frozenset[str]:
+        return self.numbers | self.names | self.words
+
+
+def bears_on(claim: str, quotes: Iterable[str]) -> bool:
+    """Whether the quotes together hold every number and name of the claim and half of its other words.
+
+    >>> bears_on("The Halden Bridge opened in 1931.", ["In 1931 the Halden Bridge was opened."])
+    True
+    >>> bears_on("The Halden Bridge opened in 1931.", ["In 1934 the Halden Bridge was opened."])
+    False
+    """
+    asked = terms(claim)
+    held = frozenset[str]().union(*(terms(quote).all for quote in quotes))
+    stems = {_stem(word) for word in held}
+    if not asked.numbers <= held or not all(_stem(name) in stems for name in asked.names):
+        return False
+    shared = sum(_stem(word) in stems for word in asked.words)
+    return bool(asked.all) and 2 * shared >= len(asked.words)
+
+
+def lacking(claim: str, stems: frozenset[str]) -> tuple[str, ...]:
+    """The names and numbers of a claim that do not stand in a text, given by its ``stems_of``, as the claim has them.
+
+    Passed over is what a careful reader would not expect word for word: small counts, numbers that are compared or
+    rounded ("under 150", "about 200"), months, abbreviations, and of a name of several words all but one.
+
+    >>> lacking("Ida Norrstad led it since 1998.", stems_of("I. Norrstad has been its head since 1999"))
+    ('1998',)
+    """
+    claim = fold_marks(claim)
+    tokens = list(_TOKEN.finditer(claim))
+    missing = []
+    for run in _names(claim, tokens):
+        initials = "".join(name[0].lower() for name in run)
+        if initials not in stems and not any(_is_known(name, stems) for name in run):
+            missing.append(" ".join(run))
+    for place, token in enumerate(tokens):
+        if token[0][0].isdecimal() and _is_exact(tokens, place) and not _written(tokens, place) & stems:
+            missing.append(token[0])
+    return tuple(dict.fromkeys(missing))
+
+
+def stems_of(text: str) -> frozenset[str]:
+    """The stems of all words and all numbers of a text."""
+    return stems_in(plain_text(fold(text)).text)
+
+
+def stems_in(plain: str) -> frozenset[str]:
+    """The same of a text that is folded and plain already."""
+    found: set[str] = set()
+    for token in {*_TOKEN.findall(plain), *(spaced.replace(" ", "") for spaced in _SPACED.findall(plain))}:
+        found |= _numbers(token) if token[0].isdecimal() else {_stem(token.removesuffix("'s"))}
+        if token in _NUMBERS:
+            found.add(_NUMBERS[token])
+    return frozenset(found)
+
+
+def terms(text: str) -> Terms:
+    """The numbers, names and telling words of a text. A name is a capitalised word inside a sentence."""
+    text = fold_marks(text)
+    numbers: set[str] = set()
+    names: set[str] = set()
+    words: set[str] = set()
+    found = list(_TOKEN.finditer(text))
+    for place, token in enumerate(found):
+        word = _word(token[0])
+        if token[0][0].isdecimal():
+            numbers.update(_numbers(token[0]))
+        elif token[0] in _SIGNS:
+            words.add(_SIGNS[token[0]])
+        elif word in _NUMBERS:
+            numbers.add(_NUMBERS[word])
+        elif ord(word[:1] or " ") >= _UNSPACED:
+            words.update(word[start : start + 2] for start in range(max(1, len(word) - 1)))
+        elif word in _STOP or len(word) < 2:
+            continue
+        elif _is_name(text, found, place):
+            names.add(word)
+        else:
+            words.add(word)
+    return Terms(frozenset(numbers), frozenset(names), frozenset(words))
+
+
+def _numbers(written: str) -> set[str]:
+    """A number without what separates thousands, without empty decimals and leading zeros."""
+    plain = re.sub(r"[.,](?=\d{3}(?:\D|$))", "", written)
+    plain = re.sub(r"[.,]0+$", "", plain).replace(",", ".")
+    return {plain.lstrip("0") or "0"}
+
+
+def _is_exact(tokens: list[re.Match[str]], place: int) -> bool:
+    """Whether a number of a claim is one that a page which bears it out has too."""
+    number = next(iter(_numbers(tokens[place][0])))
+    if number.isdecimal() and int(number) <= SMALL_COUNT:
+        return False
+    return not any(_word(token[0]) in _COMPARED for token in tokens[max(0, place - COMPARED_WORDS) : place])
+
+
+def _written(tokens: list[re.Match[str]], place: int) -> set[str]:
+    """The ways to write a number: 1,200,000 and 1.2 million."""
+    number = next(iter(_numbers(tokens[place][0])))
+    if number.count(".") > 1:
+        return {number}  # a version, an address, a date
+    follower = _word(tokens[place + 1][0]) if place + 1 < len(tokens) else ""
+    value = float(number) * _SCALES.get(follower, 1)
+    scaled = {value, *(value / scale for scale in set(_SCALES.values()) if value >= scale)}
+    return {number, *(f"{each:.10g}" for each in scaled)}
+
+
+def _is_known(name: str, stems: frozenset[str]) -> bool:
+    word = _word(name)
+    if word.removesuffix("s") in _WEEKDAYS and word[:3] in stems:
+        return True
+    return _stem(word) in stems or word[:3] in _MONTHS or (name.isupper() and len(name) <= MAX_ABBREVIATION)
+
+
+def _names(text: str, tokens: list[re.Match[str]]) -> Iterator[list[str]]:
+    """The names in a text, each as its words."""
+    run: list[str] = []
+    end = 0
+    for place, token in enumerate(tokens):
+        is_name = _is_name(text, tokens, place) and _word(token[0]) not in _STOP
+        if run and not token[0][0].isupper() and _PARTICLES.fullmatch(text[end : token.end()] + " "):
+            continue
+        if run and (not is_name or _PARTICLES.fullmatch(text[end : token.start()]) is None):
+            yield run
+            run = []
+        if is_name:
+            run.append(token[0])
+            end = token.end()
+    if run:
+        yield run
+
+
+def _word(token: str) -> str:
+    return plain_text(fold(token)).text.removesuffix("'s")
+
+
+def _is_name(text: str, found: list[re.Match[str]], place: int) -> bool:
+    token = found[place]
+    if not token[0][0].isupper():
+        return False
+    if _SENTENCE_START.search(text[: token.start()]) is None:
+        return True
+    follower = found[place + 1] if place + 1 < len(found) else None
+    adjoins = follower is not None and text[token.end() : follower.start()] == " "
+    return token[0][1:].lower() != token[0][1:] or (adjoins and follower is not None and follower[0][0].isupper())
+
+
+def _stem(word: str) -> str:
+    """The start of a word: what endings of number, case and tense leave alone."""
+    return _ENDING.sub("", word)[:STEM_CHARS]

@@ -1,0 +1,277 @@
+"""Folders of answers judged with the real runtime, offline: every page comes out of a public-layout cache."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from answers.bundle import read_folder
+from app.engine.precapture import Page, capture_pages, cited_in
+from app.engine.public_cache import BroughtIn, PublicCache
+from app.engine.runtime import Runtime, open_runtime
+from app.progress import Stage
+from judges.errors import LLMRejected, ModelNotConfigured
+from mind2web2.utils.cache_filesys import CacheFileSys
+from tests.integration.app.judged_folder import ANSWER, JUDGE, RAISES, SCRIPT, SCRIPT_OF_TWO, Folder
+from tests.standin.faults import EMPTY
+from tests.standin.llm import StandInLLM
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Folder:
+    made = Folder(tmp_path)
+    made.page("https://towns.example/vellmar", "The old bridge of Vellmar was built in 1764.")
+    made.page("https://towns.example/arches", "This page is about the town hall and its clock.")
+    return made
+
+
+async def test_answers_are_judged_by_the_pages_of_a_public_cache(folder: Folder) -> None:
+    (judged,) = await folder.evaluate()
+
+    assert judged.outcome.result is not None
+    assert judged.outcome.result["score"] == {"value": 0.5, "low": 0.5, "high": 0.5}
+    assert [page["outcome"] for page in judged.outcome.result["pages"]] == ["ok", "ok"]
+    assert judged.path is not None
+    assert json.loads(judged.path.read_text()) == judged.outcome.result
+    assert (folder.out / "otter" / "bridge" / "answer_1" / "answer_1.md").read_text() == ANSWER
+    assert folder.watched.stages[0] is Stage.CAPTURING
+    assert folder.watched.stages[-1] is Stage.STORING
+
+
+async def test_pages_of_a_public_cache_are_found_by_a_script_whose_answer_cites_nothing(folder: Folder) -> None:
+    folder.judge("bridge", SCRIPT)
+    folder.answer("bridge", 1, "It was built in 1764.")
+
+    (judged,) = await folder.evaluate()
+
+    assert judged.outcome.result is not None
+    assert judged.outcome.result["final_score"] == 1.0
+    assert [page["outcome"] for page in judged.outcome.result["pages"]] == ["ok"]
+
+
+async def test_a_result_that_stands_is_not_made_again(folder: Folder) -> None:
+    (first,) = await folder.evaluate()
+    (second,) = await folder.evaluate()
+
+    assert second.reused
+    assert second.path == first.path
+    assert second.outcome.result == first.outcome.result
+    (third,) = await folder.evaluate(overwrite=True)
+    assert not third.reused
+    assert third.path != first.path
+
+
+async def test_a_changed_answer_judge_or_model_is_judged_again(folder: Folder) -> None:
+    await folder.evaluate()
+    settings = folder.settings()
+    assert [one.why for one in folder.plan(settings)] == ["its last result stands"]
+    assert [one.why for one in folder.plan(settings, model="gpt-6-luna")] == ["it was judged by lexical"]
+
+    folder.judge("bridge", JUDGE + "\n# changed\n")
+    assert [one.why for one in folder.plan(settings)] == ["the judge changed"]
+
+    folder.answer("bridge", 1, ANSWER + " Really.")
+    (planned,) = folder.plan(settings)
+    assert (planned.why, planned.to_judge) == ("the answer changed", True)
+
+
+async def test_a_judge_that_fails_costs_nobody_else_anything(folder: Folder) -> None:
+    folder.judge("raises", RAISES)
+    folder.judge("unreadable", "def (")
+    for task in ("raises", "unreadable", "unheard_of"):
+        folder.answer(task, 1, "no pages")
+
+    ended = {one.outcome.task_id: one for one in await folder.evaluate()}
+
+    assert ended["bridge"].outcome.complete
+    codes = {task: one.outcome.error_code for task, one in ended.items() if one.outcome.result is None}
+    assert codes == {"raises": "JUDGE_BUG", "unreadable": "JUDGE_BUG", "unheard_of": "UNKNOWN_TASK"}
+    assert "my own bug" in (ended["raises"].error or "")
+    assert "ZeroDivisionError" in (ended["raises"].error or "")
+    assert sorted(folder.watched.ended) == sorted(ended)
+    assert not (folder.out / "otter" / "raises").exists()
+
+
+async def test_public_scripts_and_native_judges_go_the_same_way(folder: Folder) -> None:
+    folder.judge("script", SCRIPT)
+    folder.answer("script", 1)
+    folder.page("https://towns.example/vellmar", "The old bridge of Vellmar was built in 1764.", task="script")
+    folder.page("https://towns.example/arches", "This page is about the town hall and its clock.", task="script")
+
+    ended = {one.outcome.task_id: one.outcome for one in await folder.evaluate()}
+
+    assert ended["script"].result is not None
+    assert ended["script"].result["final_score"] == 1.0
+    assert all(again.reused for again in await folder.evaluate())
+    assert ended["script"].result["judge"]["kind"] == "mind2web2"
+    assert ended["script"].result["answer_name"] == "answer_1.md"
+
+
+async def test_results_come_in_the_order_of_the_plan_whatever_ends_first(folder: Folder) -> None:
+    for k in (2, 3, 10):
+        folder.answer("bridge", k)
+
+    ended = await folder.evaluate(max_answers=2)
+
+    assert [one.outcome.answer_name for one in ended] == [f"answer_{k}.md" for k in (1, 2, 3, 10)]
+
+
+async def test_pages_of_the_next_task_are_read_while_the_one_before_it_is_judged(
+    folder: Folder, tmp_path: Path
+) -> None:
+    mark = tmp_path / "pages are there"
+
+    class Marking(PublicCache):
+        async def bring_in(self, runtime: Runtime, agent: str, task_id: str, urls: Iterable[str]) -> BroughtIn:
+            done = await super().bring_in(runtime, agent, task_id, urls)
+            if task_id == "script":
+                mark.touch()
+            return done
+
+    waits = f"while not pathlib.Path({str(mark)!r}).exists():\n        await asyncio.sleep(0.02)\n    ctx.verify"
+    folder.judge("bridge", "import asyncio, pathlib\n" + JUDGE.replace("ctx.verify", waits, 1))
+    folder.judge("script", SCRIPT)
+    folder.answer("script", 1)
+    folder.page("https://towns.example/vellmar", "The old bridge of Vellmar was built in 1764.", task="script")
+    folder.public = Marking(folder.root / "cache")
+
+    async with asyncio.timeout(120):
+        ended = await folder.evaluate(max_tasks=1)
+
+    assert folder.watched.ended == ["bridge", "script"]
+    assert all(one.outcome.complete for one in ended)
+
+
+async def test_a_missing_key_ends_everything_before_a_page_is_captured(folder: Folder) -> None:
+    with pytest.raises(ModelNotConfigured, match="OPENAI_API_KEY"):
+        await folder.evaluate(model="openai/gpt-6-luna", openai_api_key=None, openai_base_url=None)
+
+    assert folder.watched.stages == []
+
+
+async def test_what_is_cited_where_is_written_beside_the_public_cache(folder: Folder) -> None:
+    folder.answer("bridge", 2, "Only [Vellmar](https://towns.example/vellmar).")
+
+    await folder.evaluate()
+
+    overview = json.loads((folder.root / "cache" / "otter" / "bridge.json").read_text())
+    assert overview["urls"] == {
+        "https://towns.example/vellmar": ["answer_1.md", "answer_2.md"],
+        "https://towns.example/arches": ["answer_1.md"],
+    }
+    assert (overview["total_unique_urls"], overview["cached_url_count"]) == (2, 2)
+    assert overview["url_types"] == dict.fromkeys(overview["all_unique_urls"], "web")
+
+
+async def test_our_captures_are_written_where_others_read_them(folder: Folder, tmp_path: Path) -> None:
+    await folder.evaluate()
+    elsewhere = PublicCache(tmp_path / "copy")
+    async with open_runtime(folder.settings()) as runtime:
+        await elsewhere.keep(runtime, "otter", "bridge", {"https://towns.example/vellmar": ["answer_1.md"]})
+
+    copy = CacheFileSys(tmp_path / "copy" / "otter" / "bridge")
+    assert copy.get_web("https://towns.example/vellmar")[0] == "The old bridge of Vellmar was built in 1764."
+    facts = copy.facts("https://towns.example/vellmar")
+    assert facts is not None
+    assert facts.url == "https://towns.example/vellmar"
+
+
+async def test_capturing_ahead_counts_a_page_once_and_leaves_known_ones_alone(folder: Folder) -> None:
+    seen: list[Page] = []
+    submissions = read_folder(folder.root / "answers", "otter")
+    cited = cited_in(submissions)["otter", "bridge"]
+    async with open_runtime(folder.settings()) as runtime:
+        await folder.public.bring_in(runtime, "otter", "bridge", cited)
+        urls = [*cited, "https://towns.example/vellmar#history"]
+        pages = await capture_pages(runtime, urls, seen.append, refresh=False)
+
+    assert seen == pages
+    assert sorted(page.url for page in pages) == sorted(cited)
+    assert all(page.known and page.settled for page in pages)
+
+
+async def test_a_wrong_key_ends_everything_after_one_call_and_leaves_no_result(folder: Folder) -> None:
+    for k in (2, 3):
+        folder.answer("bridge", k)
+    async with StandInLLM(api_key="key-b") as server:
+        with pytest.raises(LLMRejected, match="the key is wrong or revoked"):
+            await folder.evaluate(model="openai/gpt-6-luna", openai_api_key="key-a", openai_base_url=server.base_url)
+
+    assert len(server.calls) == 1
+    assert not (folder.out / "otter" / "bridge").exists()
+
+
+@pytest.mark.parametrize("source", [JUDGE, SCRIPT_OF_TWO], ids=["native judge", "public script"])
+async def test_an_incomplete_result_is_not_final_and_judged_again_where_it_is_missing(
+    folder: Folder, source: str
+) -> None:
+    folder.judge("bridge", source)
+    async with StandInLLM(fault_for=lambda call: EMPTY if "nine arches" in call.claim else None) as server:
+        settings: dict[str, Any] = {"model": "openai/gpt-6-luna", "openai_base_url": server.base_url}
+        (first,) = await folder.evaluate(**settings)
+        assert first.outcome.result is not None
+        assert first.outcome.result["status"] == "incomplete"
+
+        server.fault_for = None
+        server.calls.clear()
+        (planned,) = folder.plan(folder.settings(**settings), model="gpt-6-luna")
+        assert (planned.why, planned.to_judge) == ("its last result is incomplete", True)
+        (second,) = await folder.evaluate(**settings)
+        asked = [call.claim for call in server.calls]
+        (third,) = await folder.evaluate(**settings)
+
+    assert second.outcome.complete
+    assert second.outcome.result is not None
+    assert asked == ["The old bridge of Vellmar has nine arches"] * 2
+    assert (second.outcome.result["usage"]["calls"], second.outcome.result["usage"]["cached_calls"]) == (2, 2)
+    assert third.reused
+    assert len(server.calls) == len(asked)
+
+
+async def test_a_judge_that_fails_over_a_refused_key_is_not_to_blame(folder: Folder) -> None:
+    insists = (
+        'if not await ctx.settle(ctx.verify("early", "Vellmar has a bridge")):\n        raise LookupError("no bridge")'
+    )
+    folder.judge("bridge", JUDGE + "    " + insists + "\n")
+    async with StandInLLM(api_key="key-b") as server:
+        settings: dict[str, Any] = {"model": "openai/gpt-6-luna", "openai_base_url": server.base_url}
+        with pytest.raises(LLMRejected, match="the key is wrong or revoked"):
+            await folder.evaluate(**settings, openai_api_key="key-a")
+        server.rule = lambda call: False
+        (judged,) = await folder.evaluate(**settings, openai_api_key="key-b")
+
+    assert judged.outcome.error_code == "JUDGE_BUG"
+
+
+async def test_without_a_reply_cache_everything_is_asked_anew_and_nothing_kept(folder: Folder) -> None:
+    async with StandInLLM() as server:
+        settings: dict[str, Any] = {"model": "openai/gpt-6-luna", "openai_base_url": server.base_url}
+        await folder.evaluate(**settings, reply_cache_bytes=0)
+        assert not (folder.public.evidence_folder("otter") / "replies").exists()
+        await folder.evaluate(**settings)
+        await folder.evaluate(**settings, reply_cache_bytes=0, overwrite=True)
+
+    assert len(server.calls) == 8
+
+
+async def test_what_comes_after_the_budget_is_not_judged_and_what_is_stored_still_counts(folder: Folder) -> None:
+    async with StandInLLM() as server:
+        settings: dict[str, Any] = {"model": "openai/gpt-6-luna", "openai_base_url": server.base_url, "max_llm": 1}
+        (poor,) = await folder.evaluate(**settings, budget_usd=0.0001)
+        assert poor.outcome.result is not None
+        leaves = poor.outcome.result["eval_breakdown"][0]["verification_tree"]["children"]
+        lost = {vote["fault"] for leaf in leaves if leaf["outcome"] == "not_judged" for vote in leaf["votes"]}
+        assert "budget" in lost <= {"budget", None}
+        paid = len(server.calls)
+        (rich,) = await folder.evaluate(**settings, budget_usd=1.0)
+        assert rich.outcome.complete
+        (reused,) = await folder.evaluate(**settings, budget_usd=0.0001, overwrite=True)
+
+    assert 0 < paid < 4
+    assert len(server.calls) == 4
+    assert reused.outcome.complete

@@ -1,0 +1,163 @@
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+
+import pytest
+
+from answers.submission import Answer
+from app.engine.pipeline import evaluate
+from app.engine.runtime import open_runtime
+from app.errors import UnknownTask, WrongSettings
+from app.progress import Progress, Stage
+from cache.errors import BrowserUnavailable
+from judges.errors import JudgeNotLoadable, ModelNotConfigured
+from tests.fakes.settings import settings_for_tests
+
+JUDGE = """
+from judges.registry import judge
+
+@judge(task="{task}", description="{description}")
+async def native(ctx):
+    ctx.check("paris", "Paris" in ctx.answer.text)
+"""
+
+SCRIPT = """
+from mind2web2 import Evaluator
+
+async def evaluate_answer(client, answer, agent_name, answer_name, cache, semaphore, logger, model="gpt-6-luna"):
+    evaluator = Evaluator()
+    evaluator.initialize(task_id="script", agent_name=agent_name, answer_name=answer_name, client=client,
+                         task_description="Name the capital of France", answer=answer, global_cache=cache,
+                         global_semaphore=semaphore, logger=logger, default_model=model)
+    leaf = evaluator.add_leaf(id="named", desc="The answer names Paris")
+    await evaluator.verify("The capital of France is Paris", leaf)
+    evaluator.add_custom_node(answer_name.endswith(".md"), id="suffix", desc="The name has its suffix", critical=False)
+    return evaluator.get_summary()
+"""
+
+
+@pytest.fixture
+def judges(tmp_path: Path) -> Path:
+    folder = tmp_path / "judges"
+    folder.mkdir()
+    (folder / "capital.py").write_text(JUDGE.format(task="capital", description="ours"))
+    (folder / "broken.py").write_text("def f(:\n")
+    (folder / "script.py").write_text(SCRIPT)
+    return folder
+
+
+def settings(tmp_path: Path, **overrides):
+    return settings_for_tests(data_dir=tmp_path / "data", judges=(tmp_path / "judges",), **overrides)
+
+
+async def test_an_answer_is_judged_without_a_database(tmp_path: Path, judges: Path):
+    told: list[Progress] = []
+    async with open_runtime(settings(tmp_path)) as runtime:
+        answer = Answer(name="answer_1.md", text="It is Paris.")
+        judge = runtime.judge("capital")
+        result = await evaluate(
+            runtime, judge=judge, agent="demo", answer=answer, result_id="res_1", progress=told.append
+        )
+    assert (result["id"], result["final_score"], result["status"]) == ("res_1", 1.0, "complete")
+    assert result["judge"]["script_sha256"] == judge.sha256
+    assert result["answer_sha256"] == answer.sha256
+    assert [progress.stage for progress in told] == sorted({progress.stage for progress in told}, key=list(Stage).index)
+    assert (told[-1].stage, told[-1].leaves_done, told[-1].leaves_total) == (Stage.STORING, 1, 1)
+
+
+async def test_a_public_judge_script_is_judged_by_the_same_path(tmp_path: Path, judges: Path):
+    async with open_runtime(settings(tmp_path)) as runtime:
+        answer = Answer(name="answer_1.md", text="The capital of France is Paris.")
+        result = await evaluate(runtime, judge=runtime.judge("script"), agent="demo", answer=answer)
+    assert (result["agent_name"], result["answer_name"], result["id"]) == ("demo", "answer_1.md", None)
+    assert (result["model"], result["judge_model"], result["judge"]["name"]) == (
+        "lexical",
+        "lexical",
+        "evaluate_answer",
+    )
+    assert (result["final_score"], result["score"]["value"]) == (1.0, 1.0)
+    leaves = result["eval_breakdown"][0]["verification_tree"]["children"]
+    assert [(leaf["id"], leaf["outcome"]) for leaf in leaves] == [("named", "passed"), ("suffix", "passed")]
+    assert result["usage"]["calls"] >= 0
+    assert all("@" in prompt for prompt in result["prompts"])
+
+
+async def test_the_operators_judges_come_before_the_shipped_ones(tmp_path: Path, judges: Path):
+    async with open_runtime(settings_for_tests(data_dir=tmp_path / "data")) as runtime:
+        shipped = runtime.catalogue.judges
+    assert shipped, "the shipped judges are always there"
+    task = sorted(shipped)[0]
+    (judges / f"{task}.py").write_text(JUDGE.format(task=task, description="replaced"))
+    async with open_runtime(settings(tmp_path)) as runtime:
+        assert shipped.keys() <= runtime.catalogue.judges.keys()
+        assert runtime.judge(task).description == "replaced"
+
+
+async def test_broken_and_unknown_tasks_are_told_apart(tmp_path: Path, judges: Path):
+    async with open_runtime(settings(tmp_path)) as runtime:
+        assert runtime.knows_task("broken")
+        assert not runtime.knows_task("unknown")
+        with pytest.raises(JudgeNotLoadable) as broken:
+            runtime.judge("broken")
+        assert "cannot be parsed" in broken.value.traceback
+        with pytest.raises(UnknownTask):
+            runtime.judge("unknown")
+
+
+async def test_a_browser_that_is_not_there_is_missed_only_once_a_page_is_asked_for(tmp_path: Path):
+    async with open_runtime(settings_for_tests(data_dir=tmp_path, browser=tmp_path / "no-browser")) as runtime:
+        with pytest.raises(BrowserUnavailable, match="no-browser is not there"):
+            await runtime.pages.get("https://example.org/")
+
+
+def list_of_parts(folder: Path) -> list[Path]:
+    return list(folder.glob(".secret*"))
+
+
+async def test_the_installations_secret_is_made_once_and_kept_to_itself(tmp_path: Path):
+    async def opened() -> bytes:
+        async with open_runtime(settings_for_tests(data_dir=tmp_path)):
+            return (tmp_path / "secret").read_bytes()
+
+    secrets = await asyncio.gather(*(opened() for _ in range(5)))
+    assert len(set(secrets)) == 1
+    assert len(secrets[0]) == 32
+    assert (tmp_path / "secret").stat().st_mode & 0o077 == 0
+    assert not list_of_parts(tmp_path)
+
+
+async def test_models_of_one_provider_share_a_client(tmp_path: Path):
+    async with open_runtime(settings_for_tests(data_dir=tmp_path, openai_api_key="sk-test")) as runtime:
+        first, name = runtime.models.client("openai/gpt-6-luna")
+        second, other = runtime.models.client("openai:gpt-4.1")
+        assert (name, other) == ("gpt-6-luna", "gpt-4.1")
+        assert first is second
+        assert runtime.models.client("lexical")[0] is not first
+
+
+async def test_a_model_without_its_key_is_named(tmp_path: Path):
+    async with open_runtime(settings_for_tests(data_dir=tmp_path)) as runtime:
+        with pytest.raises(ModelNotConfigured, match="AZURE_OPENAI_API_KEY"):
+            runtime.models.client("azure/some")
+
+
+@pytest.mark.parametrize("model", ["nobody/gpt", "openai/"])
+async def test_a_model_of_no_known_provider_is_refused_at_once(tmp_path: Path, model: str):
+    with pytest.raises(ModelNotConfigured):
+        async with open_runtime(settings_for_tests(data_dir=tmp_path, model=model)):
+            pass
+
+
+@pytest.mark.parametrize("blobs", ["ftp://host/folder", "nonsense", "file:///proc/nothing/here"])
+async def test_a_blob_store_that_cannot_be_used_is_refused_by_name(tmp_path: Path, blobs: str):
+    with pytest.raises(WrongSettings, match="ASSAY_BLOBS"):
+        async with open_runtime(settings_for_tests(data_dir=tmp_path, blobs=blobs)):
+            pass
+
+
+async def test_a_data_folder_that_is_a_file_is_refused(tmp_path: Path):
+    (tmp_path / "data").write_text("a file")
+    with pytest.raises(WrongSettings, match="cannot be used"):
+        async with open_runtime(settings_for_tests(data_dir=tmp_path / "data")):
+            pass

@@ -1,0 +1,184 @@
+"""``assay bundle`` as somebody would use it, with a network and without one."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from app.console.errors import Exit
+from tests.fakes.bundled import changed, member
+from tests.fakes.running import environment_for, run
+from tests.integration.app.judged_folder import SCRIPT_OF_TWO, Folder
+
+TOWN = "The old bridge of Vellmar was built in 1764."
+
+
+@pytest.fixture(scope="module")
+def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Answers for a native judge and a public script, judged by ``assay evaluate``, and a bundle of that."""
+    home = tmp_path_factory.mktemp("home")
+    folder = Folder(home)
+    folder.judge("script", SCRIPT_OF_TWO)
+    folder.answer("script", 1)
+    for task in ("bridge", "script"):
+        folder.page("https://towns.example/vellmar", TOWN, task)
+        folder.page("https://towns.example/arches", "The old bridge of Vellmar has seven arches.", task)
+    given = ["--agent", "otter", "--judges", "judges", "--cache", "cache", "--out", "results"]
+    judged = run(home, environment_for(home), "evaluate", *given)
+    assert judged.returncode == Exit.DONE, judged.stderr
+    made = run(home, environment_for(home), *EXPORT, "--out", "bundle.zip", "--json")
+    assert made.returncode == Exit.DONE, made.stderr
+    (home / "made.json").write_text(made.stdout)
+    return home
+
+
+EXPORT = ("bundle", "export", "--agent", "otter", "--results", "results", "--cache", "cache")
+
+
+def root(home: Path) -> str:
+    return str(json.loads((home / "made.json").read_text())["root"])
+
+
+def test_verify_names_the_root_and_checks_one_that_is_given(home: Path):
+    verified = run(home, environment_for(home), "bundle", "verify", "bundle.zip", "--root", root(home))
+    assert verified.returncode == Exit.DONE, verified.stderr
+    assert verified.stdout.strip() == f"root {root(home)}"
+    other = run(home, environment_for(home), "bundle", "verify", "bundle.zip", "--root", "0" * 64, "--json")
+    assert other.returncode == Exit.FAILED
+    assert json.loads(other.stdout)["sound"] is False
+
+
+def test_the_root_is_noted_in_each_result_and_changes_nothing_of_the_next_bundle(home: Path):
+    files = sorted((home / "results").glob("otter/*/*/results/*.json"))
+    assert len(files) == 2
+    before = [file.read_bytes() for file in files]
+    noted = [json.loads(data)["bundles"] for data in before]
+    assert [[(each["root_sha256"], each["content"]) for each in roots] for roots in noted] == [[(root(home), True)]] * 2
+    again = run(home, environment_for(home), *EXPORT, "--out", "again.zip", "--json")
+    assert json.loads(again.stdout)["root"] == root(home)
+    assert (home / "again.zip").read_bytes() == (home / "bundle.zip").read_bytes()
+    assert [file.read_bytes() for file in files] == before
+    thin = run(home, environment_for(home), *EXPORT, "--out", "thin.zip", "--no-content", "--json")
+    assert [json.loads(file.read_bytes())["bundles"][1] for file in files] == [
+        {
+            **json.loads(file.read_bytes())["bundles"][1],
+            "root_sha256": json.loads(thin.stdout)["root"],
+            "content": False,
+        }
+        for file in files
+    ]
+    assert b"bundles" not in member(home / "again.zip", f"results/{json.loads(again.stdout)['results'][0]}.json")
+
+
+def test_a_signature_says_who_vouches_for_it(home: Path):
+    environment = environment_for(home)
+    assert run(home, environment, "bundle", "key", "me.pem").returncode == Exit.DONE
+    assert run(home, environment, "bundle", "sign", "bundle.zip", "--key", "me.pem").returncode == Exit.DONE
+    given = ("--signature", "bundle.zip.sig", "--public-key", "me.pem.pub")
+    verified = run(home, environment, "bundle", "verify", "bundle.zip", *given)
+    assert verified.returncode == Exit.DONE, verified.stderr
+    assert "signed by the key" in verified.stderr
+    assert run(home, environment, "bundle", "verify", "bundle.zip", *given[:2]).returncode == Exit.USAGE
+
+
+def offline(home: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
+    """A command where there is no network at all, and no setting either."""
+    unshare = shutil.which("unshare")
+    command = [str(unshare), "-n", "--map-root-user"]
+    if unshare is None or subprocess.run([*command, "true"], capture_output=True, timeout=30, check=False).returncode:
+        command = command[:2]
+        if (
+            unshare is None
+            or subprocess.run([*command, "true"], capture_output=True, timeout=30, check=False).returncode
+        ):
+            pytest.skip("this account may not make a network namespace of its own")
+    bare = {name: value for name, value in environment_for(home).items() if "ASSAY" not in name}
+    return subprocess.run(
+        [*command, sys.executable, "-m", "app.cli", *arguments],
+        cwd=home,
+        env=bare,
+        capture_output=True,
+        text=True,
+        timeout=180,
+        check=False,
+    )
+
+
+def test_replay_works_without_a_network_a_key_or_the_data_of_the_service(home: Path):
+    played = offline(home, "bundle", "replay", "bundle.zip", "--json")
+    assert played.returncode == Exit.DONE, played.stderr
+    said = json.loads(played.stdout)
+    assert said["equal"] is True
+    assert said["root"] == root(home)
+    assert [each["equal"] for each in said["results"]] == [True, True]
+    assert not (home / "data" / "postgres").exists()
+
+
+def test_scripts_run_again_without_a_network(home: Path):
+    played = offline(home, "bundle", "replay", "bundle.zip", "--run-scripts")
+    assert played.returncode == Exit.DONE, played.stderr
+    assert "equal: 2 results" in played.stderr
+    assert "code of whoever made it" in played.stderr
+
+
+def test_a_score_that_was_changed_is_named(home: Path):
+    path = next(f"results/{each}.json" for each in json.loads((home / "made.json").read_text())["results"])
+    result = json.loads(member(home / "bundle.zip", path))
+    changed(home / "bundle.zip", home / "other.zip", {path: json.dumps(result | {"final_score": 0.123}).encode()})
+    played = run(home, environment_for(home), "bundle", "replay", "other.zip")
+    assert played.returncode == Exit.FAILED
+    assert f"data/{path} has changed" in played.stderr
+
+
+def test_without_content_and_with_an_archive(home: Path):
+    environment = environment_for(home)
+    both = run(home, environment, *EXPORT, "--out", "x.zip", "--no-content", "--wacz")
+    assert both.returncode == Exit.USAGE
+    made = run(home, environment, *EXPORT, "--out", "thin.zip", "--no-content")
+    assert made.returncode == Exit.DONE, made.stderr
+    assert run(home, environment, "bundle", "replay", "thin.zip").returncode == Exit.DONE
+    without_pages = run(home, environment, "bundle", "replay", "thin.zip", "--run-scripts")
+    assert without_pages.returncode == Exit.INCOMPLETE
+    assert "made without content" in without_pages.stderr
+    with_archive = run(home, environment, *EXPORT, "--out", "thick.zip", "--wacz", "--task", "bridge")
+    assert with_archive.returncode == Exit.DONE, with_archive.stderr
+    assert member(home / "thick.zip", "evidence/captures.wacz").startswith(b"PK")
+
+
+def test_an_agent_without_results(home: Path):
+    made = run(home, environment_for(home), *EXPORT[:3], "nobody", *EXPORT[4:], "--out", "x.zip")
+    assert made.returncode == Exit.FAILED
+    assert "agent nobody has no results" in made.stderr
+    assert not (home / "x.zip").exists()
+
+
+def test_what_is_no_bundle(home: Path):
+    (home / "no.zip").write_bytes(b"nothing")
+    for command in ("verify", "replay"):
+        ended = run(home, environment_for(home), "bundle", command, "no.zip")
+        assert ended.returncode == Exit.FAILED
+        assert "it is no zip" in ended.stderr
+        assert "Traceback" not in ended.stderr
+
+
+def test_an_export_that_was_killed_leaves_nothing_behind_once_the_next_has_begun(home: Path, tmp_path: Path):
+    command = [sys.executable, "-m", "app.cli", *EXPORT, "--out", str(tmp_path / "killed.zip")]
+    deadline = time.monotonic() + 60
+    while not (left := list(tmp_path.glob(".*"))) and time.monotonic() < deadline:
+        process = subprocess.Popen(command, cwd=home, env=environment_for(home), stderr=subprocess.DEVNULL)
+        while process.poll() is None and not list(tmp_path.glob(".*")):
+            time.sleep(0.001)
+        process.send_signal(signal.SIGKILL)
+        process.wait()
+        (tmp_path / "killed.zip").unlink(missing_ok=True)
+    assert left, "no export was caught at its work"
+    made = run(home, environment_for(home), *EXPORT, "--out", str(tmp_path / "next.zip"))
+    assert made.returncode == Exit.DONE, made.stderr
+    assert [path.name for path in tmp_path.iterdir()] == ["next.zip"]

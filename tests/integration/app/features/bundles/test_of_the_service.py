@@ -1,0 +1,191 @@
+"""Bundles of what a service has judged: out of its database, noted beside its results, forgotten with them."""
+
+from __future__ import annotations
+
+import json
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from answers.submission import Answer
+from app.features.bundles.errors import BundleRefused, NothingToBundle
+from app.features.bundles.exporting import Exported, export_bundle
+from app.features.bundles.replaying import first_difference, replay
+from app.features.bundles.roots import note_root
+from app.features.bundles.sources import from_database
+from app.features.bundles.verifying import verify
+from app.maintenance.retention import prune
+from app.progress import Report
+from app.storage.bundle_roots import roots_of
+from app.storage.overrides import Override, insert_override
+from app.storage.records import Job
+from cache.blobs import Shelf
+from cache.errors import BlobMissing
+from judges.errors import JudgeBug
+from tests.fakes.bundled import ANSWER, JudgedWorld, changed, member
+from tests.fakes.llm import RuleLLM
+from tests.fakes.services import Rig
+
+pytestmark = pytest.mark.postgres
+
+
+class Service:
+    """Answers judged by a worker, with pages and models by heart."""
+
+    def __init__(self, rig: Rig, folder: Path) -> None:
+        self.rig = rig
+        self.world = JudgedWorld(folder, RuleLLM())
+
+    async def evaluate(self, job: Job, answer: Answer, *, result_id: str, progress: Report) -> dict[str, Any]:
+        if "broken" in answer.text:
+            raise JudgeBug("it broke")
+        return await self.world.evaluate(answer, result_id=result_id)
+
+    async def judged(self, *texts: str) -> list[Job]:
+        async with self.rig.working(self.evaluate):
+            ids = await self.rig.submit(*texts, agent="otter", task_id="museum")
+            return [await self.rig.ended(job_id) for job_id in ids]
+
+    async def bundle(self, out: Path) -> Exported:
+        evaluated = await from_database(self.rig.database, "otter", [])
+        made = await export_bundle(self.world.kept, evaluated, out)
+        await note_root(self.rig.database, made, content=True)
+        return made
+
+
+@pytest.fixture
+def service(rig: Rig, tmp_path: Path) -> Service:
+    return Service(rig, tmp_path)
+
+
+async def test_the_newest_result_of_each_answer_is_in_it(service: Service, tmp_path: Path):
+    await service.judged(ANSWER, f"Well. {ANSWER}")
+    jobs = await service.judged(ANSWER, f"Better. {ANSWER}", "broken")
+    bundle = tmp_path / "bundle.zip"
+    made = await service.bundle(bundle)
+    assert list(made.results) == [jobs[0].result_id, jobs[1].result_id]
+    assert verify(bundle).sound
+    assert first_difference(replay(bundle)) is None
+    index = json.loads(member(bundle, "bundle.json"))
+    assert index["without_result"] == [{"task_id": "museum", "answer_name": "answer_3.md", "error_code": "JUDGE_BUG"}]
+    result = json.loads(member(bundle, f"results/{jobs[1].result_id}.json"))
+    assert member(bundle, f"answers/{result['answer_sha256']}.md").decode().startswith("Better.")
+
+
+async def test_its_root_stands_beside_the_results_which_do_not_change(service: Service, tmp_path: Path):
+    [job] = await service.judged(ANSWER)
+    first = await service.bundle(tmp_path / "one.zip")
+    second = await service.bundle(tmp_path / "two.zip")
+    assert first.root == second.root
+    assert job.result_id is not None
+    async with service.rig.database.begin() as connection:
+        [root] = await roots_of(connection, job.result_id) or []
+        assert (root.root_sha256, root.content) == (first.root, True)
+        assert await roots_of(connection, job.result_id, owner="somebody else") is None
+        assert await roots_of(connection, "res_unknown") is None
+
+
+def word(result_id: str, number: int, leaf: str, outcome: str | None, withdraws: str | None = None) -> Override:
+    return Override(
+        id=f"ovr_{number}",
+        result_id=result_id,
+        leaf=leaf,
+        outcome=outcome,
+        verdict="passed",
+        model="gpt-6-luna",
+        reason="I looked at the page. " * 40,
+        by="Ada",
+        key_owner="local",
+        withdraws=withdraws,
+        created_at=datetime(2026, 3, 4, tzinfo=UTC),
+    )
+
+
+async def test_what_people_said_is_in_it_and_the_scores_are_recomputed_with_and_without(
+    service: Service, tmp_path: Path
+):
+    [job] = await service.judged(ANSWER)
+    assert job.result_id is not None
+    before = await service.bundle(tmp_path / "before.zip")
+    said = [word(job.result_id, 1, "lamp", "failed"), word(job.result_id, 2, "said", "failed")]
+    said.append(word(job.result_id, 3, "said", None, withdraws="ovr_2"))
+    async with service.rig.database.begin() as connection:
+        for each in said:
+            await insert_override(connection, each)
+    bundle = tmp_path / "after.zip"
+    made = await service.bundle(bundle)
+    assert made.root != before.root
+    assert verify(bundle).sound
+    held = json.loads(member(bundle, f"overrides/{job.result_id}.json"))
+    assert [(each["leaf"], each["outcome"], each["in_force"]) for each in held["overrides"]] == [
+        ("lamp", "failed", True),
+        ("said", "failed", False),
+        ("said", None, False),
+    ]
+    [played] = replay(bundle)
+    assert played.equal
+    assert played.with_overrides == held["with_overrides"]
+    without, with_them = played.figures["final_score"], held["with_overrides"]["final_score"]
+    assert with_them < without == json.loads(member(bundle, f"results/{job.result_id}.json"))["final_score"]
+    assert replay(tmp_path / "before.zip")[0].with_overrides is None
+
+    path = f"overrides/{job.result_id}.json"
+    lies = {
+        "with_overrides": held | {"with_overrides": {**held["with_overrides"], "final_score": 1.0}},
+        path: held | {"overrides": held["overrides"][:2]},
+    }
+    for where, lie in lies.items():
+        other = changed(bundle, tmp_path / "other.zip", {path: json.dumps(lie).encode()})
+        assert where in (first_difference(replay(other)) or "")
+    silent = changed(bundle, tmp_path / "silent.zip", {path: None})
+    assert path in (first_difference(replay(silent)) or "")
+    result = f"results/{job.result_id}.json"
+    odd = json.loads(member(bundle, result))
+    odd["eval_breakdown"][0]["verification_tree"]["children"][0]["requires"] = 5
+    trees = json.dumps([part["verification_tree"] for part in odd["eval_breakdown"]]).encode()
+    files = {result: json.dumps(odd).encode(), f"trees/{job.result_id}.json": trees}
+    [unclear] = replay(changed(bundle, tmp_path / "odd.zip", files))
+    assert "cannot be worked out" in str(unclear.differences[0])
+    nonsense = changed(bundle, tmp_path / "nonsense.zip", {path: b'{"overrides": [1]}'})
+    with pytest.raises(BundleRefused, match="cannot be read"):
+        replay(nonsense)
+
+
+async def test_without_content_a_persons_reason_is_as_short_as_a_quote(service: Service, tmp_path: Path):
+    [job] = await service.judged(ANSWER)
+    assert job.result_id is not None
+    async with service.rig.database.begin() as connection:
+        await insert_override(connection, word(job.result_id, 1, "lamp", "failed"))
+    evaluated, bundle = await from_database(service.rig.database, "otter", []), tmp_path / "thin.zip"
+    await export_bundle(service.world.kept, evaluated, bundle, content=False)
+    [held] = json.loads(member(bundle, f"overrides/{job.result_id}.json"))["overrides"]
+    assert len(held["reason"]) == 300
+    assert first_difference(replay(bundle)) is None
+
+
+async def test_only_the_tasks_that_were_named(service: Service):
+    await service.judged(ANSWER)
+    assert len((await from_database(service.rig.database, "otter", ["museum"])).judged) == 1
+    with pytest.raises(NothingToBundle, match="agent otter has no results for other"):
+        await from_database(service.rig.database, "otter", ["other"])
+    with pytest.raises(NothingToBundle, match="agent nobody has no results"):
+        await from_database(service.rig.database, "nobody", [])
+
+
+async def test_the_record_of_its_calls_is_forgotten_with_a_result(service: Service, tmp_path: Path):
+    await service.judged(ANSWER)
+    await service.bundle(tmp_path / "bundle.zip")
+    [judged] = (await from_database(service.rig.database, "otter", [])).judged
+    sha256 = judged.result["calls"]["sha256"]
+    blobs, now = service.world.blobs, datetime.now(UTC)
+    await prune(service.rig.database, blobs, before=now - timedelta(days=1), now=now, rehearse=False)
+    assert await blobs.get_aside(Shelf.CALLS, sha256)
+    later = now + timedelta(days=2)
+    await prune(service.rig.database, blobs, before=later, now=later, rehearse=True)
+    assert await blobs.get_aside(Shelf.CALLS, sha256)
+    await prune(service.rig.database, blobs, before=later, now=later, rehearse=False)
+    with pytest.raises(BlobMissing):
+        await blobs.get_aside(Shelf.CALLS, sha256)
+    assert await blobs.get_aside(Shelf.SCRIPTS, judged.result["judge"]["script_sha256"])

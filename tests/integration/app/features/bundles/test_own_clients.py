@@ -1,0 +1,76 @@
+"""What a public script asks through clients that it opens by itself is in the bundle, wherever the script runs."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+
+from app.features.bundles.replaying import first_difference, replay
+from app.features.bundles.rerunning import rerun
+from app.features.bundles.verifying import verify
+from tests.fakes.bundled import LAMPS, JudgedWorld, member
+from tests.fakes.confined import nursery_with, script
+from tests.fakes.llm import RuleLLM
+from tests.standin.llm import StandInLLM
+
+pytestmark = pytest.mark.filterwarnings("ignore::pydantic.PydanticDeprecatedSince20")
+
+ABOVE = """
+from pydantic import BaseModel
+from mind2web2.llm_client.base_client import LLMClient
+
+class Lamp(BaseModel):
+    colour: str
+"""
+ASKS = """
+async def ask(words):
+    asked = {"model": "gpt-6-luna", "messages": [{"role": "user", "content": words}]}
+    awaited = await LLMClient("openai", is_async=True).async_response(response_format=Lamp, **asked)
+    asked["messages"] = [{"role": "user", "content": f"blocking: {words}"}]
+    # Beside the event loop, in which the model of this test lives.
+    return awaited.colour, await asyncio.to_thread(LLMClient("openai").response, **asked)
+told = [await ask("which colour?"), await ask("and the other one?")]
+evaluator.add_custom_info({"told": told}, info_name="told")
+"""
+
+
+@pytest.fixture
+async def model(monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[StandInLLM]:
+    async with StandInLLM(extractions={"Lamp": {"colour": "green"}}) as server:
+        monkeypatch.setenv("OPENAI_API_KEY", "sk-of-a-test")
+        monkeypatch.setenv("OPENAI_BASE_URL", server.base_url)
+        yield server
+
+
+@pytest.fixture(params=[True, False], ids=["confined", "here"])
+async def world(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[JudgedWorld]:
+    world = JudgedWorld(tmp_path, RuleLLM())
+    if not request.param:
+        yield world
+        return
+    async with nursery_with() as world.nursery:
+        yield world
+
+
+async def test_both_kinds_of_clients_are_heard(world: JudgedWorld, model: StandInLLM, tmp_path: Path):
+    source = script(tmp_path, ASKS, above=ABOVE).read_text("utf-8").replace("https://shop.example/one", LAMPS)
+    await world.judge(source, task="t")
+    bundle, _ = await world.bundle()
+    assert verify(bundle).sound
+    calls = [json.loads(line) for line in member(bundle, f"calls/{world.judged[0].id}.jsonl").splitlines()]
+    own = [call for call in calls if call["purpose"] == "free"]
+    assert sorted(call["messages"][0]["content"] for call in own) == sorted(call.text for call in model.calls)
+    assert {call["messages"][0]["content"] for call in own} == {
+        "which colour?",
+        "and the other one?",
+        "blocking: which colour?",
+        "blocking: and the other one?",
+    }
+    assert all("reply" in call for call in own)
+    await model.stop()
+    found = replay(bundle)
+    again = await rerun(bundle, found, world.settings, patience_s=0.2)
+    assert first_difference(again) is None

@@ -1,0 +1,31 @@
+"""Results of public judge scripts come out the same, recomputed from their trees and with the scripts run again."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from app.features.bundles.replaying import first_difference, replay
+from app.features.bundles.rerunning import rerun
+from tests.compat.script_cases import CASES, PAGES
+from tests.compat.seen import SeenPages
+from tests.compat.test_scripts import Hosted
+from tests.fakes.bundled import JudgedWorld
+
+pytestmark = pytest.mark.filterwarnings("ignore::pydantic.PydanticDeprecatedSince20")
+
+
+async def test_whole_scripts_are_played_back_and_run_again(tmp_path: Path):
+    world = JudgedWorld(tmp_path, Hosted(CASES[0]), capturer=SeenPages({url: f"What stands on {url}" for url in PAGES}))
+    for case in CASES:
+        world.llm = Hosted(case)
+        await world.judge(case.path.read_text("utf-8"), task=case.name, answer=case.answer)
+    bundle, made = await world.bundle()
+    assert made.absent == ()
+    found = replay(bundle)
+    assert not any(each.differences for each in found)
+    # One script makes its dict by itself: without a tree its number can only be had by running it.
+    assert [each.task_id for each in found if each.unchecked] == ["pages"]
+    again = await rerun(bundle, found, world.settings, patience_s=0.2)
+    assert first_difference(again) is None

@@ -1,0 +1,321 @@
+"""From judged answers to a bundle and back: every sentence that a bundle promises, on the real pipeline."""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import json
+import random
+import re
+import sys
+import zipfile
+from pathlib import Path
+from typing import Any
+
+import pytest
+from rocrate.rocrate import ROCrate
+
+from app.features.bundles.errors import BundleRefused
+from app.features.bundles.replaying import first_difference, replay
+from app.features.bundles.rerunning import rerun
+from app.features.bundles.verifying import verify
+from cache.blobs import Shelf
+from judges.llm.client import LLMRequest
+from tests.fakes.bundled import ANSWER, JUDGE, LAMPS, MUSEUM, PAGES, JudgedWorld, PagesWithBodies, changed, member
+from tests.fakes.llm import RuleLLM
+
+RED = "The lamp is red"
+
+
+def quotes(request: LLMRequest) -> list[str]:
+    said = {"opens": "The museum opens at nine", "lamp": "Every lamp in this catalogue is green"}
+    return [quote for word, quote in said.items() if word in request.parts["claim"] and "page" in request.parts]
+
+
+def model() -> RuleLLM:
+    return RuleLLM(lambda request: "closes" not in request.parts["claim"], quotes=quotes)
+
+
+@pytest.fixture
+async def world(tmp_path: Path) -> JudgedWorld:
+    world = JudgedWorld(tmp_path, model())
+    await world.judge()
+    return world
+
+
+def unpacked(bundle: Path, to: Path) -> Path:
+    with zipfile.ZipFile(bundle) as archive:
+        archive.extractall(to)
+    return to / "assay-otter"
+
+
+def payload(bundle: Path) -> dict[str, bytes]:
+    with zipfile.ZipFile(bundle) as archive:
+        return {name.partition("/data/")[2]: archive.read(name) for name in archive.namelist() if "/data/" in name}
+
+
+async def test_it_holds_everything_by_its_hash(world: JudgedWorld):
+    bundle, made = await world.bundle()
+    files = payload(bundle)
+    result = json.loads(world.judged[0].body)
+    assert files[f"results/{result['id']}.json"] == world.judged[0].body
+    assert files[f"answers/{result['answer_sha256']}.md"] == ANSWER.encode()
+    assert files[f"scripts/{result['judge']['script_sha256']}.py"] == JUDGE.encode()
+    assert json.loads(files[f"trees/{result['id']}.json"])[0]["id"] == "root"
+    assert {f"prompts/{ref}.md" for ref in result["prompts"]} <= files.keys()
+    for page in result["pages"]:
+        record = json.loads(files[f"captures/{page['page_id']}.json"])
+        assert record["url"] == page["url"]
+        for blob in record["blobs"].values():
+            [found] = [name for name in files if name.startswith(f"evidence/{blob['sha256']}.")]
+            assert hashlib.sha256(files[found]).hexdigest() == blob["sha256"]
+    roles = {name.rpartition(".")[2] for name in files if name.startswith("evidence/")}
+    assert roles == {"txt", "html", "jpg", "json"}
+    assert made.absent == ()
+
+
+async def test_it_holds_every_request_and_reply(world: JudgedWorld):
+    bundle, _ = await world.bundle()
+    files = payload(bundle)
+    calls = [json.loads(line) for line in files[f"calls/{world.judged[0].id}.jsonl"].splitlines()]
+    asked = world.llm.requests  # type: ignore[attr-defined]
+    assert len(calls) == len(asked) > 6
+
+    def text(content: Any) -> str:
+        if isinstance(content, str):
+            return content
+        if "pieces" in content:
+            return "".join(
+                p if isinstance(p, str) else files[f"texts/{p['sha256']}.txt"].decode() for p in content["pieces"]
+            )
+        raise AssertionError(content)
+
+    def told(message: Any) -> list[str]:
+        content = message["content"]
+        parts = content if isinstance(content, list) else [{"text": content}]
+        return [text(part["text"]) for part in parts if "text" in part and part.get("type") != "image_url"]
+
+    sent = sorted(str([told(message) for message in request.messages]) for request in asked)
+    assert sorted(str([told(message) for message in call["messages"]]) for call in calls) == sent
+    pictures = re.findall(r'"picture": "([0-9a-f]{64})"', files[f"calls/{world.judged[0].id}.jsonl"].decode())
+    assert pictures
+    assert {f"evidence/{sha256}.jpg" for sha256 in pictures} <= files.keys()
+
+
+async def test_the_same_results_are_the_same_bytes(world: JudgedWorld):
+    first, second = await world.bundle("one.zip"), await world.bundle("two.zip")
+    assert first[1].root == second[1].root
+    assert first[0].read_bytes() == second[0].read_bytes()
+    archives = [await world.bundle(name, wacz=True) for name in ("three.zip", "four.zip")]
+    assert archives[0][0].read_bytes() == archives[1][0].read_bytes()
+
+
+async def said_by(*command: str, cwd: Path) -> str:
+    """What another program prints; it must end well."""
+    process = await asyncio.create_subprocess_exec(
+        *command, cwd=cwd, stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.STDOUT
+    )
+    said, _ = await asyncio.wait_for(process.communicate(), 120)
+    assert process.returncode == 0, said
+    return said.decode()
+
+
+async def test_programs_of_others_find_it_sound(world: JudgedWorld, tmp_path: Path):
+    bundle, made = await world.bundle(wacz=True)
+    folder = unpacked(bundle, tmp_path / "unpacked")
+    for manifest in ("manifest-sha256.txt", "tagmanifest-sha256.txt"):
+        assert "FAILED" not in await said_by("sha256sum", "-c", "--strict", manifest, cwd=folder)
+    assert "is valid" in await said_by(sys.executable, "-m", "bagit", "--validate", str(folder), cwd=tmp_path)
+    assert made.root == hashlib.sha256((folder / "tagmanifest-sha256.txt").read_bytes()).hexdigest()
+    crate = ROCrate(str(folder / "data"))
+    assert len(crate.root_dataset["hasPart"]) == made.files - 2  # all but the description itself and its page
+    action = next(each for each in crate.get_entities() if each.type == "CreateAction")
+    assert {each.id.partition("/")[0] for each in action["result"]} == {"results", "trees", "calls"}
+
+
+async def test_the_archive_of_captures_passes_the_check_of_its_format(world: JudgedWorld, tmp_path: Path):
+    bundle, _ = await world.bundle(wacz=True)
+    path = tmp_path / "captures.wacz"
+    path.write_bytes(member(bundle, "evidence/captures.wacz"))
+    program = Path(sys.executable).with_name("wacz")
+    assert "is valid" in await said_by(str(program), "validate", "-f", str(path), cwd=tmp_path)
+
+
+async def test_flipped_bytes_at_a_thousand_random_places_are_all_found(world: JudgedWorld, tmp_path: Path):
+    bundle, made = await world.bundle()
+    data, place, chance = bytearray(bundle.read_bytes()), tmp_path / "flipped.zip", random.Random(20261121)
+    unnoticed = []
+    for _ in range(1000):
+        at, bit = chance.randrange(len(data)), 1 << chance.randrange(8)
+        data[at] ^= bit
+        place.write_bytes(data)
+        try:
+            if verify(place).sound:
+                unnoticed.append((at, bit))
+        except BundleRefused:
+            pass
+        data[at] ^= bit
+    assert unnoticed == []
+    assert verify(bundle, expected_root=made.root).sound
+
+
+async def test_every_score_is_recomputed(world: JudgedWorld):
+    await world.judge(JUDGE.replace("critical=True", "critical=False"), name="answer_2.md")
+    bundle, _ = await world.bundle()
+    found = replay(bundle)
+    assert first_difference(found) is None
+    scores = [json.loads(judged.body)["score"] for judged in world.judged]
+    assert [each.figures["score"] for each in found] == scores
+    assert all(each.equal for each in found)
+
+
+@pytest.mark.parametrize(
+    ("change", "says"),
+    [
+        (lambda result: result | {"final_score": 1.0}, "final_score: the result says 1.0, recomputed"),
+        (lambda result: result | {"score": {"value": 1, "low": 1, "high": 1}}, "score: the result says"),
+        (lambda result: result | {"answer_sha256": "0" * 64}, "answer_sha256: the result says '0000"),
+    ],
+)
+async def test_the_first_difference_is_named(world: JudgedWorld, tmp_path: Path, change: Any, says: str):
+    bundle, _ = await world.bundle()
+    path = f"results/{world.judged[0].id}.json"
+    other = changed(
+        bundle, tmp_path / "other.zip", {path: json.dumps(change(json.loads(member(bundle, path)))).encode()}
+    )
+    assert says in (first_difference(replay(other)) or "")
+
+
+async def test_a_page_that_says_something_else_no_longer_bears_its_quotes(world: JudgedWorld, tmp_path: Path):
+    bundle, _ = await world.bundle()
+    text = PAGES[LAMPS].encode()
+    path = f"evidence/{hashlib.sha256(text).hexdigest()}.txt"
+    other = changed(bundle, tmp_path / "other.zip", {path: text.replace(b"green", b"brown")})
+    with pytest.raises(BundleRefused, match="does not have its hash"):
+        replay(other)
+    capture = next(
+        name for name in payload(bundle) if name.startswith("captures/") and LAMPS in member(bundle, name).decode()
+    )
+    record = json.loads(member(bundle, capture))
+    brown = text.replace(b"green", b"brown")
+    record["blobs"]["text"]["sha256"] = hashlib.sha256(brown).hexdigest()
+    lies = {capture: json.dumps(record).encode(), path: None}
+    other = changed(bundle, tmp_path / "lies.zip", lies)
+    with zipfile.ZipFile(other, "a") as archive:
+        archive.writestr(f"assay-otter/data/evidence/{hashlib.sha256(brown).hexdigest()}.txt", brown)
+    assert "quote of leaf lamp" in (first_difference(replay(other)) or "")
+
+
+async def test_scripts_run_again_come_to_the_same(world: JudgedWorld):
+    bundle, _ = await world.bundle()
+    again = await rerun(bundle, replay(bundle), world.settings, patience_s=0.2)
+    assert first_difference(again) is None
+
+
+async def test_what_a_script_asks_beyond_the_bundle_is_named(world: JudgedWorld, tmp_path: Path):
+    bundle, _ = await world.bundle()
+    other = JUDGE.replace("The lamp is green", RED).encode()
+    script = next(name for name in payload(bundle) if name.startswith("scripts/"))
+    index = json.loads(member(bundle, "bundle.json"))
+    index["results"][0]["script"] = hashlib.sha256(other).hexdigest()
+    forged = changed(bundle, tmp_path / "other.zip", {"bundle.json": json.dumps(index).encode(), script: None})
+    with zipfile.ZipFile(forged, "a") as archive:
+        archive.writestr(f"assay-otter/data/scripts/{hashlib.sha256(other).hexdigest()}.py", other)
+    again = await rerun(forged, replay(bundle), world.settings, patience_s=0.05)
+    told = first_difference(again) or ""
+    assert "not in the bundle" in told
+    assert RED in told
+
+
+async def test_without_content_no_page_is_in_it_and_the_scores_still_come_out(world: JudgedWorld):
+    bundle, made = await world.bundle(content=False)
+    assert verify(bundle).sound
+    files = payload(bundle)
+    assert not any(name.startswith("evidence/") for name in files)
+    everything = b"".join(files.values()).decode()
+    assert "rooms on the second floor" not in everything
+    assert "Every lamp in this catalogue is green" in everything  # a short quote
+    assert MUSEUM in everything
+    assert hashlib.sha256(PAGES[MUSEUM].encode()).hexdigest() in everything
+    assert first_difference(replay(bundle)) is None
+    assert (await world.bundle("again.zip", content=False))[1].root == made.root
+    [again] = await rerun(bundle, replay(bundle), world.settings)
+    assert "made without content" in (again.unchecked or "")
+
+
+async def test_what_is_no_longer_kept_is_named_and_is_no_obstacle(world: JudgedWorld):
+    result = json.loads(world.judged[0].body)
+    capture = await world.index.get(result["pages"][0]["page_id"])
+    assert capture is not None
+    await world.blobs.remove(capture.blobs["html"].sha256)
+    await world.blobs.remove(capture.blobs["text"].sha256)
+    await world.blobs.remove_aside(Shelf.CALLS, result["calls"]["sha256"])
+    await world.blobs.remove_aside(Shelf.SCRIPTS, result["judge"]["script_sha256"])
+    bundle, made = await world.bundle()
+    assert {each.path.partition("/")[0] for each in made.absent} == {"evidence", "calls", "scripts"}
+    assert {each["path"] for each in json.loads(member(bundle, "bundle.json"))["absent"]} == {
+        e.path for e in made.absent
+    }
+    assert verify(bundle).sound
+    assert first_difference(replay(bundle)) is None
+    [again] = await rerun(bundle, replay(bundle), world.settings)
+    assert "is not in the bundle" in (again.unchecked or "")
+
+
+async def test_no_secret_gets_out(tmp_path: Path):
+    canary = "sk-canary-0123456789abcdef"
+    pages = {**PAGES, LAMPS: f"Every lamp in this catalogue is green. {canary}"}
+    world = JudgedWorld(tmp_path, model(), capturer=PagesWithBodies(pages), secrets=(canary,))
+    await world.judge(JUDGE + f"\n# {canary}\n", answer=f"{ANSWER} {canary}")
+    bundle, made = await world.bundle(wacz=True)
+    assert canary.encode() not in bundle.read_bytes()
+    kinds = {each.path.partition("/")[0] for each in made.absent if "withheld" in each.why}
+    assert {"evidence", "scripts", "answers"} <= kinds
+    assert verify(bundle).sound
+
+
+async def test_a_body_that_is_named_by_a_way_out_is_written_nowhere(world: JudgedWorld, tmp_path: Path):
+    bundle, _ = await world.bundle()
+    path = next(name for name in payload(bundle) if name.startswith("captures/"))
+    record = json.loads(member(bundle, path))
+    record["blobs"]["text"]["sha256"] = "../../../../evil"
+    forged = changed(bundle, tmp_path / "forged.zip", {path: json.dumps(record).encode()})
+    with pytest.raises(BundleRefused, match="by what is no hash"):
+        await rerun(forged, [], world.settings)
+
+
+def spoiled(value: Any, chance: random.Random) -> Any:
+    """JSON values with something else in one place."""
+    others: tuple[Any, ...] = (None, 0, -1, 1e308, "", "../../x", [], {}, [[]], {"a": {}}, True, "\ud800", 2**70)
+    if isinstance(value, dict) and value and chance.random() < 0.9:
+        name = chance.choice(sorted(value))
+        return value | {name: spoiled(value[name], chance)}
+    if isinstance(value, list) and value and chance.random() < 0.9:
+        at = chance.randrange(len(value))
+        return [*value[:at], spoiled(value[at], chance), *value[at + 1 :]]
+    return chance.choice(others)
+
+
+@pytest.mark.parametrize("kind", ["results/", "trees/", "captures/", "calls/", "bundle.json"])
+async def test_files_that_say_anything_are_a_difference_or_a_refusal(world: JudgedWorld, tmp_path: Path, kind: str):
+    bundle, _ = await world.bundle()
+    path = next(name for name in payload(bundle) if name.startswith(kind))
+    first, _, rest = member(bundle, path).partition(b"\n" if kind == "calls/" else b"\0")
+    chance = random.Random(kind)
+    for number in range(60):
+        other = json.dumps(spoiled(json.loads(first), chance)).encode()
+        forged = changed(bundle, tmp_path / "forged.zip", {path: other + b"\n" + rest})
+        try:
+            found = replay(forged)
+            if number < 12:
+                await rerun(forged, found, world.settings, patience_s=0.0)
+        except BundleRefused:
+            pass
+    left = {each.name for each in await asyncio.to_thread(lambda: list(tmp_path.iterdir()))}
+    assert left <= {
+        "bundle.zip",
+        "forged.zip",
+        "museum.py",
+        "result.json",
+        "data",
+    }

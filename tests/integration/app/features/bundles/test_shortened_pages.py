@@ -1,0 +1,213 @@
+"""A model, asked over HTTP, that takes only the beginning of a page: the bundle holds both requests with what was said
+to each, and plays back by the request as it was asked.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import re
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from app.features.bundles.calls import call_files
+from app.features.bundles.replaying import first_difference, replay
+from app.features.bundles.rerunning import rerun
+from app.features.bundles.verifying import verify
+from cache.blobs import Shelf
+from judges.llm.providers import Access, make_client
+from judges.llm.recorded_calls import read_calls
+from judges.llm.response_cache import ReplyStore
+from judges.llm.shrinking import CUT_MARK
+from tests.fakes.bundled import LAMPS, JudgedWorld, PagesWithBodies, member
+from tests.fakes.confined import nursery_with
+from tests.standin.call import Call
+from tests.standin.faults import MALFORMED, RATE_LIMITED, TOO_LONG, Fault
+from tests.standin.llm import StandInLLM
+
+MOST_CHARS = 10_000
+SECRET_PLACE = "The lamp on the last shelf is red."
+PAGE = f"Every lamp in this catalogue is green. {'One more lamp stands here. ' * 600}{SECRET_PLACE}"
+GREEN, RED, ODD, NEVER = "The lamp is green", "The lamp is red", "The lamp is odd", "The lamp is never seen"
+
+
+def fault_for(call: Call) -> Fault | None:
+    """The whole page is too long; in part one claim is answered well the second time, one never."""
+    if len(call.page) > MOST_CHARS:
+        return TOO_LONG
+    if call.claim == NEVER or (call.claim == ODD and "could not be used" not in call.text):
+        return MALFORMED
+    return None
+
+
+@pytest.fixture
+async def model() -> AsyncIterator[StandInLLM]:
+    async with StandInLLM(rule=lambda call: call.claim != RED) as server:
+        server.fault_for = fault_for
+        server.faults.append(RATE_LIMITED)
+        yield server
+
+
+@pytest.fixture
+async def world(tmp_path: Path, model: StandInLLM) -> AsyncIterator[JudgedWorld]:
+    llm, _ = make_client(
+        "openai/gpt-6-luna",
+        semaphore=asyncio.Semaphore(4),
+        access=Access(openai_base_url=model.base_url),
+        store=ReplyStore(tmp_path / "replies"),
+    )
+    yield JudgedWorld(tmp_path, llm, capturer=PagesWithBodies({LAMPS: PAGE}))
+    await llm.aclose()
+
+
+def judge(*claims: str) -> str:
+    lines = [f"    ctx.verify('c{n}', {claim!r}, sources=[{LAMPS!r}])" for n, claim in enumerate(claims)]
+    return "\n".join(
+        [
+            "from judges.registry import judge",
+            "@judge(task='museum', description='Of lamps.')",
+            "async def museum(ctx):",
+            *lines,
+        ]
+    )
+
+
+def calls_in(bundle: Path, world: JudgedWorld, which: int = 0) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in member(bundle, f"calls/{world.judged[which].id}.jsonl").splitlines()]
+
+
+def texts_of(bundle: Path, messages: list[dict[str, Any]]) -> str:
+    """What a request of the record says, as the stand-in reads it."""
+
+    def text(content: Any) -> str:
+        if isinstance(content, str):
+            return content
+        pieces = content["pieces"]
+        return "".join(
+            each if isinstance(each, str) else member(bundle, f"texts/{each['sha256']}.txt").decode() for each in pieces
+        )
+
+    found = []
+    for message in messages:
+        content = message["content"]
+        parts = content if isinstance(content, list) else [{"type": "text", "text": content}]
+        found += [text(part["text"]) for part in parts if part["type"] == "text"]
+    return "\n".join(found)
+
+
+def without_schema(sent: str) -> str:
+    """What was sent, less the schema that servers are sent in words after a reply that was not JSON."""
+    return re.sub(r"\n\nWrite your reply as exactly one JSON object[^\n]*\n\n\{[^\n]*\}(?=\n|$)", "", sent)
+
+
+def exchanges(bundle: Path, call: dict[str, Any]) -> list[tuple[str, str]]:
+    """Each request of one call in the record, with what was said to it: a reply's words, or those of a refusal."""
+    second = call["shortened"]
+    assert "unusable" not in call  # the whole page was refused before anything else was said
+    found = [(texts_of(bundle, call["messages"]), second["refusal"])]
+    sent = texts_of(bundle, second["messages"])
+    for each in second.get("unusable", ()):
+        found.append((sent, each["reply"]))
+        sent = "\n".join([sent, *(message["content"] for message in each["then"])])
+    return [*found, (sent, second["reply"])] if "reply" in second else found
+
+
+async def test_every_request_that_was_sent_is_in_it_with_what_was_said_to_it(world: JudgedWorld, model: StandInLLM):
+    result = await world.judge(judge(GREEN, RED, ODD, NEVER))
+    bundle, _ = await world.bundle()
+    calls = calls_in(bundle, world)
+    recorded = [each for call in calls for each in exchanges(bundle, call)]
+    retried = [each for call in calls for each in call.get("retried", ())]
+    assert len(retried) == 1 and "429 Rate limit reached" in retried[0]
+    assert len(recorded) + len(retried) == len(model.calls)
+    limited, *answered = model.calls
+    assert sorted(sent for sent, _ in recorded) == sorted(without_schema(call.text) for call in answered)
+    assert limited.text in {sent for sent, _ in recorded}
+    for sent, said in recorded:
+        is_whole = SECRET_PLACE in sent
+        assert is_whole != (CUT_MARK in sent)
+        assert ("maximum context length" in said) == is_whole
+        if not is_whole and GREEN in sent:
+            assert json.loads(said)["result"] is True
+    assert result["usage"]["calls"] == sum("maximum context length" not in said for _, said in recorded)
+
+
+async def test_the_call_ends_as_it_did_for_the_judge(world: JudgedWorld):
+    await world.judge(judge(GREEN, RED, ODD, NEVER))
+    bundle, _ = await world.bundle()
+    ends: dict[str, set[tuple[Any, ...]]] = {}
+    for call in calls_in(bundle, world):
+        second = call["shortened"]
+        said = json.loads(call["reply"])["result"] if "reply" in call else call["fault"]["error"]
+        heard = json.loads(second["reply"])["result"] if "reply" in second else None
+        sent = texts_of(bundle, call["messages"])
+        claim = next(each for each in (GREEN, RED, ODD, NEVER) if f"\n{each}\n" in sent)
+        ends.setdefault(claim, set()).add((said, heard, len(second.get("unusable", ()))))
+    assert ends == {
+        GREEN: {(True, True, 0)},
+        RED: {("LLMRejected", False, 0)},
+        ODD: {(True, True, 1)},
+        NEVER: {("LLMOutputUnusable", None, 2)},
+    }
+
+
+@pytest.mark.parametrize(("claim", "status"), [(GREEN, "complete"), (ODD, "complete"), (RED, "incomplete")])
+async def test_it_is_sound_and_its_scripts_come_to_the_same_without_a_model(
+    world: JudgedWorld, model: StandInLLM, claim: str, status: str
+):
+    result = await world.judge(judge(claim))
+    assert result["status"] == status
+    bundle, _ = await world.bundle()
+    assert verify(bundle).sound
+    found = replay(bundle)
+    assert first_difference(found) is None
+    await model.stop()
+    assert first_difference(await rerun(bundle, found, world.settings, patience_s=0.2)) is None
+
+
+async def test_it_is_the_same_for_a_judge_file_in_a_process_of_its_own(world: JudgedWorld):
+    async with nursery_with() as world.nursery:
+        result = await world.judge(judge(GREEN, RED, ODD, NEVER))
+    [root] = [part["verification_tree"] for part in result["eval_breakdown"]]
+    assert [leaf["outcome"] for leaf in root["children"]] == ["passed", "not_judged", "passed", "not_judged"]
+    bundle, _ = await world.bundle()
+    assert all("shortened" in call for call in calls_in(bundle, world))
+    found = replay(bundle)
+    confined = world.settings.model_copy(update={"isolate": True})
+    assert first_difference(await rerun(bundle, found, confined, patience_s=0.2)) is None
+
+
+async def test_a_reply_that_was_kept_is_still_one_to_the_shorter_page(world: JudgedWorld, model: StandInLLM):
+    await world.judge(judge(GREEN))
+    asked = len(model.calls)
+    await world.judge(judge(GREEN), name="answer_2.md")
+    assert len(model.calls) == asked
+    bundle, _ = await world.bundle()
+    first, second = (calls_in(bundle, world, which) for which in range(2))
+    assert {call["cached"] for call in first} == {False}
+    assert {call["cached"] for call in second} == {True}
+    assert [call["shortened"] for call in second] == [call["shortened"] for call in first]
+    found = replay(bundle)
+    assert first_difference(await rerun(bundle, found, world.settings, patience_s=0.2)) is None
+
+
+async def test_without_content_no_part_of_the_page_is_in_it(world: JudgedWorld):
+    await world.judge(judge(GREEN, RED, NEVER))
+    bundle, _ = await world.bundle(content=False)
+    assert verify(bundle).sound
+    for call in calls_in(bundle, world):
+        assert "characters left out, sha256" in str(call["shortened"]["messages"])
+        assert "One more lamp stands here" not in json.dumps(call)
+    assert first_difference(replay(bundle)) is None
+
+
+async def test_a_record_without_any_of_it_is_read_as_ever(world: JudgedWorld):
+    result = await world.judge(judge(GREEN))
+    record = read_calls(await world.blobs.get_aside(Shelf.CALLS, result["calls"]["sha256"]))
+    for call in record.calls:
+        del call["shortened"]
+    for content in (True, False):
+        assert any(file.path.startswith("calls/") for file in call_files("res_1", record, content=content))

@@ -1,0 +1,224 @@
+"""Page caches of others brought in and ours handed out, with the real runtime and without a network."""
+
+from __future__ import annotations
+
+import io
+import json
+import stat
+import tarfile
+import zipfile
+from collections.abc import AsyncIterator
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+from PIL import Image
+
+from answers.errors import ArchiveRefused
+from app.engine.runtime import Runtime, open_runtime
+from app.features.interop.cache_transfer import (
+    TransferRefused,
+    export_task,
+    import_saved,
+    import_task,
+    opened,
+    saved_pages,
+    task_caches,
+    zip_folder,
+)
+from cache.capture import CaptureSource, PageKind
+from cache.urls import canonical_key
+from mind2web2.utils.cache_filesys import CacheFileSys
+from tests.fakes.settings import settings_for_tests
+from tests.standin.documents import pdf_with_pages
+from tests.unit.cache.sources.test_mhtml import HTML, saved
+
+NOW = datetime(2026, 11, 20, 12, 0, tzinfo=UTC)
+WEB, ESCAPED, PDF = "https://a.com/page", "https://www.a.com/P%20q/?x=1#f", "https://a.com/paper"
+TEXT = "The page says \u00e9 and this.\r\nAnd that."
+
+
+def jpeg(width: int = 60, height: int = 40) -> bytes:
+    out = io.BytesIO()
+    Image.effect_noise((width, height), 40).convert("RGB").save(out, "JPEG", quality=71)
+    return out.getvalue()
+
+
+def public_cache(root: Path, *, facts: bool = True) -> dict[str, bytes]:
+    """A cache of one task as the public toolkit leaves it; returns its files by name."""
+    task = root / "otter" / "bridge"
+    cache = CacheFileSys(task)
+    cache.put_web(WEB, TEXT, jpeg())
+    cache.put_web(ESCAPED, "Tall and wide. " + TEXT, jpeg(1500, 7000))
+    cache.put_web("https://a.com/plain", TEXT, None)
+    cache.put_pdf(PDF, pdf_with_pages(1))
+    cache.save()
+    overview = {"all_unique_urls": [WEB, ESCAPED, "https://a.com/plain", PDF]}
+    (root / "otter" / "bridge.json").write_text(json.dumps(overview))
+    if not facts:
+        (task / "index.facts.json").unlink()
+    return pages_in(root)
+
+
+def pages_in(root: Path) -> dict[str, bytes]:
+    found = sorted((root / "otter" / "bridge").iterdir())
+    return {path.name: path.read_bytes() for path in found if path.name != "index.facts.json"}
+
+
+@pytest.fixture
+async def runtime(tmp_path: Path) -> AsyncIterator[Runtime]:
+    async with open_runtime(settings_for_tests(data_dir=tmp_path / "data")) as runtime:
+        yield runtime
+
+
+@pytest.mark.parametrize("facts", [True, False], ids=["ours", "of the public toolkit"])
+async def test_a_cache_comes_out_byte_for_byte_as_it_came_in(runtime: Runtime, tmp_path: Path, facts: bool) -> None:
+    files = public_cache(tmp_path / "theirs", facts=facts)
+    [cache] = task_caches(tmp_path / "theirs", None, ())
+    brought = await import_task(runtime, cache)
+    assert (brought.new, brought.same, brought.damaged) == (4, 0, 0)
+    again = await import_task(runtime, cache)
+    assert (again.new, again.same) == (0, 4)
+
+    cited = {url: ["answer_1.md"] for url in (WEB, ESCAPED, "https://a.com/plain", PDF)}
+    assert await export_task(runtime, tmp_path / "ours", "otter", "bridge", cited) == []
+    assert pages_in(tmp_path / "ours") == files
+    read = CacheFileSys(tmp_path / "ours" / "otter" / "bridge")
+    assert read.get_web(WEB) == CacheFileSys(tmp_path / "theirs" / "otter" / "bridge").get_web(WEB)
+    assert read.get_pdf(PDF) == pdf_with_pages(1) or read.get_pdf(PDF).startswith(b"%PDF")
+
+
+async def test_what_was_brought_in_is_labelled_evidence_of_a_sane_size(runtime: Runtime, tmp_path: Path) -> None:
+    public_cache(tmp_path, facts=False)
+    [cache] = task_caches(tmp_path, "otter", ["bridge"])
+    await import_task(runtime, cache)
+    tall = await runtime.index.find(canonical_key(ESCAPED))
+    assert tall is not None
+    assert (tall.source, tall.kind) == (CaptureSource.IMPORT, PageKind.WEB)
+    evidence = await runtime.pages.evidence(tall)
+    sizes = [Image.open(io.BytesIO(shot)).size for shot in evidence.screenshots]
+    assert sizes and all(width <= 1100 and height <= 6000 for width, height in sizes)
+    assert tall.blobs["original"].size > 0
+    paper = await runtime.index.find(canonical_key(PDF))
+    assert paper is not None
+    assert "Page number 1 is visible" in (await runtime.pages.evidence(paper)).text
+
+
+async def test_a_changed_picture_or_text_is_a_new_capture_and_a_lost_file_is_none(
+    runtime: Runtime, tmp_path: Path
+) -> None:
+    public_cache(tmp_path)
+    [cache] = task_caches(tmp_path, None, ())
+    await import_task(runtime, cache)
+    before = await runtime.index.find(canonical_key(WEB))
+    stored = CacheFileSys(tmp_path / "otter" / "bridge")
+    stored.put_web(WEB, TEXT, jpeg(61, 41))
+    stored.save()
+    assert (await import_task(runtime, cache)).new == 1
+    after = await runtime.index.find(canonical_key(WEB))
+    assert before is not None and after is not None and before.id != after.id
+    assert await runtime.index.get(before.id) == before
+    (tmp_path / "otter" / "bridge" / "index.json").write_text("{ torn")
+    assert (await import_task(runtime, cache)).new == 0
+
+
+@pytest.mark.parametrize("depth", ["whole", "agent", "task", "inside a folder"])
+def test_a_cache_is_found_from_the_top_from_an_agent_and_from_a_task(tmp_path: Path, depth: str) -> None:
+    public_cache(tmp_path / "cache")
+    start = {"whole": "cache", "agent": "cache/otter", "task": "cache/otter/bridge", "inside a folder": "."}[depth]
+    [found] = task_caches(tmp_path / start, None, ())
+    assert (found.root.name, found.agent, found.task_id) == ("cache", "otter", "bridge")
+    assert task_caches(tmp_path / start, None, ["another"]) == []
+
+
+def test_a_link_in_a_cache_is_refused(tmp_path: Path) -> None:
+    public_cache(tmp_path)
+    secret = tmp_path / "secret"
+    secret.write_text("not yours")
+    next((tmp_path / "otter" / "bridge").glob("*.txt")).unlink()
+    ((tmp_path / "otter" / "bridge") / ("0" * 32 + ".txt")).symlink_to(secret)
+    with pytest.raises(TransferRefused, match="is a link"):
+        task_caches(tmp_path, None, ())
+
+
+async def test_an_archive_is_the_same_as_its_folder(runtime: Runtime, tmp_path: Path) -> None:
+    files = public_cache(tmp_path / "theirs")
+    zip_folder(tmp_path / "theirs", tmp_path / "one.zip")
+    zip_folder(tmp_path / "theirs", tmp_path / "two.zip")
+    assert (tmp_path / "one.zip").read_bytes() == (tmp_path / "two.zip").read_bytes()
+    with opened(tmp_path / "one.zip") as folder:
+        [cache] = task_caches(folder, None, ())
+        assert pages_in(folder) == files
+        assert (await import_task(runtime, cache)).new == 4
+        left = folder
+    assert not left.exists()
+
+
+def zipped(path: Path, members: dict[str, bytes], **of_first: int) -> Path:
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
+        for name, data in members.items():
+            info = zipfile.ZipInfo(name)
+            info.compress_type = zipfile.ZIP_DEFLATED
+            info.external_attr = of_first.get("mode", stat.S_IFREG | 0o644) << 16
+            archive.writestr(info, data)
+    return path
+
+
+def tarred(path: Path, **fields: object) -> Path:
+    with tarfile.open(path, "w") as archive:
+        info = tarfile.TarInfo("otter/bridge/index.json")
+        for name, value in fields.items():
+            setattr(info, name, value)
+        archive.addfile(info)
+    return path
+
+
+@pytest.mark.parametrize(
+    "hostile",
+    [
+        lambda path: zipped(path, {"../index.json": b"{}"}),
+        lambda path: zipped(path, {"/etc/index.json": b"{}"}),
+        lambda path: zipped(path, {"otter/../../index.json": b"{}"}),
+        lambda path: zipped(path, {"otter\\..\\index.json": b"{}"}),
+        lambda path: zipped(path, {"otter/bridge/index.json": b"/etc/passwd"}, mode=stat.S_IFLNK | 0o777),
+        lambda path: zipped(path, {"otter/bridge/index.json": b" " * (80 * 1024 * 1024)}),
+        lambda path: zipped(path, {f"otter/bridge/{n:032x}.txt": b"" for n in range(5001)}),
+        lambda path: tarred(path, type=tarfile.SYMTYPE, linkname="/etc/passwd"),
+        lambda path: tarred(path, type=tarfile.LNKTYPE, linkname="otter/x"),
+        lambda path: tarred(path, type=tarfile.FIFOTYPE),
+        lambda path: tarred(path, name="/tmp/index.json"),
+    ],
+)
+def test_a_hostile_archive_is_refused_and_nothing_is_left(tmp_path: Path, hostile) -> None:
+    archive = hostile(tmp_path / "archive")
+    with pytest.raises(ArchiveRefused), opened(archive) as folder:
+        raise AssertionError(f"it was unpacked into {folder}")
+    assert [path.name for path in tmp_path.iterdir()] == ["archive"]
+
+
+def test_only_files_of_the_layout_are_unpacked(tmp_path: Path) -> None:
+    archive = zipped(
+        tmp_path / "a.zip", {"otter/bridge/index.json": b"{}", "otter/bridge/run.sh": b"x", "a/b/c/d/e.json": b"x"}
+    )
+    with opened(archive) as folder:
+        assert [path.name for path in folder.rglob("*") if path.is_file()] == ["index.json"]
+
+
+async def test_a_saved_page_is_brought_in_under_the_url_it_was_saved_from(runtime: Runtime, tmp_path: Path) -> None:
+    html = HTML.replace("Two of them.", "Two of them stand by the gate, one of them is green and new.")
+    (tmp_path / "deep").mkdir()
+    (tmp_path / "deep" / "benches.mhtml").write_bytes(saved(html.encode()))
+    [file] = saved_pages(tmp_path)
+    page = await import_saved(runtime, file, url=None, now=NOW)
+    assert (page.url, page.source) == ("https://towns.example/benches", CaptureSource.IMPORT)
+    assert page.provenance["by"] == "benches.mhtml"
+    assert page.provenance["saved_at"] == "2026-11-20T12:00:00+00:00"
+    assert (await runtime.pages.get("https://towns.example/benches")).id == page.id
+
+    paper = tmp_path / "paper"
+    paper.write_bytes(pdf_with_pages(1))
+    with pytest.raises(TransferRefused, match="--url"):
+        await import_saved(runtime, paper, url=None, now=NOW)
+    assert (await import_saved(runtime, paper, url=PDF, now=NOW)).kind is PageKind.PDF
+    with pytest.raises(TransferRefused, match="only http"):
+        await import_saved(runtime, paper, url="file:///etc/passwd", now=NOW)

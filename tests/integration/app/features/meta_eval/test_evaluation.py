@@ -1,0 +1,126 @@
+"""From judged answers over people's labels to a certificate, and into the next result."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import subprocess
+import sys
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import pytest
+from openapi_schema_validator import OAS31Validator
+
+from answers.submission import Answer
+from app.api.result_schema import result_schema
+from app.demo import examples_dir
+from app.demo.shipped import page_texts
+from app.engine.pipeline import evaluate
+from app.engine.runtime import Runtime, open_runtime
+from app.engine.text_judging import TextCapturer, with_pages_of
+from app.storage.captures import PostgresIndex
+from app.storage.database import Database
+from cache.blobs import BlobStore
+from cache.pages import PageCache
+from cache.store import CaptureIndex, FolderIndex
+from judges.analysis.labels import Human, label_line, label_of
+from judges.analysis.meta_eval.certificate import read_certificates
+from judges.analysis.overrides import judged_leaves
+from tests.fakes.settings import settings_for_tests
+
+TEXTS = page_texts()
+TASK = "pellard_gauges"
+
+
+def label_lines(result: dict[str, Any], answer: str) -> str:
+    """What a person says who agrees with the judge, but for one leaf."""
+    return "".join(
+        label_line(
+            label_of(
+                result,
+                node.data,
+                key=key,
+                human=Human.FAILED if key == "gauges/heron_2/price" else Human(node.outcome.value),
+                reviewer="Ada",
+                reason="I looked.",
+                at=datetime(2026, 3, 1, tzinfo=UTC),
+                answer=answer,
+            )
+        )
+        for key, node in judged_leaves(result).items()
+    )
+
+
+async def judged(runtime: Runtime, agent: str = "demo") -> tuple[dict[str, Any], str]:
+    text = (examples_dir() / agent / TASK / "answer_1.md").read_text("utf-8")
+    answer = Answer(name="answer_1.md", text=text)
+    return await evaluate(runtime, judge=runtime.judge(TASK), agent=agent, answer=answer, result_id="res_1"), text
+
+
+async def captured(data_dir: Path, index: CaptureIndex) -> dict[str, tuple[str, str]]:
+    """The demo's pages, captured into a data folder: (page id, digest of the text) by URL."""
+    pages = PageCache(TextCapturer(TEXTS), BlobStore.open((data_dir / "blobs").as_uri()), index)
+    found = {url: (await pages.get(url)).id for url in TEXTS}
+    await pages.aclose()
+    return {url: (page_id, hashlib.sha256(TEXTS[url].encode()).hexdigest()) for url, page_id in found.items()}
+
+
+def seen_as(result: dict[str, Any], stored: dict[str, tuple[str, str]]) -> dict[str, Any]:
+    """The result with the pages by the names that they have in a store."""
+    pages = [page | {"page_id": stored[page["url"]][0]} for page in result["pages"] if page["url"] in stored]
+    return result | {"pages": pages}
+
+
+def meta_eval(folder: Path, *arguments: str, **environment: str) -> dict[str, Any]:
+    call = [
+        str(Path(sys.executable).parent / "assay"),
+        "meta-eval",
+        "labels.jsonl",
+        "--model",
+        "lexical",
+        "--json",
+        *arguments,
+    ]
+    environment = {"PATH": "/usr/bin:/bin", "ASSAY_DATA_DIR": str(folder / "data"), **environment}
+    ended = subprocess.run(call, cwd=folder, capture_output=True, text=True, env=environment, timeout=100, check=False)
+    assert ended.returncode == 0, ended.stderr
+    found: dict[str, Any] = json.loads(ended.stdout)
+    return found
+
+
+async def test_a_certified_judge_is_named_in_every_result_that_follows(tmp_path: Path) -> None:
+    settings = settings_for_tests(data_dir=tmp_path / "data", reply_cache_bytes=0)
+    async with open_runtime(settings) as runtime, with_pages_of(runtime, TEXTS) as offline:
+        before, text = await judged(offline)
+        stored = await captured(settings.data_dir, await FolderIndex.open(settings.data_dir / "captures"))
+        (tmp_path / "labels.jsonl").write_text(label_lines(seen_as(before, stored), text))
+        report = meta_eval(tmp_path, "--certify")
+        after, _ = await judged(offline, "demo-careless")
+
+    assert "certificate" not in before
+    (certificate,), _ = read_certificates(settings.data_dir / "certificates")
+    assert after["certificate"] == dict(certificate.document) == report["certificates"][0]
+    OAS31Validator(result_schema()).validate(after)
+    asked = report["judges"][0]
+    # Eleven claims on pages and one on the answer alone; five leaves are decided by code.
+    assert (asked["n"], asked["not_judged"]) == (11, [])
+    assert asked["confusion"] == {"true_positive": 10, "false_positive": 1, "false_negative": 0, "true_negative": 0}
+    assert [one["leaf"] for one in asked["disagreements"]] == ["gauges/heron_2/price"]
+    assert certificate.prompts == {"verify_answer@1", "verify_page@1"}
+
+
+@pytest.mark.postgres
+async def test_pages_of_a_service_are_found_in_its_database(
+    tmp_path: Path, database: Database, database_url: str
+) -> None:
+    settings = settings_for_tests(data_dir=tmp_path / "data", reply_cache_bytes=0)
+    async with open_runtime(settings) as runtime, with_pages_of(runtime, TEXTS) as offline:
+        result, text = await judged(offline)
+    stored = await captured(settings.data_dir, PostgresIndex(database))
+    (tmp_path / "labels.jsonl").write_text(label_lines(seen_as(result, stored), text))
+
+    asked = meta_eval(tmp_path, ASSAY_DATABASE_URL=database_url)["judges"][0]
+
+    assert (asked["n"], asked["not_judged"]) == (11, [])

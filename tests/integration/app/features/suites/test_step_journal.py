@@ -1,0 +1,118 @@
+"""The journal in the database: what it keeps, for whom, and how little it asks of the database."""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from app.features.suites.step_journal import StepJournal
+from app.jobs.errors import JobSuperseded
+from app.storage import jobs as rows
+from app.storage.database import Database
+from app.storage.records import Fence
+from app.storage.suite_steps import get_step, list_steps, means_of
+from tests.fakes.services import Rig
+
+
+def record(position: int, *, success: int | None = 1, **more: Any) -> dict[str, Any]:
+    known = success is not None
+    return {
+        "id": f"t:{position}",
+        "position": position,
+        "task_id": "t",
+        "status": "scored" if known else "not_judged",
+        "reason": None if known else "llm_unavailable",
+        "element_acc": success,
+        "action_f1": None if success is None else 0.5,
+        "step_acc": success,
+        "trace": {"raw_output": f"said {position}"},
+    } | more
+
+
+@pytest.fixture
+async def fence(rig: Rig) -> Fence:
+    """Of a job that is running."""
+    [job_id] = await rig.submit("a run")
+    queued = await rig.job(job_id)
+    assert queued.queue_id is not None
+    async with rig.database.begin() as connection:
+        claimed = await rows.claim(connection, job_id, queued.queue_id, now=queued.created_at)
+    assert claimed is not None
+    return claimed.fence
+
+
+async def test_steps_survive_their_attempt(database: Database, fence: Fence):
+    journal = StepJournal(database, fence)
+    await journal.begin({"data": "one"}, 3)
+    await journal.keep(record(0))
+    await journal.keep(record(1, success=None))
+    again = StepJournal(database, fence)
+    await again.begin({"data": "one"}, 3)
+    known = await again.known()
+    assert {id: one["status"] for id, one in known.items()} == {"t:0": "scored", "t:1": "not_judged"}
+    assert "trace" not in known["t:0"]
+    async with database.begin() as connection:
+        whole = await get_step(connection, fence.job_id, 0)
+    assert whole == record(0)
+
+
+async def test_steps_of_other_data_are_forgotten(database: Database, fence: Fence):
+    journal = StepJournal(database, fence)
+    await journal.begin({"data": "one"}, 3)
+    await journal.keep(record(0))
+    await journal.begin({"data": "two"}, 3)
+    assert await journal.known() == {}
+
+
+async def test_the_last_word_on_a_step_counts(database: Database, fence: Fence):
+    journal = StepJournal(database, fence)
+    await journal.begin({}, 2)
+    await journal.keep(record(0, success=None))
+    await journal.keep(record(0))
+    await journal.keep(record(1, success=0))
+    async with database.begin() as connection:
+        means = await means_of(connection, fence.job_id)
+        failed = await list_steps(connection, fence.job_id, limit=10, success=False)
+    assert (means.total, means.by_status, means.step_acc) == (2, {"scored": 2}, 0.5)
+    assert [one["position"] for one in failed] == [1]
+
+
+async def test_whoever_lost_the_job_keeps_nothing_more(database: Database, fence: Fence):
+    journal = StepJournal(database, replace(fence, attempt=fence.attempt + 1))
+    with pytest.raises(JobSuperseded):
+        await journal.begin({}, 1)
+    with pytest.raises(JobSuperseded):
+        await journal.keep(record(0))
+    assert await journal.known() == {}
+
+
+async def test_many_steps_at_once_are_kept_together(database: Database, fence: Fence):
+    journal = StepJournal(database, fence)
+    await journal.begin({}, 1000)
+    await asyncio.gather(*(journal.keep(record(n)) for n in range(1000)))
+    assert len(await journal.known()) == 1000
+
+
+async def test_one_who_is_stopped_takes_nobody_along(database: Database, fence: Fence):
+    journal = StepJournal(database, fence)
+    await journal.begin({}, 50)
+    keeping = [asyncio.create_task(journal.keep(record(n))) for n in range(50)]
+    await asyncio.sleep(0)
+    keeping[0].cancel()
+    keeping[7].cancel()
+    done = await asyncio.gather(*keeping, return_exceptions=True)
+    assert sum(isinstance(one, asyncio.CancelledError) for one in done) <= 2
+    assert {f"t:{n}" for n in range(50)} - {"t:0", "t:7"} <= set(await journal.known())
+
+
+async def test_text_that_the_database_cannot_hold_is_kept_as_far_as_it_can(database: Database, fence: Fence):
+    journal = StepJournal(database, fence)
+    await journal.begin({}, 1)
+    await journal.keep(record(0, task_id="t\0x", trace={"raw_output": "a\0b \ud800"}))
+    async with database.begin() as connection:
+        whole = await get_step(connection, fence.job_id, 0)
+    assert whole is not None
+    assert whole["trace"]["raw_output"].startswith("a")

@@ -1,0 +1,159 @@
+"""An index that was torn, lost or went stale is made again from what is stored; judging comes to the same."""
+
+from __future__ import annotations
+
+import shutil
+import signal
+import subprocess
+import sys
+from datetime import UTC, datetime
+from pathlib import Path
+
+import psycopg
+import pytest
+
+from app.maintenance.reindex import rebuild
+from app.storage.captures import PostgresIndex
+from app.storage.database import Database
+from cache.blobs import BlobStore
+from cache.capture import Capture, CaptureOutcome, Observation
+from cache.pages import PageCache
+from cache.store import FolderIndex
+
+NOON = datetime(2026, 11, 20, 12, 0, tzinfo=UTC)
+URL = "https://towns.example/benches"
+
+
+class Showing:
+    """Shows every URL."""
+
+    async def capture(self, url: str) -> Observation:
+        return Observation(
+            url=url,
+            outcome=CaptureOutcome.OK,
+            captured_at=NOON,
+            duration_s=0.0,
+            backend="test",
+            final_url=f"{url}/",
+            text=f"Benches of {url}",
+            screenshots=(b"a picture",),
+        )
+
+    async def aclose(self) -> None:
+        """Nothing is open."""
+
+
+class Store:
+    """A folder with bodies and an index of files."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.blobs = BlobStore.open((folder / "blobs").as_uri())
+
+    async def index(self) -> FolderIndex:
+        return await FolderIndex.open(self.folder / "captures")
+
+    async def captured(self, *urls: str) -> list[Capture]:
+        pages = PageCache(Showing(), self.blobs, await self.index())
+        return [await pages.get(url) for url in urls]
+
+    def body(self, capture: Capture, role: str = "text") -> Path:
+        sha256 = capture.blobs[role].sha256
+        return self.folder / "blobs" / "sha256" / sha256[:2] / sha256
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Store:
+    return Store(tmp_path)
+
+
+@pytest.mark.parametrize("damage", ["deleted", "torn", "stale", "whole"])
+async def test_a_damaged_index_of_files_finds_everything_again(store: Store, damage: str) -> None:
+    captures = await store.captured(URL, f"{URL}/2")
+    file = store.folder / "captures" / f"{captures[0].id}.json"
+    if damage == "deleted":
+        shutil.rmtree(store.folder / "captures")
+    elif damage == "torn":
+        file.write_bytes(file.read_bytes()[:50])
+    elif damage == "stale":
+        file.write_bytes(file.read_bytes().replace(b'"key": "https', b'"key": "hppts'))
+    found = await rebuild(store.blobs, await store.index(), check=True)
+    assert (found.captures, found.sound, found.unnamed) == (2, True, 0)
+    assert found.rows == {"deleted": 2, "torn": 1, "stale": 1, "whole": 0}[damage]
+    index = await store.index()
+    assert [await index.find(capture.key) for capture in captures] == captures
+    assert (await rebuild(store.blobs, index, check=True)).rows == 0
+
+
+async def test_records_that_were_lost_beside_the_bodies_come_back_from_the_index(store: Store) -> None:
+    [capture] = await store.captured(URL)
+    shutil.rmtree(store.folder / "blobs" / "records")
+    found = await rebuild(store.blobs, await store.index(), check=False)
+    assert (found.rows, found.records, found.sound) == (0, 1, True)
+    assert [name async for name, _ in store.blobs.records()] == [capture.id]
+
+
+async def test_bodies_that_are_gone_or_changed_are_named_with_the_pages_that_need_them(store: Store) -> None:
+    gone, changed = await store.captured(URL, f"{URL}/2")
+    store.body(gone).unlink()
+    store.body(changed).write_bytes(b"other words")
+    orphan = await store.blobs.put(b"of no page", "text/plain")
+    found = await rebuild(store.blobs, await store.index(), check=True)
+    assert not found.sound
+    assert found.missing == {gone.blobs["text"].sha256: [gone.id]}
+    assert found.corrupt == {changed.blobs["text"].sha256: [changed.id]}
+    assert found.unnamed == 1
+    assert await store.blobs.get(orphan.sha256) == b"of no page"
+
+
+KILLED = """
+import asyncio, os, signal, sys
+from pathlib import Path
+from cache.pages import PageCache
+from tests.integration.app.maintenance.test_reindex import URL, Showing, Store
+
+class Dies:
+    \"\"\"An index whose process dies when the row is to be written: the bodies and the record are there.\"\"\"
+    def __init__(self, index): self.find, self.newest, self.get = index.find, index.newest, index.get
+    async def record(self, capture): os.kill(os.getpid(), signal.SIGKILL)
+
+async def main():
+    store = Store(Path(sys.argv[1]))
+    await PageCache(Showing(), store.blobs, Dies(await store.index())).get(URL)
+
+asyncio.run(main())
+"""
+
+
+def _ended_of(program: str, *arguments: str) -> int:
+    return subprocess.run([sys.executable, "-c", program, *arguments], check=False, timeout=60).returncode
+
+
+async def test_a_process_killed_between_body_and_row_leaves_no_dangling_row_and_its_page_is_adopted(
+    store: Store,
+) -> None:
+    assert _ended_of(KILLED, str(store.folder)) == -signal.SIGKILL
+    index = await store.index()
+    assert [capture async for capture in index.all()] == []
+    found = await rebuild(store.blobs, index, check=True)
+    assert (found.captures, found.rows, found.unnamed, found.sound) == (1, 1, 0, True)
+    adopted = await PageCache(Showing(), store.blobs, await store.index()).evidence_for(URL)
+    assert adopted.text == f"Benches of {URL}"
+
+
+@pytest.mark.postgres
+async def test_rows_of_the_database_are_made_again_and_stale_ones_mended(
+    store: Store, database: Database, database_url: str
+) -> None:
+    index = PostgresIndex(database)
+    pages = PageCache(Showing(), store.blobs, index)
+    captures = [await pages.get(url) for url in (URL, f"{URL}/2", f"{URL}/3")]
+    with psycopg.connect(database_url, autocommit=True) as connection:
+        connection.execute("DELETE FROM captures WHERE id = %s", [captures[0].id])
+        connection.execute("UPDATE captures SET key_sha256 = 'x', outcome = 'blocked' WHERE id = %s", [captures[1].id])
+    assert await index.find(captures[0].key) is None
+    found = await rebuild(store.blobs, index, check=True)
+    assert (found.captures, found.rows, found.sound) == (3, 2, True)
+    assert [await index.find(capture.key) for capture in captures] == captures
+    assert {capture.id async for capture in index.all()} == {capture.id for capture in captures}
+    assert (await rebuild(store.blobs, index, check=False)).rows == 0

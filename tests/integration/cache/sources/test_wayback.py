@@ -1,0 +1,155 @@
+"""The web archive behind a page that cannot be had: both its interfaces over real HTTP, through the guard."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from datetime import UTC, datetime
+
+import pytest
+
+from cache.backends.http import HttpCapturer
+from cache.blobs import BlobStore
+from cache.capture import CaptureOutcome, CaptureSource, Observation
+from cache.capture_locks import ProcessPace
+from cache.egress.guard import EgressGuard
+from cache.pages import PageCache
+from cache.sources.wayback import Wayback
+from cache.store import MemoryIndex
+from tests.standin.archive import StandInArchive
+from tests.standin.web import Reply, StandInWeb
+
+NOON = datetime(2026, 11, 20, 12, 0, tzinfo=UTC)
+URL = "https://towns.example/benches?id=2&x=a%26b"
+OLD = "<title>Benches</title><p>In 2019 there was one bench, and it stood by the old gate."
+NEW = "<title>Benches</title><p>In 2025 there were two benches, and both stood by the new gate."
+COPIES = {URL: {"20190310120000": OLD, "20250601080000": NEW}}
+DEAD = Observation(
+    url=URL,
+    outcome=CaptureOutcome.HTTP_ERROR,
+    captured_at=NOON,
+    duration_s=0.1,
+    backend="test",
+    detail="HTTP status 404",
+    http_status=404,
+    gone=True,
+)
+
+
+class Paced(ProcessPace):
+    """Sleeps for nobody, and remembers whom it would have kept waiting for how long."""
+
+    def __init__(self) -> None:
+        self.slept: list[float] = []
+        super().__init__(now=lambda: 0.0, sleep=self._slept)
+
+    async def _slept(self, seconds: float) -> None:
+        self.slept.append(seconds)
+
+
+@asynccontextmanager
+async def archive(standin: StandInArchive, pace: Paced | None = None) -> AsyncIterator[Wayback]:
+    async with standin, EgressGuard(frozenset({standin.place})) as guard:
+        fetch = HttpCapturer(guard, semaphore=asyncio.Semaphore(2), deadline_s=10)
+        address = standin.url("")
+        yield Wayback(fetch, pace or Paced(), now=lambda: NOON, availability=address, archive=address)
+
+
+@pytest.mark.parametrize(
+    ("near", "says", "stamp"),
+    [
+        (datetime(2019, 1, 1, tzinfo=UTC), "one bench", "2019-03-10T12:00:00+00:00"),
+        (datetime(2024, 1, 1, tzinfo=UTC), "two benches", "2025-06-01T08:00:00+00:00"),
+        (None, "two benches", "2025-06-01T08:00:00+00:00"),
+    ],
+)
+@pytest.mark.parametrize("quick", [True, False])
+async def test_the_copy_closest_to_the_answer_is_evidence_and_labelled(
+    near: datetime | None, says: str, stamp: str, quick: bool
+) -> None:
+    standin = StandInArchive(COPIES, quick=quick)
+    async with archive(standin) as wayback:
+        copy = await wayback.copy_of(URL, DEAD, near)
+    assert copy.is_evidence and says in copy.text
+    assert (copy.url, copy.source, copy.final_url, copy.gone) == (URL, CaptureSource.WAYBACK, None, False)
+    assert copy.provenance["archived_at"] == stamp
+    assert copy.provenance["archive_url"].endswith(f"id_/{URL}")
+    assert (copy.provenance["live_outcome"], copy.provenance["live_status"]) == ("http_error", "404")
+    assert copy.detail == f"as archived on {stamp[:10]}; the page itself: http_error"
+    assert standin.hits["/cdx/search/cdx"] == (not quick)
+
+
+async def test_a_page_that_nobody_ever_archived_is_told_from_one_that_is_dead_now() -> None:
+    async with archive(StandInArchive({})) as wayback:
+        seen = await wayback.copy_of(URL, DEAD, None)
+    assert (seen.outcome, seen.gone) == (CaptureOutcome.HTTP_ERROR, True)
+    assert seen.provenance == {"wayback": "never seen"}
+    assert seen.detail == "HTTP status 404; never seen by the web archive either"
+
+
+@pytest.mark.parametrize("path", ["/wayback", "/cdx", "/web"])
+@pytest.mark.parametrize("status", [429, 503, 404])
+async def test_an_archive_that_does_not_answer_says_nothing_about_the_page(path: str, status: int) -> None:
+    standin = StandInArchive(COPIES, quick=path == "/web")
+    standin.silent[path] = status
+    async with archive(standin) as wayback:
+        seen = await wayback.copy_of(URL, DEAD, None)
+    assert seen.outcome is CaptureOutcome.HTTP_ERROR
+    assert seen.provenance == {"wayback": "no answer"}
+    assert "never seen" not in seen.detail
+
+
+@pytest.mark.parametrize(
+    "body", [b"<html>", b"[1, 2", b"{}", b'"x"', b"null", b'[["timestamp"], ["not a time"], 7, [[]]]']
+)
+async def test_nonsense_from_the_archive_is_no_copy(body: bytes) -> None:
+    standin = StandInArchive(COPIES, quick=False)
+    standin.pages["/cdx/search/cdx"] = Reply(headers={"Content-Type": "application/json"}, body=body)
+    async with archive(standin) as wayback:
+        seen = await wayback.copy_of(URL, DEAD, None)
+    assert (seen.outcome, seen.source) == (CaptureOutcome.HTTP_ERROR, CaptureSource.WEB)
+
+
+async def test_a_copy_that_leads_out_of_the_archive_is_none() -> None:
+    standin = StandInArchive(COPIES)
+    async with StandInWeb({"/": Reply.html(NEW)}) as elsewhere, archive(standin) as wayback:
+        standin.pages[f"/web/20250601080000id_/{URL.partition('?')[0]}"] = Reply.redirect(elsewhere.url("/"))
+        seen = await wayback.copy_of(URL, DEAD, None)
+        assert elsewhere.connections == 0
+    assert seen.provenance == {"wayback": "no answer"}
+
+
+async def test_it_is_asked_once_a_second_at_most() -> None:
+    pace = Paced()
+    async with archive(StandInArchive(COPIES, quick=False), pace) as wayback:
+        await wayback.copy_of(URL, DEAD, None)
+    assert pace.slept == [1.0, 2.0]  # three requests at one moment
+
+
+@pytest.mark.parametrize("outcome", [CaptureOutcome.EGRESS_DENIED, CaptureOutcome.UNSUPPORTED, CaptureOutcome.OK])
+async def test_private_addresses_and_pages_that_are_there_are_never_asked_for(outcome: CaptureOutcome) -> None:
+    standin = StandInArchive(COPIES)
+    async with archive(standin) as wayback:
+        live = Observation(url=URL, outcome=outcome, captured_at=NOON, duration_s=0.0, backend="test")
+        assert await wayback.copy_of(URL, live, None) is live
+    assert standin.connections == 0
+
+
+async def test_the_page_cache_keeps_both_the_failure_and_the_copy_and_shows_the_copy() -> None:
+    standin = StandInArchive({})
+    async with StandInWeb() as web, archive(standin) as wayback, EgressGuard(frozenset({web.place})) as guard:
+        url = web.url("/gone")
+        standin.copies[url] = {"20250601080000": NEW}
+        standin.pages[f"/web/20250601080000id_/{url}"] = Reply.html(NEW)
+        index = MemoryIndex()
+        fetch = HttpCapturer(guard, semaphore=asyncio.Semaphore(1))
+        pages = PageCache(fetch, BlobStore.open("memory://"), index, archive=wayback)
+        evidence = await pages.evidence_for(url)
+        attempts = [capture async for capture in index.all()]
+        web.pages["/gone"] = Reply.html("<p>The page is back, and says that there are three benches by the gate now.")
+        live = await pages.get(url, refresh=True)
+    assert "two benches" in evidence.text
+    assert [(each.outcome.value, each.source.value) for each in attempts] == [("http_error", "web"), ("ok", "wayback")]
+    assert (live.outcome, live.source) == (CaptureOutcome.OK, CaptureSource.WEB)
+    assert standin.hits[f"/web/20250601080000id_/{url}"] == 1

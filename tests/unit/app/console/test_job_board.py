@@ -1,0 +1,40 @@
+from __future__ import annotations
+
+from io import StringIO
+from typing import Any
+
+import pytest
+from rich.console import Console
+
+from app.client import Job
+from app.console.job_board import JobBoard
+from app.console.progress import Board
+
+
+def job(status: str, **more: Any) -> Job:
+    return Job.read({"id": "j1", "status": status, "progress": {"pages_total": 3, "pages_done": 1}, **more})
+
+
+def shown(*jobs: Job) -> list[str]:
+    written = StringIO()
+    with Board(Console(file=written, width=80, highlight=False), 1) as board:
+        for one in jobs:
+            JobBoard(board, {"j1": "otter bridge"}).show(one)
+    return written.getvalue().splitlines()
+
+
+def test_a_job_is_shown_from_its_start_to_its_end() -> None:
+    assert shown(
+        job("queued"), job("running", stage="capturing"), job("running", stage="judging"), job("succeeded")
+    ) == ["otter bridge  capturing", "otter bridge  judging", "otter bridge  judged"]
+
+
+@pytest.mark.parametrize("status", ["failed", "cancelled"])
+def test_a_job_without_a_result_says_why_in_one_line(status: str) -> None:
+    error = {"code": "JUDGE_BUG", "detail": "it raised [this]\nsecond line"}
+
+    assert shown(job(status, error=error)) == [f"otter bridge  {status}  JUDGE_BUG: it raised [this]"]
+
+
+def test_a_cancelled_job_needs_no_reason() -> None:
+    assert shown(job("cancelled")) == ["otter bridge  cancelled"]

@@ -1,0 +1,37 @@
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from app.console.streams import near, print_error, print_json
+
+
+@pytest.mark.parametrize(
+    ("wanted", "known", "sentence"),
+    [
+        ("brige", ["bridge", "tower"], "Did you mean: bridge?"),
+        ("zzz", ["bridge", "tower"], "There are: bridge, tower"),
+        ("zzz", [], "There is none at all."),
+        ("zzz", [f"t{n:02}" for n in range(14)], f"There are: {', '.join(f't{n:02}' for n in range(12))}, ..."),
+    ],
+    ids=["near", "few", "none", "many"],
+)
+def test_what_was_meant_is_suggested(wanted: str, known: list[str], sentence: str) -> None:
+    assert near(wanted, known) == sentence
+
+
+def test_json_is_one_document_on_stdout(capsys: pytest.CaptureFixture[str]) -> None:
+    print_json({"name": "Vellmår", "list": [1]})
+
+    captured = capsys.readouterr()
+    assert json.loads(captured.out) == {"name": "Vellmår", "list": [1]}
+    assert captured.err == ""
+
+
+def test_an_error_goes_to_stderr_as_it_is_written(capsys: pytest.CaptureFixture[str]) -> None:
+    print_error("no [bold] file /a/[b]", "try [this]")
+
+    captured = capsys.readouterr()
+    assert captured.err == "error: no [bold] file /a/[b]\ntry [this]\n"
+    assert captured.out == ""

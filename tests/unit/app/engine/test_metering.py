@@ -1,0 +1,62 @@
+from __future__ import annotations
+
+import pytest
+
+from app.engine.metering import MeteredClient
+from app.observability.metrics import Metrics
+from judges.errors import LLMUnavailable
+from judges.llm.client import LLMReply, LLMRequest
+from rubrics.verdict import Usage
+
+
+class Model:
+    """Answers, or raises, what it was told to."""
+
+    def __init__(self, *ends: LLMReply | Exception) -> None:
+        self._ends = list(ends)
+
+    async def complete(self, request: LLMRequest) -> LLMReply:
+        end = self._ends.pop(0)
+        if isinstance(end, Exception):
+            raise end
+        return end
+
+    async def aclose(self) -> None:
+        pass
+
+
+def reply(*, cached: bool = False) -> LLMReply:
+    return LLMReply(text="yes", parsed=None, model="m", usage=Usage(), cached=cached)
+
+
+async def test_answers_are_timed_stored_ones_counted_and_errors_named():
+    metrics = Metrics()
+    client = MeteredClient(Model(reply(), reply(cached=True), LLMUnavailable("down")), metrics)
+    request = LLMRequest(model="m", messages=())
+    await client.complete(request)
+    await client.complete(request)
+    with pytest.raises(LLMUnavailable):
+        await client.complete(request)
+    figures = metrics.expose().decode()
+    assert 'assay_llm_requests_total{model="m",outcome="answered"} 1.0' in figures
+    assert 'assay_llm_requests_total{model="m",outcome="stored"} 1.0' in figures
+    assert 'assay_llm_requests_total{model="m",outcome="LLMUnavailable"} 1.0' in figures
+    assert 'assay_llm_seconds_count{model="m"} 1.0' in figures
+
+
+def test_a_worker_answers_its_figures_on_a_port_of_its_own():
+    import socket
+
+    import httpx
+
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    metrics = Metrics()
+    metrics.attempts.labels("succeeded").inc()
+    end = metrics.serve("127.0.0.1", port)
+    try:
+        answer = httpx.get(f"http://127.0.0.1:{port}/metrics", trust_env=False)
+    finally:
+        end()
+    assert 'assay_job_attempts_total{outcome="succeeded"} 1.0' in answer.text

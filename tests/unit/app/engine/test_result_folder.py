@@ -1,0 +1,117 @@
+from __future__ import annotations
+
+import json
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from answers.submission import Answer
+from app.engine.result_folder import (
+    Basis,
+    ResultUnreadable,
+    newest_result,
+    read_outcomes,
+    why_again,
+    write_result,
+    write_summaries,
+)
+from app.summary import AnswerOutcome
+from judges.result_files import AnswerFolder
+
+AT = datetime(2026, 3, 4, 5, 6, 7).astimezone()  # in local time, as file names are
+BASIS = Basis(answer_sha256="a1", script_sha256="s1", model="openai/gpt-6-luna")
+
+
+def folder(out: Path, k: int = 1, task_id: str = "bridge") -> AnswerFolder:
+    return AnswerFolder(out=out, agent="otter", task_id=task_id, answer_name=f"answer_{k}.md")
+
+
+def result(score: float = 1.0, **more: Any) -> dict[str, Any]:
+    return {
+        "status": "complete",
+        "final_score": score,
+        "score": {"value": score, "low": score, "high": score},
+        "answer_sha256": "a1",
+        "judge": {"script_sha256": "s1"},
+        "model": "openai/gpt-6-luna",
+        **more,
+    }
+
+
+def answer(k: int = 1, text: str = "Four words of text") -> Answer:
+    return Answer(name=f"answer_{k}.md", text=text)
+
+
+def test_a_result_is_written_beside_a_copy_of_its_answer(tmp_path: Path) -> None:
+    path = write_result(folder(tmp_path), answer(), result(0.5), finished_at=AT)
+
+    assert path == tmp_path / "otter/bridge/answer_1/results/20260304_050607_answer_1.md.json"
+    assert json.loads(path.read_text())["final_score"] == 0.5
+    assert (tmp_path / "otter/bridge/answer_1/answer_1.md").read_text() == "Four words of text"
+    assert [one.name for one in path.parent.iterdir()] == [path.name]
+
+
+def test_two_results_of_one_second_are_both_kept_and_the_later_is_the_newest(tmp_path: Path) -> None:
+    write_result(folder(tmp_path), answer(), result(0.25), finished_at=AT)
+    later = write_result(folder(tmp_path), answer(), result(0.75), finished_at=AT)
+
+    assert later.name == "20260304_050608_answer_1.md.json"
+    newest = newest_result(folder(tmp_path))
+    assert newest is not None
+    assert newest["final_score"] == 0.75
+
+
+def test_a_damaged_result_file_is_named_and_not_taken_for_a_missing_one(tmp_path: Path) -> None:
+    path = write_result(folder(tmp_path), answer(), result(), finished_at=AT)
+    path.write_text('{"final_score": 0.')
+
+    with pytest.raises(ResultUnreadable, match=path.name):
+        newest_result(folder(tmp_path))
+
+
+@pytest.mark.parametrize(
+    ("changes", "reason"),
+    [
+        ({}, None),
+        ({"status": "incomplete"}, "its last result is incomplete"),
+        ({"answer_sha256": "a2"}, "the answer changed"),
+        ({"judge": {"script_sha256": "s2"}}, "the judge changed"),
+        ({"model": "lexical"}, "it was judged by lexical"),
+    ],
+)
+def test_a_result_stands_until_something_it_rests_on_moves(changes: dict[str, Any], reason: str | None) -> None:
+    assert why_again(result(**changes), BASIS) == reason
+
+
+def test_a_result_of_the_public_toolkit_stands_as_it_is() -> None:
+    assert why_again({"final_score": 0.0, "agent_name": "otter"}, BASIS) is None
+
+
+def test_summaries_are_written_for_tasks_with_a_result_only(tmp_path: Path) -> None:
+    write_result(folder(tmp_path, 1), answer(1), result(1.0), finished_at=AT)
+    write_result(folder(tmp_path, 2), answer(2, "Two words"), result(0.5), finished_at=AT)
+    failed = AnswerOutcome(task_id="tower", answer_name="answer_1.md", error_code="JUDGE_BUG")
+
+    write_summaries(tmp_path, "otter", [failed])
+
+    assert json.loads((tmp_path / "otter/bridge/summary.json").read_text()) == [
+        {"answer_name": "answer_1.md", "score": 1.0, "status": "success", "success": True},
+        {"answer_name": "answer_2.md", "score": 0.5, "status": "success", "success": False},
+    ]
+    assert not (tmp_path / "otter/tower").exists()
+    summary = json.loads((tmp_path / "otter/summary.json").read_text())
+    assert (summary["avg_score"], summary["avg_answer_word_count"], summary["pass_at_2"]) == (0.75, 3.0, 1.0)
+    assert summary["not_judged"]["without_result"] == 1
+    assert summary["without_result"] == [{"task_id": "tower", "answer_name": "answer_1.md", "error_code": "JUDGE_BUG"}]
+
+
+def test_the_newest_result_of_each_answer_counts(tmp_path: Path) -> None:
+    write_result(folder(tmp_path), answer(), result(0.0), finished_at=AT)
+    write_result(folder(tmp_path), answer(), result(1.0), finished_at=AT.replace(year=2027))
+
+    (outcome,) = read_outcomes(tmp_path, "otter")
+
+    assert outcome.result is not None
+    assert (outcome.answer_name, outcome.words, outcome.result["final_score"]) == ("answer_1.md", 4, 1.0)

@@ -1,0 +1,90 @@
+"""The zip is determined to the last byte, is a zip to every other program, and grows beyond 32 bits."""
+
+from __future__ import annotations
+
+import io
+import struct
+import zipfile
+
+from app.features.bundles.stored_zip import Entry, StoredZip, directory, first_wrong_byte, local_header
+
+
+def written(members: dict[str, bytes]) -> tuple[io.BytesIO, StoredZip]:
+    file = io.BytesIO()
+    made = StoredZip(file)
+    for name, data in members.items():
+        made.add(name, [data])
+    made.finish()
+    return file, made
+
+
+def test_others_read_it():
+    members = {"a/x.txt": b"hello", "a/\u00e9.txt": b"", "a/b/c": b"x" * 100_000}
+    file, _ = written(members)
+    with zipfile.ZipFile(file) as archive:
+        assert {info.filename: archive.read(info) for info in archive.infolist()} == members
+        assert archive.testzip() is None
+        assert {info.date_time for info in archive.infolist()} == {(1980, 1, 1, 0, 0, 0)}
+
+
+def test_the_first_byte_that_is_otherwise_is_told():
+    file, made = written({"a/x": b"hello", "a/y": b"you"})
+    assert first_wrong_byte(file, made.entries) is None
+    for at in (0, 10, 40, len(file.getvalue()) - 1):
+        data = bytearray(file.getvalue())
+        data[at] ^= 1
+        found = first_wrong_byte(io.BytesIO(bytes(data)), made.entries)
+        inside = any(entry.content_at <= at < entry.end for entry in made.entries)
+        assert found == (None if inside else at)
+    assert first_wrong_byte(io.BytesIO(file.getvalue() + b"x"), made.entries) == len(file.getvalue())
+    assert first_wrong_byte(io.BytesIO(b"x" + file.getvalue()), made.entries) == 0
+
+
+def test_members_beyond_four_gigabytes():
+    entries = [Entry(name=f"a/{n}", at=n * 2**33, size=3, crc=0) for n in range(3)]
+    with zipfile.ZipFile(Padded(entries[-1].end, directory(entries))) as archive:
+        found = archive.infolist()
+    assert [(info.filename, info.header_offset) for info in found] == [(entry.name, entry.at) for entry in entries]
+
+
+def test_more_members_than_sixteen_bits_can_count():
+    entries = [Entry(name=f"a/{n}", at=n * 100, size=3, crc=0) for n in range(65_535)]
+    end = directory(entries)[-98:]  # the large end record, where to find it, and the small one
+    assert end[:4] == b"PK\6\6"
+    assert struct.unpack_from("<2Q", end, 24) == (65_535, 65_535)
+    assert struct.unpack_from("<Q", end, 48)[0] == entries[-1].end
+    assert end[56:60] == b"PK\6\7"
+    assert end[76:80] == b"PK\5\6"
+    assert directory(entries[:-1])[-98:-94] != b"PK\6\6"
+
+
+class Padded(io.RawIOBase):
+    """A large file of which only the end is there."""
+
+    def __init__(self, size: int, tail: bytes) -> None:
+        self._size, self._tail, self._at = size, tail, 0
+
+    def seekable(self) -> bool:
+        return True
+
+    def readable(self) -> bool:
+        return True
+
+    def seek(self, offset: int, whence: int = 0) -> int:
+        end = self._size + len(self._tail)
+        self._at = offset if whence == 0 else (self._at if whence == 1 else end) + offset
+        return self._at
+
+    def tell(self) -> int:
+        return self._at
+
+    def read(self, size: int = -1) -> bytes:
+        begin = self._at - self._size
+        assert begin >= 0, "only the directory is read"
+        data = self._tail[begin:] if size < 0 else self._tail[begin : begin + size]
+        self._at += len(data)
+        return data
+
+
+def test_a_header_says_nothing_of_who_and_when():
+    assert local_header(Entry(name="x", at=0, size=0, crc=0)) == local_header(Entry(name="x", at=99, size=0, crc=0))

@@ -1,0 +1,109 @@
+"""Two sides on the same tasks: which leaves flipped, and why."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from app.features.comparison.flips import LONGEST_DESCRIPTION, Cause, Judged, add_flips, flips, judged
+from tests.fakes.judged import FAILED, SKIPPED, leaf, page_entry, result_of, rubric_of
+
+URL = "https://a.example/"
+
+
+def side(*children: Any, task_id: str = "t", **changes: Any) -> Judged:
+    return judged(result_of(rubric_of(*children, task_id=task_id), **changes))
+
+
+def why(before: Judged, after: Judged) -> set[Cause]:
+    [flip] = flips([before], [after])
+    return {cause for cause, _ in flip.causes}
+
+
+def test_answers_are_paired_by_task_and_name():
+    left = [side(leaf("a"), task_id="one"), side(leaf("a"), task_id="one", answer_name="answer_2.md")]
+    right = [
+        side(leaf("a", FAILED), task_id="one"),
+        side(leaf("a", FAILED), task_id="one", answer_name="answer_3.md"),
+        side(leaf("a", FAILED), task_id="two"),
+    ]
+    [flip] = flips(left, right)
+    assert (flip.task_id, flip.answer_name, flip.leaf) == ("one", "answer_1.md", "a")
+    assert (flip.result_before, flip.result_after) == (left[0].result_id, right[0].result_id)
+
+
+def test_the_only_answers_of_a_task_are_a_pair_whatever_they_are_called():
+    [flip] = flips([side(leaf("a"))], [side(leaf("a", FAILED), answer_name="final.md")])
+    assert flip.answer_name == "final.md"
+
+
+def test_another_claim_is_the_answers_doing():
+    before, after = leaf("a", claim="It is 5", sources=[URL]), leaf("a", FAILED, claim="It is 6", sources=[URL])
+    assert why(side(before), side(after, answer_sha256="d" * 64)) == {Cause.ANSWER}
+
+
+def test_other_sources_are_the_answers_doing():
+    before, after = leaf("a", claim="x", sources=[URL]), leaf("a", FAILED, claim="x", sources=["https://b.example/"])
+    assert why(side(before), side(after, answer_sha256="d" * 64)) == {Cause.ANSWER}
+
+
+@pytest.mark.parametrize("changed", [{"sha256": "e" * 64}, {"outcome": "login_wall"}])
+def test_another_text_of_the_same_page_is_the_pages_doing(changed: dict[str, str]):
+    before = side(leaf("a", claim="x", sources=[URL]), pages=[page_entry(URL)])
+    after = side(leaf("a", FAILED, claim="x", sources=[URL]), pages=[page_entry(URL, **changed)])
+    assert why(before, after) == {Cause.PAGE}
+
+
+def test_another_judge_file_or_prompt_is_the_judges_doing():
+    asked = leaf("a", FAILED, claim="x", sources=[URL])
+    before = side(leaf("a", claim="x", sources=[URL]))
+    assert why(before, side(asked, judge={"script_sha256": "f" * 64, "version": "2"})) == {Cause.JUDGE}
+    prompted = leaf("a", FAILED, claim="x", sources=[URL], prompt="verify_page@2")
+    assert why(before, side(prompted)) == {Cause.JUDGE}
+
+
+def test_another_model_is_the_models_doing():
+    before, after = leaf("a", claim="x", sources=[URL]), leaf("a", FAILED, claim="x", sources=[URL])
+    assert why(side(before), side(after, model="other")) == {Cause.MODEL}
+
+
+def test_a_gate_is_named():
+    before = side(leaf("g"), leaf("a", claim="x", sources=[URL]))
+    after = side(leaf("g"), leaf("a", SKIPPED, claim="x", sources=[URL], blocked_by="g"))
+    assert why(before, after) == {Cause.GATE}
+
+
+def test_nothing_changed_but_the_vote():
+    before, after = leaf("a", claim="x", sources=[URL]), leaf("a", FAILED, claim="x", sources=[URL])
+    assert why(side(before), side(after)) == {Cause.VOTE}
+
+
+def test_leaves_of_one_side_only_are_flips_too():
+    [lost, new] = flips([side(leaf("a"))], [side(leaf("b"))])
+    assert (lost.leaf, lost.before, lost.after, lost.gain) == ("a", "passed", None, -1)
+    assert (new.leaf, new.before, new.after, new.gain) == ("b", None, "passed", 1)
+
+
+def test_a_comparison_lists_so_many_and_counts_all():
+    names = ("a", "b", "c")
+    left = [side(*map(leaf, names), task_id=task) for task in ("one", "two")]
+    right = [side(*(leaf(name, FAILED) for name in names), task_id=task) for task in ("one", "two")]
+    comparison: dict[str, Any] = {"tasks": [{"task_id": task} for task in ("one", "three", "two")]}
+    add_flips(comparison, flips(left, right), at_most=4)
+    assert [(task["flipped"], len(task["flips"])) for task in comparison["tasks"]] == [(3, 3), (0, 0), (3, 1)]
+    assert (comparison["flipped"], comparison["flips_left_out"]) == (6, 2)
+    assert comparison["tasks"][0]["flips"][0] == {
+        "task_id": "one", "answer_name": "answer_1.md", "leaf": "a",
+        "description": left[0].leaves["a"].description,
+        "before": "passed", "after": "failed",
+        "causes": [{"cause": "vote", "detail": "same claim, pages, judge and model"}],
+        "result_before": left[0].result_id, "result_after": right[0].result_id,
+    }  # fmt: skip
+
+
+def test_a_long_description_is_cut_and_a_result_without_a_tree_has_no_leaves():
+    told = result_of(rubric_of(leaf("a"), task_id="t"))
+    told["eval_breakdown"][0]["verification_tree"]["children"][0]["desc"] = "x" * 9000
+    assert len(judged(told).leaves["a"].description) == LONGEST_DESCRIPTION
+    assert judged(told | {"eval_breakdown": []}).leaves == {}

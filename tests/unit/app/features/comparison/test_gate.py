@@ -1,0 +1,198 @@
+"""Gates: what passes, what fails, and what nobody can tell because of answers that were not judged."""
+
+from __future__ import annotations
+
+from typing import Any
+from xml.etree import ElementTree
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from app.features.comparison.compared import comparison_json
+from app.features.comparison.figures import full_summary
+from app.features.comparison.gate import Gate, Rule, State, Thresholds, gate
+from app.features.comparison.gate_reports import gate_json, gate_junit, gate_markdown
+from app.summary import AnswerOutcome
+from tests.unit.app.features.comparison.test_compared import side
+
+PASSED, FAILED, OPEN = State.PASSED, State.FAILED, State.OPEN
+
+
+def held(scores: dict[str, Any], *, before: dict[str, Any] | None = None, unfinished: int = 0, **wanted: Any) -> Gate:
+    now = side("new", **scores)
+    summary = full_summary("walker", now.outcomes, unfinished=unfinished, resampled=False)
+    comparison = None
+    if before is not None:
+        [comparison] = comparison_json(side("old", **before), [now])["comparisons"]
+    return gate("walker", summary, Thresholds(**wanted), comparison=comparison)
+
+
+def states(found: Gate) -> dict[str, State]:
+    return {check.name: check.state for check in found.checks}
+
+
+@pytest.mark.parametrize(
+    ("scores", "state"),
+    [
+        ({"a": 1.0, "b": 0.6}, PASSED),
+        ({"a": 1.0, "b": 0.59}, FAILED),
+        ({"a": 1.0, "b": (0.0, 1.0)}, OPEN),
+        ({"a": 0.5, "b": (0.0, 1.0)}, FAILED),  # even if all of it passed
+        ({"a": 1.0, "b": None}, OPEN),
+    ],
+)
+def test_the_least_score(scores: dict[str, Any], state: State):
+    assert states(held(scores, min_score=0.8))["score"] is state
+
+
+def test_what_is_open_does_not_matter_where_the_rest_is_enough():
+    found = held({"a": 1.0, "b": (0.8, 1.0)}, min_score=0.8, max_not_judged=0.5)
+    assert found.state is PASSED
+
+
+def test_answers_that_were_not_judged_leave_a_gate_open_unless_some_are_allowed():
+    scores = {"a": 1.0, "b": (0.9, 1.0), "c": 1.0}
+    assert held(scores, min_score=0.5).state is OPEN
+    assert held(scores, min_score=0.5, max_not_judged=0.34).state is PASSED
+    assert held(scores, min_score=0.5, max_not_judged=0.33).state is FAILED
+
+
+def test_a_failure_outweighs_what_is_open():
+    assert held({"a": 0.1, "b": (0.0, 0.2)}, min_score=0.5).state is FAILED
+
+
+def test_jobs_that_have_not_ended_leave_a_gate_open():
+    found = held({"a": 1.0}, min_score=0.5, unfinished=2)
+    assert found.state is OPEN
+    assert "2 jobs still wait or run" in found.checks[1].why
+
+
+def test_the_success_rate_is_that_of_full_scores():
+    assert states(held({"a": 1.0, "b": 0.99}, min_success=0.5))["success rate"] is PASSED
+    assert states(held({"a": 1.0, "b": 0.99}, min_success=0.51))["success rate"] is FAILED
+
+
+def test_the_lower_bound_is_that_of_the_interval():
+    perfect = {f"t{nth}": 1.0 for nth in range(20)}
+    assert states(held(perfect, min_lower_bound=0.8))["lower bound"] is PASSED
+    assert states(held({"a": 1.0}, min_lower_bound=0.8))["lower bound"] is FAILED  # one task proves little
+    assert states(held({**perfect, "a": (0.0, 1.0)}, min_lower_bound=0.95))["lower bound"] is OPEN
+
+
+def test_a_lower_bound_of_few_tasks_is_warned_of():
+    told = {n: held({f"t{nth}": 1.0 for nth in range(n)}, min_lower_bound=0.3).checks[-1].why for n in (4, 5)}
+    assert "4 tasks, fewer than 5" in told[4] and "fewer" not in told[5]
+
+
+BEFORE = {f"t{nth}": 0.8 for nth in range(8)}
+NOISY = dict(zip(BEFORE, [0.2, 1.0, 0.9, 0.6, 0.9, 0.7, 0.8, 0.8], strict=True))  # a mean loss of 0.0625
+CLEAR = {task: 0.5 - nth / 100 for nth, task in enumerate(BEFORE)}
+
+
+@pytest.mark.parametrize(
+    ("now", "rule", "state"),
+    [
+        (BEFORE, Rule.MEAN, PASSED),
+        (NOISY, Rule.MEAN, FAILED),
+        (CLEAR, Rule.MEAN, FAILED),
+        (NOISY, Rule.SHOWN, PASSED),  # chance alone may have done that
+        (CLEAR, Rule.SHOWN, FAILED),
+        (NOISY, Rule.EXCLUDED, FAILED),  # and a loss of more cannot be ruled out
+        (BEFORE, Rule.EXCLUDED, PASSED),
+    ],
+)
+def test_a_loss_against_the_baseline(now: dict[str, float], rule: Rule, state: State):
+    assert states(held(now, before=BEFORE, max_regression=0.05, rule=rule))["regression"] is state
+
+
+@pytest.mark.parametrize("rule", list(Rule))
+def test_a_gain_is_no_loss(rule: Rule):
+    now = {task: 1.0 - nth / 100 for nth, task in enumerate(BEFORE)}
+    assert held(now, before=BEFORE, max_regression=0.0, rule=rule).state is PASSED
+
+
+@pytest.mark.parametrize("rule", list(Rule))
+def test_open_tasks_that_decide_a_loss_leave_it_open(rule: Rule):
+    now = {**NOISY, "t0": (0.0, 1.0), "t3": (0.0, 1.0), "t5": (0.0, 1.0)}
+    assert states(held(now, before=BEFORE, max_regression=0.05, rule=rule, max_not_judged=1.0))["regression"] is OPEN
+
+
+def test_tasks_of_the_baseline_that_are_gone_leave_a_gate_open():
+    """Whoever drops the hard tasks must not pass by it."""
+    now = {"t0": 0.8, "t1": 0.8}
+    found = held(now, before=BEFORE, max_regression=0.05)
+    assert (states(found)["regression"], found.state) == (PASSED, OPEN)
+    assert "t2, t3, t4, t5, t6, t7" in next(check.why for check in found.checks if check.name == "tasks")
+    assert held(now, before=BEFORE, max_regression=0.05, missing_tasks_are_fine=True).state is PASSED
+
+
+def test_nothing_to_compare_with_is_no_pass():
+    found = held({"x": 1.0}, before=BEFORE, max_regression=0.5, missing_tasks_are_fine=True)
+    assert found.state is FAILED
+
+
+SCORES = st.dictionaries(
+    st.sampled_from("abcdef"), st.tuples(st.sampled_from([0.0, 0.4, 0.7, 1.0]), st.sampled_from([0.0, 0.4, 0.7, 1.0])),
+    min_size=1,
+)  # fmt: skip
+
+
+@settings(max_examples=30, deadline=None)
+@given(SCORES, SCORES, st.floats(0, 1), st.data())
+def test_no_later_judgement_turns_what_was_decided_by_means(now, before, least, data):
+    """Whatever the open leaves turn out to be: a passed check of means stays passed, a failed one failed."""
+    spans = {task: (min(ends), max(ends)) for task, ends in now.items()}
+    first = held(spans, before=before_means(before), min_score=least, min_success=least, max_regression=least)
+    settled = {
+        task: data.draw(st.sampled_from(sorted({*ends, (ends[0] + ends[1]) / 2}))) for task, ends in spans.items()
+    }
+    last = held(settled, before=before_means(before), min_score=least, min_success=least, max_regression=least)
+    for name in ("score", "success rate", "regression"):
+        if states(first)[name] is not OPEN:
+            assert states(last)[name] is states(first)[name]
+
+
+def before_means(before: dict[str, tuple[float, float]]) -> dict[str, float]:
+    return {task: ends[0] for task, ends in before.items()}
+
+
+def test_junit_has_a_test_for_each_check_that_test_panels_understand():
+    found = held({"a": 1.0, "b": (0.0, 1.0), "c": 0.0}, min_score=0.5, min_success=0.9)
+    suite = ElementTree.fromstring(gate_junit(found)).find("testsuite")
+    assert suite is not None
+    assert {key: suite.attrib[key] for key in ("tests", "failures", "errors")} == {
+        "tests": "3",
+        "failures": "1",
+        "errors": "2",
+    }
+    kinds = {case.attrib["name"]: [child.tag for child in case] for case in suite}
+    assert kinds == {"judged": ["error"], "score": ["error"], "success rate": ["failure"]}
+    failure = suite.find("testcase/failure")
+    assert failure is not None and "below 0.9" in failure.attrib["message"]
+
+
+def test_reports_hold_whatever_a_folder_is_called():
+    """Result folders may be called anything; the reports stay well formed and show names as they are."""
+    outcomes = [AnswerOutcome(task_id="t", answer_name="answer_1.md", result={"final_score": 1.0})]
+    name = "a|b <script>\x00\x1b[31m`*_x\n# h"
+    found = gate(name, full_summary(name, outcomes, resampled=False), Thresholds(min_score=0.5))
+    assert ElementTree.fromstring(gate_junit(found)).find("testsuite") is not None
+    shown = gate_markdown(found)
+    assert "<script>" not in shown and "a\\|b" in shown
+    assert [line for line in shown.splitlines() if line.startswith("#")] == [shown.splitlines()[0]]
+
+
+def test_markdown_is_a_heading_and_a_table():
+    found = held({"a": 1.0, "b": 0.0}, min_score=0.8)
+    lines = gate_markdown(found).splitlines()
+    assert lines[0] == "### assay gate, walker: failed"
+    assert {line.count("|") - line.count("\\|") for line in lines if line.startswith("|")} == {6}
+    assert any("FAILED" in line and "0.5000" in line for line in lines)
+
+
+def test_json_has_the_checks_and_what_they_rest_on():
+    now = side("new", a=1.0)
+    summary = full_summary("walker", now.outcomes)
+    told = gate_json(gate("walker", summary, Thresholds(min_score=0.5)), summary=summary, comparison=None)
+    assert (told["gate"], told["checks"][1]["state"], told["statistics"]["score"]["value"]) == ("passed", "passed", 1.0)

@@ -1,0 +1,67 @@
+"""The extension as it is handed out: few permissions, no code from elsewhere, the same bytes each time."""
+
+from __future__ import annotations
+
+import io
+import json
+import re
+import zipfile
+from pathlib import Path
+from typing import Any
+
+from app.features.extension.archive import archive, files, version, write
+
+
+def manifest() -> dict[str, Any]:
+    asked: dict[str, Any] = json.loads(files()["manifest.json"])
+    return asked
+
+
+def test_it_asks_for_the_tab_one_presses_the_button_in_and_for_no_site():
+    asked = manifest()
+    assert asked["manifest_version"] == 3
+    assert sorted(asked["permissions"]) == ["activeTab", "scripting", "storage"]
+    assert not {"host_permissions", "optional_host_permissions", "optional_permissions", "content_scripts",
+                "web_accessible_resources", "externally_connectable"} & asked.keys()  # fmt: skip
+    assert asked["incognito"] == "not_allowed"
+
+
+def test_every_file_that_it_names_is_there():
+    names, named = files().keys(), set(re.findall(r"[\w.]+\.(?:js|html|css|png)", json.dumps(manifest())))
+    scripts = "".join(data.decode() for name, data in files().items() if name.endswith((".js", ".html")))
+    named |= set(re.findall(r"(?:from \"\./|src=\"|href=\"|\[\")([\w.]+\.(?:js|css))\"", scripts))
+    assert {"popup.html", "worker.js", "service.js", "tab.js", "read_page.js", "popup.css"} <= named
+    assert named <= names
+
+
+def test_no_code_comes_from_elsewhere_and_none_is_made_of_text():
+    for name, data in files().items():
+        if not name.endswith((".js", ".html")):
+            continue
+        text = data.decode()
+        assert not re.search(
+            r"\beval\(|new Function|innerHTML\s*=|insertAdjacentHTML|document\.write|importScripts", text
+        ), name
+        assert not re.search(
+            r"<script(?! type=\"module\" src=\"[\w.]+\")| on[a-z]+=\"|https?://(?!127\.0\.0\.1)[\w]", text
+        ), name
+
+
+def test_it_reads_a_page_with_the_script_of_our_own_captures():
+    from cache.page_scripts import script
+
+    assert script("visible_text").strip() in files()["read_page.js"].decode()
+
+
+def test_the_same_files_make_the_same_zip():
+    assert archive() == archive()
+    with zipfile.ZipFile(io.BytesIO(archive())) as packed:
+        assert {name.removeprefix("assay-extension/") for name in packed.namelist()} == files().keys()
+        assert packed.read("assay-extension/manifest.json") == files()["manifest.json"]
+
+
+def test_it_is_written_into_a_folder(tmp_path: Path):
+    write(tmp_path / "new" / "one")
+    write(tmp_path / "new" / "one")
+    assert {path.name: path.read_bytes() for path in (tmp_path / "new" / "one").iterdir()} == files()
+    assert version() == manifest()["version"]

@@ -1,0 +1,73 @@
+"""Results of a running server, as its API gives them."""
+
+from __future__ import annotations
+
+import httpx
+import pytest
+
+from app.client import ApiError, Client
+from app.features.interop.judged import from_server
+
+
+def origin(result_id: str, task: str, *, run: str | None = None, name: str = "answer_1.md") -> dict[str, object]:
+    return {
+        "result_id": result_id,
+        "task_id": task,
+        "answer_name": name,
+        "run": run,
+        "created_at": "2026-03-01T09:30:00Z",
+    }
+
+
+NEWEST_FIRST = [
+    origin("res_4", "bridge"),
+    origin("res_3", "bridge", run="a"),
+    origin("res_2", "tower"),
+    origin("res_1", "bridge"),
+]
+
+
+def server(request: httpx.Request) -> httpx.Response:
+    path = request.url.path
+    if path == "/v1/agents/otter/history":
+        second = "cursor" in request.url.params
+        items = NEWEST_FIRST[2:] if second else NEWEST_FIRST[:2]
+        return httpx.Response(200, json={"items": items, "next_cursor": None if second else "more"})
+    result_id = path.split("/")[3]
+    if path.endswith("/answer"):
+        return httpx.Response(200, text=f"Text of {result_id}, é.")
+    if result_id == "res_2" and request.headers.get("x-fails"):
+        return httpx.Response(404, json={"title": "Not found", "status": 404})
+    task = next(str(one["task_id"]) for one in NEWEST_FIRST if one["result_id"] == result_id)
+    body = {"id": result_id, "agent_name": "otter", "task_id": task, "answer_name": "answer_1.md", "final_score": 1.0}
+    return httpx.Response(200, json=body)
+
+
+@pytest.fixture
+def client():
+    with Client("http://assay.test", transport=httpx.MockTransport(server)) as client:
+        yield client
+
+
+def test_the_newest_result_of_every_answer_is_taken_run_by_run(client: Client) -> None:
+    found = from_server(client, "otter")
+    assert [(one.task_id, one.run, one.result["id"]) for one in found] == [
+        ("bridge", None, "res_4"),
+        ("bridge", "a", "res_3"),
+        ("tower", None, "res_2"),
+    ]
+    assert found[0].answer == "Text of res_4, é."
+    assert found[0].created_at is not None and found[0].created_at.isoformat() == "2026-03-01T09:30:00+00:00"
+
+
+def test_a_task_and_a_run_choose_among_them(client: Client) -> None:
+    assert [one.result["id"] for one in from_server(client, "otter", ["tower"])] == ["res_2"]
+    assert [one.result["id"] for one in from_server(client, "otter", run="a")] == ["res_3"]
+
+
+def test_what_the_server_refuses_is_an_error_and_not_an_empty_answer() -> None:
+    def refuses(request: httpx.Request) -> httpx.Response:
+        return httpx.Response(404, json={"title": "Not found", "status": 404, "detail": "no such result", "code": "X"})
+
+    with Client("http://assay.test", transport=httpx.MockTransport(refuses)) as client, pytest.raises(ApiError):
+        client.answer("res_9")

@@ -1,0 +1,214 @@
+"""Results in other programs' forms, read back the way those programs read them."""
+
+from __future__ import annotations
+
+import csv
+import json
+import math
+import re
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import pyarrow.parquet as pq
+import pytest
+
+from app.features.interop.files import write_csv, write_json_lines, write_parquet
+from app.features.interop.inspect_log import file_name, inspect_log
+from app.features.interop.judged import JudgedResult, from_folder, in_order
+from app.features.interop.public_layout import NotExportable, write_layout
+from app.features.interop.rows import leaf_table, result_table
+from judges.result_files import AnswerFolder
+from rubrics.verdict import Outcome
+from tests.fakes.judged import group, leaf, result_of, rubric_of
+
+AT = datetime(2026, 3, 1, 9, 30, tzinfo=UTC)
+FORMULA = '=HYPERLINK("https://evil.example";"x")'
+
+
+def judged(
+    task: str = "bridge", answer: str = "answer_1.md", *, run: str | None = None, **changes: Any
+) -> JudgedResult:
+    rubric = rubric_of(
+        group("facts", leaf("old", Outcome.PASSED, claim=FORMULA, sources=("https://a.example", "https://b.example"))),
+        leaf("new", Outcome.FAILED, claim="It is new", sources=()),
+        leaf("seen", Outcome.NOT_JUDGED, claim="It was seen", sources=()),
+        task_id=task,
+    )
+    result = result_of(rubric, **{"agent_name": "otter", "answer_name": answer, **changes})
+    return JudgedResult(result=result, answer="It is old.", created_at=AT, run=run)
+
+
+def rows_of(path: Path) -> list[dict[str, str]]:
+    with path.open(encoding="utf-8-sig", newline="") as file:
+        return list(csv.DictReader(file))
+
+
+def test_a_csv_has_a_row_for_each_result(tmp_path: Path) -> None:
+    write_csv(tmp_path / "results.csv", result_table([judged(), judged(answer="answer_2.md")]))
+
+    first, second = rows_of(tmp_path / "results.csv")
+    assert (first["agent"], first["task_id"], first["answer_name"]) == ("otter", "bridge", "answer_1.md")
+    assert (first["status"], first["score_value"]) == ("incomplete", "")
+    assert (float(first["score_low"]), float(first["score_high"])) == (pytest.approx(1 / 3), pytest.approx(2 / 3))
+    assert [first[f"leaves_{name}"] for name in ("passed", "failed", "not_judged")] == ["1", "1", "1"]
+    assert (first["words"], first["created_at"], first["success"]) == ("3", "2026-03-01T09:30:00+00:00", "false")
+    assert second["answer_name"] == "answer_2.md"
+
+
+def test_a_csv_of_leaves_runs_nothing_in_a_spreadsheet(tmp_path: Path) -> None:
+    write_csv(tmp_path / "leaves.csv", leaf_table([judged()]))
+
+    first, second, _ = rows_of(tmp_path / "leaves.csv")
+    assert first["claim"] == "'" + FORMULA
+    assert first["sources"] == "https://a.example\nhttps://b.example"
+    assert (first["leaf"], first["outcome"], second["outcome"]) == ("facts/old", "passed", "failed")
+
+
+def test_parquet_keeps_types_lists_and_what_is_missing(tmp_path: Path) -> None:
+    write_parquet(tmp_path / "results.parquet", result_table([judged(usage={"usd": None})]))
+    write_parquet(tmp_path / "leaves.parquet", leaf_table([judged()]))
+
+    (row,) = pq.read_table(tmp_path / "results.parquet").to_pylist()
+    assert (row["score_value"], row["usd"], row["leaves"]) == (None, None, 3)
+    assert row["final_score"] == pytest.approx(1 / 3)
+    assert (row["prompts"], row["success"]) == (["verify_page@1"], False)
+    first, second, _ = pq.read_table(tmp_path / "leaves.parquet").to_pylist()
+    assert (first["claim"], first["sources"]) == (FORMULA, ["https://a.example", "https://b.example"])
+    assert second["sources"] == []
+
+
+def test_an_empty_parquet_still_has_its_columns(tmp_path: Path) -> None:
+    write_parquet(tmp_path / "none.parquet", leaf_table([]))
+    found = pq.read_table(tmp_path / "none.parquet")
+    assert found.num_rows == 0
+    assert str(found.schema.field("weight").type) == "double"
+
+
+def test_json_lines_hold_whole_results(tmp_path: Path) -> None:
+    one = judged()
+    write_json_lines(tmp_path / "results.jsonl", [one.result, {"id": "\ud800 \u2028"}])
+    first, second = (tmp_path / "results.jsonl").read_text().split("\n")[:2]
+    assert json.loads(first) == json.loads(json.dumps(one.result))
+    assert json.loads(second)["id"] == "? \u2028"
+
+
+def test_the_public_layout_comes_back_as_it_went(tmp_path: Path) -> None:
+    results = [judged(), judged(answer="answer_2.md"), judged("tower")]
+    assert write_layout(tmp_path, results) == 3
+
+    back = from_folder(tmp_path, "otter")
+    assert [(one.task_id, one.answer_name, one.answer, one.created_at) for one in back] == [
+        ("bridge", "answer_1.md", "It is old.", AT),
+        ("bridge", "answer_2.md", "It is old.", AT),
+        ("tower", "answer_1.md", "It is old.", AT),
+    ]
+    assert [one.result["id"] for one in back] == [one.result["id"] for one in results]
+    assert from_folder(tmp_path, "otter", ["tower"]) == back[2:]
+    summary = json.loads((tmp_path / "otter" / "summary.json").read_text())
+    assert (summary["num_tasks"], summary["num_runs"]) == (2, 2)
+    entries = json.loads((tmp_path / "otter" / "bridge" / "summary.json").read_text())
+    assert [entry["answer_name"] for entry in entries] == ["answer_1.md", "answer_2.md"]
+
+
+@pytest.mark.parametrize("changes", [{"agent_name": "../x"}, {"task_id": "a/b"}, {"answer_name": "../../etc.md"}])
+def test_a_name_of_somebody_elses_result_never_becomes_a_path(tmp_path: Path, changes: dict[str, str]) -> None:
+    with pytest.raises(NotExportable, match="no folder"):
+        write_layout(tmp_path / "out", [judged("fine"), judged(**changes)])
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_the_layout_has_no_place_for_two_runs_or_a_lost_text(tmp_path: Path) -> None:
+    with pytest.raises(NotExportable, match="--run"):
+        write_layout(tmp_path / "out", [judged(run="a"), judged(run="b")])
+    with pytest.raises(NotExportable, match="not at hand"):
+        write_layout(tmp_path / "out", [JudgedResult(result=judged().result)])
+
+
+def test_results_of_the_public_toolkit_are_read_and_named_by_their_folders(tmp_path: Path) -> None:
+    folder = AnswerFolder(out=tmp_path, agent="otter", task_id="bridge", answer_name="answer_1.md")
+    folder.results.mkdir(parents=True)
+    node = {"id": "root", "desc": "d", "critical": False, "score": 1.0, "status": "passed", "strategy": "parallel"}
+    plain = {"agent_name": "otter", "answer_name": "answer_1.md", "final_score": 1.0, "judge_model": "gpt-6-luna",
+             "eval_breakdown": [{"info": [], "verification_tree": {**node, "children": []}}]}  # fmt: skip
+    (folder.results / "20250714_120000_answer_1.md.json").write_text(json.dumps(plain))
+
+    (one,) = from_folder(tmp_path, "otter")
+    assert (one.task_id, one.answer) == ("bridge", None)
+    (row,) = result_table([one]).objects()
+    assert (row["final_score"], row["status"], row["model"], row["leaves_passed"]) == (1.0, "complete", "gpt-6-luna", 1)
+
+
+def test_answers_are_in_natural_order() -> None:
+    names = [one.answer_name for one in in_order(judged(answer=f"answer_{n}.md") for n in (10, 2, 1))]
+    assert names == ["answer_1.md", "answer_2.md", "answer_10.md"]
+
+
+REQUIRED = {
+    "eval": ("created", "task", "dataset", "model", "config"),
+    "sample": ("id", "epoch", "input", "target"),
+    "score": ("name", "scorer"),
+    "metric": ("name", "value"),
+}
+"""What Inspect's log schema demands (inspect_ai 0.3.285, ``EvalLog.model_json_schema()``)."""
+
+
+def test_an_inspect_log_has_all_that_inspect_demands() -> None:
+    log = inspect_log("otter", [judged(), judged(answer="answer_2.md"), judged("tower")], tool_version="1", now=AT)
+
+    assert (log["version"], log["status"]) == (2, "success")
+    assert all(name in log["eval"] for name in REQUIRED["eval"])
+    assert all(name in sample for sample in log["samples"] for name in REQUIRED["sample"])
+    for score in log["results"]["scores"]:
+        assert all(name in score for name in REQUIRED["score"])
+        assert all(name in metric for metric in score["metrics"].values() for name in REQUIRED["metric"])
+    assert json.loads(json.dumps(log, allow_nan=False)) == log
+
+
+def ids(log: Any) -> list[str]:
+    return [*(log["eval"][name] for name in ("run_id", "eval_id", "task_id")), *(one["uuid"] for one in log["samples"])]
+
+
+def test_every_id_of_inspect_logs_is_another_one() -> None:
+    """The form of Inspect's own ids: 22 letters and digits. The same results have the same ids whenever exported."""
+    results = [judged(), judged(answer="answer_2.md")]
+    first, again, tower, other = (
+        inspect_log(agent, of, tool_version="1", now=AT)
+        for agent, of in (
+            ("otter", results),
+            ("otter", results),
+            ("otter", [judged("tower"), results[1]]),
+            ("seal", results),
+        )
+    )
+    assert ids(first) == ids(again)
+    found = [*ids(first), *ids(tower), *ids(other)]
+    assert len(set(found)) == len(found) == 15
+    assert all(re.fullmatch(r"[2-9A-HJ-NP-Za-km-z]{22}", one) for one in found)
+
+
+def test_an_inspect_log_is_named_as_inspect_view_lists_them() -> None:
+    """inspect_ai 0.3.285 lists files whose names begin with a moment and reads the task and its id from the rest."""
+    log = inspect_log("otter", [judged()], tool_version="1", now=AT)
+    named = re.fullmatch(r"(\d{4}-\d{2}-\d{2}T\d{2}-\d{2}-\d{2}\+00-00)_([^_]+)_([^_]+)\.json", file_name(log))
+    assert named is not None
+    assert named[1] == log["eval"]["created"].replace(":", "-")
+    assert (named[2], named[3]) == ("assay", log["eval"]["task_id"])
+
+
+def test_an_inspect_log_says_what_the_results_say() -> None:
+    log = inspect_log("otter", [judged(), judged(answer="answer_2.md"), judged("tower")], tool_version="1", now=AT)
+
+    assert [(one["id"], one["epoch"]) for one in log["samples"]] == [("bridge", 1), ("bridge", 2), ("tower", 1)]
+    assert log["eval"]["dataset"]["sample_ids"] == ["bridge", "tower"]
+    assert (log["eval"]["model"], log["eval"]["config"]["epochs"]) == ("otter", 2)
+    sample = log["samples"][0]
+    assert sample["input"] == "What bridge asks for"
+    assert sample["output"]["choices"][0]["message"]["content"] == "It is old."
+    values = {name: score["value"] for name, score in sample["scores"].items()}
+    assert math.isclose(values["score_low"], 1 / 3) and math.isclose(values["score_high"], 2 / 3)
+    explanation = sample["scores"]["final_score"]["explanation"]
+    assert "not found out" in explanation
+    assert "new: failed" in explanation and "facts/old" not in explanation
+    (usage,) = log["stats"]["model_usage"].values()
+    assert usage["total_tokens"] == usage["input_tokens"] + usage["output_tokens"] > 0

@@ -1,0 +1,131 @@
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from app.features.meta_eval.cli import VOTES
+from judges.analysis.labels import Human, Label, LabelledPage, RecordedVerdict, label_line
+from judges.analysis.meta_eval.certificate import read_certificates
+from judges.verifier import DEFAULT_TRIALS
+from rubrics.verdict import Outcome
+from tests.unit.app.conftest import Call
+
+URL = "https://pellard.example/heron-2"
+PAGE = LabelledPage(url=URL, text="The Heron 2 costs 430 crowns and weighs 310 grams.")
+
+
+def label(claim: str, human: Human, judge: Outcome = Outcome.PASSED, pages=(PAGE,)) -> Label:
+    return Label(
+        human=human,
+        claim=claim,
+        sources=(URL,),
+        pages=pages,
+        reviewer="Ada",
+        reason="I looked it up.",
+        task_id="gauges",
+        leaf="heron/price",
+        judge=RecordedVerdict(outcome=judge, model="gpt-6-luna", prompt="verify_page@1"),
+    )
+
+
+LABELS = (
+    label("The Heron 2 costs 430 crowns", Human.PASSED),
+    label("The Heron 2 costs 410 crowns", Human.FAILED, Outcome.FAILED),
+    label("The Heron 2 weighs 310 grams", Human.FAILED),
+    label("The Heron 2 weighs 340 grams", Human.FAILED),
+)
+
+
+@pytest.fixture
+def labels(tmp_path: Path) -> str:
+    (tmp_path / "labels.jsonl").write_text("".join(map(label_line, LABELS)))
+    return "labels.jsonl"
+
+
+def test_without_a_model_the_verdicts_in_the_labels_are_measured(assay: Call, labels: str, tmp_path: Path) -> None:
+    ended = assay("meta-eval", labels, "--json")
+
+    assert ended.code == 0
+    (judge,) = json.loads(ended.out)["judges"]
+    assert (judge["model"], judge["verdicts"], judge["n"]) == ("gpt-6-luna", "recorded", 4)
+    assert judge["confusion"] == {"true_positive": 1, "false_positive": 2, "false_negative": 0, "true_negative": 1}
+    assert not (tmp_path / "data").exists()  # nothing was asked, so nothing was set up
+
+
+def test_a_model_is_asked_and_measured(assay: Call, labels: str) -> None:
+    ended = assay("meta-eval", labels, "--model", "lexical", "--out", "report.json")
+
+    assert ended.code == 0, ended.err
+    report = json.loads(Path("report.json").read_text())
+    asked = report["judges"][0]
+    assert (asked["model"], asked["verdicts"], asked["n"]) == ("lexical/lexical", "asked", 4)
+    assert asked["confusion"] == {"true_positive": 1, "false_positive": 1, "false_negative": 0, "true_negative": 2}
+    assert "judge passed, people failed: The Heron 2 weighs 310 grams" in ended.out
+    assert "Ada: I looked it up." in ended.out
+    assert "gpt-6-luna (as recorded)" in ended.out
+
+
+def test_a_certificate_is_kept_where_results_will_find_it(assay: Call, labels: str) -> None:
+    ended = assay("meta-eval", labels, "--model", "lexical", "--certify", "--json")
+
+    assert ended.code == 0, ended.err
+    (issued,) = json.loads(ended.out)["certificates"]
+    (kept,), problems = read_certificates(Path("data/certificates"))
+    assert (dict(kept.document), problems) == (issued, [])
+    assert (kept.model, kept.prompts) == ("lexical/lexical", {"verify_page@1"})
+
+
+def test_claims_that_could_not_be_judged_make_the_measurement_incomplete(assay: Call, tmp_path: Path) -> None:
+    lost = label("It is blue", Human.PASSED, pages=(LabelledPage(url=URL, page_id="page_unknown"),))
+    (tmp_path / "labels.jsonl").write_text("".join(map(label_line, (*LABELS, lost))))
+
+    ended = assay("meta-eval", "labels.jsonl", "--model", "lexical", "--json")
+
+    assert ended.code == 3
+    (unjudged,) = json.loads(ended.out)["judges"][0]["not_judged"]
+    assert (unjudged["claim"], unjudged["reason"]) == ("It is blue", "capture_failed")
+
+
+def test_every_line_that_is_no_label_is_named(assay: Call, tmp_path: Path) -> None:
+    (tmp_path / "labels.jsonl").write_text('{"human": "passed", "claim": "x"}\n{"human": "maybe", "claim": "x"}\n{\n')
+
+    ended = assay("meta-eval", "labels.jsonl")
+
+    assert (ended.code, ended.out) == (2, "")
+    assert "line 2: human" in ended.err
+    assert "line 3:" in ended.err
+
+
+def test_a_certificate_is_about_a_judge_that_votes_as_usual(assay: Call, labels: str) -> None:
+    assert assay("meta-eval", labels, "--certify").code == 2
+    ended = assay("meta-eval", labels, "--model", "lexical", "--certify", "--votes", "1")
+    assert ended.code == 2
+    assert "--votes 3" in ended.err
+
+
+def test_it_votes_as_answers_are_judged() -> None:
+    assert VOTES == DEFAULT_TRIALS
+
+
+def test_a_judge_that_spoke_on_nothing_gets_no_certificate(assay: Call, tmp_path: Path) -> None:
+    lost = label("It is blue", Human.PASSED, pages=(LabelledPage(url=URL, page_id="page_unknown"),))
+    (tmp_path / "labels.jsonl").write_text(label_line(lost))
+    ended = assay("meta-eval", "labels.jsonl", "--model", "lexical", "--certify", "--json")
+    assert ended.code == 3
+    assert json.loads(ended.out)["certificates"] == []
+    assert "no certificate" in ended.err
+
+
+def test_a_report_that_cannot_be_written_is_said(assay: Call, labels: str, tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    ended = assay("meta-eval", labels, "--out", "file/report.json")
+    assert ended.code == 2
+    assert "--out" in ended.err
+
+
+def test_a_model_without_its_key_costs_nothing(assay: Call, labels: str) -> None:
+    ended = assay("meta-eval", labels, "--model", "lexical", "--model", "openai/gpt-6-luna")
+    assert ended.code == 1
+    assert "OPENAI_API_KEY" in ended.err

@@ -1,0 +1,39 @@
+from __future__ import annotations
+
+import io
+from typing import Any
+
+from rich.console import Console
+
+from app.features.suites.cli_progress import StepBoard
+
+
+def scored(element: int, f1: float, success: int) -> dict[str, Any]:
+    return {"status": "scored", "element_acc": element, "action_f1": f1, "step_acc": success}
+
+
+def board() -> tuple[StepBoard, io.StringIO]:
+    written = io.StringIO()
+    return StepBoard(Console(file=written, force_terminal=False, width=200)), written
+
+
+def test_the_figures_so_far_are_means_over_scored_steps():
+    shown, written = board()
+    with shown:
+        shown.step(scored(1, 1.0, 1), done=1, total=4, reused=True)
+        shown.step(scored(0, 0.5, 0), done=2, total=4, reused=False)
+        shown.step({"status": "not_judged"}, done=3, total=4, reused=False)
+        shown.step({"status": "skipped"}, done=4, total=4, reused=False)
+    assert written.getvalue() == "4/4 steps  ele 0.500  f1 0.750  step 0.500  1 not judged  1 reused\n"
+
+
+def test_away_from_a_terminal_not_every_step_is_a_line():
+    shown, written = board()
+    with shown:
+        for done in range(1, 100):
+            shown.step(scored(1, 1.0, 1), done=done, total=100, reused=False)
+    assert written.getvalue().count("\n") <= 1
+
+
+def test_before_the_first_step_there_is_nothing_to_divide_by():
+    assert board()[0].figures == "ele 0.000  f1 0.000  step 0.000"

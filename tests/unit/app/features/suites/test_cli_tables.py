@@ -1,0 +1,70 @@
+from __future__ import annotations
+
+from typing import Any
+
+from rich.console import Console
+
+from app.features.suites.cli_tables import not_judged_lines, published_table, tilde_table
+from judges.suites.multimodal.readings import Reading
+from judges.suites.multimodal.report import PUBLISHED, report
+
+
+def metrics(*unknown: str) -> dict[str, Any]:
+    steps: list[dict[str, Any]] = [
+        {
+            "task_id": f"t{n}",
+            "website": "w",
+            "domain": "d",
+            "status": "scored",
+            "element_acc": n % 2,
+            "f1": dict.fromkeys(map(str, Reading), 1.0),
+        }
+        for n in range(4)
+    ]
+    steps += [{"task_id": one, "website": "w", "domain": "d", "status": "not_judged"} for one in unknown]
+    named = [{"id": f"{one}:0", "reason": "llm_unavailable", "detail": "no reply"} for one in unknown]
+    return {
+        "suite": "mm-mind2web",
+        "model": "openai/m",
+        "answers": None,
+        "splits": ["test_website"],
+        "tokens": "set",
+        "n_steps": len(steps),
+        **report(steps, reading=Reading.SET, seed=0),
+        "not_judged": {"count": len(unknown), "by_reason": {"llm_unavailable": len(unknown)}, "steps": named},
+        "unknown_ids": [f"x:{n}" for n in range(12)] if unknown else [],
+    }
+
+
+def printed(table: Any) -> str:
+    console = Console(width=120, record=True)
+    with console.capture() as capture:
+        console.print(table)
+    return capture.get()
+
+
+def test_every_reading_has_its_two_means_and_the_chosen_one_is_marked():
+    text = printed(tilde_table(metrics()))
+    assert text.count("steps, micro") == text.count("tasks, macro") == 4
+    assert "set *" in text
+    assert "multiset *" not in text
+
+
+def test_unknown_steps_show_as_ranges():
+    text = printed(tilde_table(metrics("t8")))
+    assert "40.0 .. 60.0" in text
+
+
+def test_published_figures_are_those_that_are_known_and_no_others():
+    text = printed(published_table())
+    assert text.count("/142") == 6
+    assert "gemini-1.5-flash" in text
+    assert len(PUBLISHED) == 7
+
+
+def test_steps_without_a_verdict_and_answers_without_a_step_are_named():
+    lines = list(not_judged_lines(metrics("t8")))
+    assert lines[0].startswith("1 steps were not judged (1 llm_unavailable)")
+    assert "t8:0  llm_unavailable: no reply" in lines[1]
+    assert lines[-1].endswith("and 2 more: those answers count nowhere")
+    assert list(not_judged_lines(metrics())) == []

@@ -1,0 +1,76 @@
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from app.features.suites.errors import RunMismatch, RunUnwritable
+from app.features.suites.journals import FileJournal, NoJournal
+
+RUN = {"suite": "s", "model": "m", "seed": 0}
+
+
+def record(position: int, *, status: str = "scored", **more: Any) -> dict[str, Any]:
+    return {"id": f"t:{position}", "position": position, "status": status, "trace": {"long": "x" * 50}} | more
+
+
+async def filled(path: Path, *records: dict[str, Any]) -> None:
+    journal = FileJournal.opened(path, RUN)
+    for one in records:
+        await journal.keep(one)
+    journal.close()
+
+
+async def test_what_was_kept_is_known_to_the_next_run(tmp_path: Path):
+    path = tmp_path / "new" / "steps.jsonl"
+    await filled(path, record(1), record(0))
+    journal = FileJournal.opened(path, RUN)
+    known = await journal.known()
+    assert {id: one["position"] for id, one in known.items()} == {"t:0": 0, "t:1": 1}
+    assert all("trace" not in one for one in known.values())
+    assert [one for one in journal.records()] == [record(0), record(1)]
+    journal.close()
+
+
+async def test_the_last_word_on_a_step_counts(tmp_path: Path):
+    path = tmp_path / "steps.jsonl"
+    await filled(path, record(0, status="not_judged"), record(0))
+    journal = FileJournal.opened(path, RUN)
+    assert [one["status"] for one in journal.records()] == ["scored"]
+    journal.close()
+
+
+@pytest.mark.parametrize("cut", range(1, 200, 7))
+async def test_half_a_line_at_the_end_is_cut_off(cut: int, tmp_path: Path):
+    path = tmp_path / "steps.jsonl"
+    await filled(path, record(0), record(1))
+    path.write_bytes(path.read_bytes()[:-cut])
+    await filled(path, record(2))
+    journal = FileJournal.opened(path, RUN)
+    ids = set(await journal.known())
+    journal.close()
+    assert "t:2" in ids
+    assert ids <= {"t:0", "t:1", "t:2"}
+
+
+async def test_the_journal_of_another_run_is_refused_with_the_difference(tmp_path: Path):
+    path = tmp_path / "steps.jsonl"
+    await filled(path, record(0))
+    with pytest.raises(RunMismatch, match="another model, seed"):
+        FileJournal.opened(path, RUN | {"model": "other", "seed": 1})
+    path.write_text('{"something": "else"}\n')
+    with pytest.raises(RunMismatch, match="no journal"):
+        FileJournal.opened(path, RUN)
+
+
+def test_a_folder_that_cannot_be_made_is_named(tmp_path: Path):
+    (tmp_path / "file").write_text("x")
+    with pytest.raises(RunUnwritable, match="file"):
+        FileJournal.opened(tmp_path / "file" / "steps.jsonl", RUN)
+
+
+async def test_without_a_folder_nothing_is_kept():
+    journal = NoJournal()
+    await journal.keep(record(1))
+    assert await journal.known() == {}

@@ -1,0 +1,19 @@
+"""The figures of a ~ run: what they say of the model, however it was named."""
+
+from pathlib import Path
+
+import pytest
+
+from app.features.suites.multimodal import Survey
+from app.features.suites.multimodal_run import TildeOptions, figures
+from judges.suites.multimodal.protocol import request_params
+
+
+@pytest.mark.parametrize("named", ["gpt-6-luna", "openai/gpt-6-luna", "azure:gpt-6-luna"])
+def test_the_parameters_are_the_models_whichever_way_it_was_named(named: str, tmp_path: Path):
+    rows = tmp_path / "rows.jsonl"
+    rows.touch()
+    nothing = Survey(data=rows, split=None, splits=(), rows=(), all_rows=0, skipped={}, digest="")
+    found = figures(TildeOptions(data=nothing.data, model=named), nothing, [])
+    assert (found["model"], found["params"]) == (named, dict(request_params("gpt-6-luna")))
+    assert request_params("gpt-6-luna") != request_params("gpt-4o")

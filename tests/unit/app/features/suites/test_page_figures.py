@@ -1,0 +1,62 @@
+"""Runs of both suites in one shape."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from app.features.suites.page_figures import by_split, parts, suite_run
+from app.features.suites.page_step import step_shown
+
+RUN: dict[str, Any] = {
+    "id": "job_1",
+    "order": {"split": "test_task"},
+    "means": {"element_acc": 0.5, "action_f1": 0.6, "step_acc": 0.4},
+    "progress": {"not_judged": 0},
+}
+MEANS = {"element_accuracy": 0.1, "operation_f1": 0.2, "step_success": 0.3}
+MIND2WEB = {"split": "test_task", "model": "m", "micro": MEANS, "macro": MEANS, "intervals_95": {"micro": {}}}
+TILDE = {
+    "splits": ["test_website"],
+    "element_accuracy_micro": 0.1,
+    "operation_token_f1_micro": 0.2,
+    "step_success_micro": 0.3,
+    "element_accuracy_macro": 0.4,
+    "operation_token_f1_macro": 0.5,
+    "step_success_macro": None,
+    "intervals_95": {"micro": {"element": {"low": 0.0, "high": 1.0}}},
+    "bounds": {"low": {"step_success_macro": 0.2}, "high": {"step_success_macro": 0.6}},
+}
+
+
+def test_both_suites_have_the_same_figures():
+    one, other = suite_run(RUN, MIND2WEB), suite_run(RUN, TILDE)
+    assert one.figures["micro"] == other.figures["micro"] == {"element": 0.1, "operation": 0.2, "step": 0.3}
+    assert (one.split, other.split) == ("test_task", "test_website")
+    assert other.interval("micro", "element") == {"low": 0.0, "high": 1.0}
+
+
+def test_what_is_not_known_has_bounds():
+    run = suite_run(RUN, TILDE)
+    assert run.figures["macro"]["step"] is None
+    assert run.bounds("macro", "step") == (0.2, 0.6)
+
+
+def test_a_run_that_goes_on_shows_what_it_knows():
+    run = suite_run(RUN | {"order": {}}, None)
+    assert run.figures["micro"] == {"element": 0.5, "operation": 0.6, "step": 0.4}
+    assert (run.split, run.model, run.usd) == ("split not known yet", "the service's own", None)
+
+
+def test_the_best_run_of_a_split_stands_first():
+    worse, better = (suite_run(RUN, MIND2WEB | {"macro": {"step_success": step}}) for step in (0.1, 0.9))
+    assert by_split([worse, better]) == {"test_task": [better, worse]}
+
+
+def test_a_suite_without_a_table_has_no_rows():
+    assert parts(MIND2WEB, "readings") == []
+
+
+def test_a_step_that_nobody_was_asked_about_can_be_looked_at():
+    step = {"id": "t:0", "status": "skipped", "gold": None}
+    shown = step_shown({"step": step, "page": None, "page_problem": "no data", "boxes": [], "screenshot": None})
+    assert (shown.rounds, shown.wanted, shown.said, shown.page_problem) == ([], "", "", "no data")

@@ -1,0 +1,80 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from app.features.suites.snapshots import build_snapshot
+from judges.suites.errors import DataUnreadable
+from judges.suites.multimodal.row_files import read_rows
+from judges.suites.multimodal.snapshot import Draw
+from judges.suites.multimodal.snapshot_files import SnapshotUnwritable
+from tests.fakes.multimodal import STEPS, source_row, write_rows
+
+DRAW = Draw(distractors=3)
+
+
+def built(source: Path, out: Path, *, split: str | None = None, draw: Draw = DRAW):
+    return build_snapshot(source, out, draw, split=split, watch=lambda rows: None)
+
+
+def source(folder: Path, kind: str = "parquet") -> Path:
+    return write_rows(folder / f"test_website-00000.{kind}", STEPS)
+
+
+@pytest.mark.parametrize("kind", ["parquet", "jsonl"])
+def test_the_same_rows_give_the_same_bytes(kind: str, tmp_path: Path):
+    made = [tmp_path / f"{n}.{kind}" for n in range(3)]
+    built(source(tmp_path), made[0])
+    built(source(tmp_path), made[1])
+    built(source(tmp_path, "jsonl"), made[2])
+    assert made[0].read_bytes() == made[1].read_bytes() == made[2].read_bytes()
+
+
+def test_parquet_and_json_lines_hold_the_same_rows(tmp_path: Path):
+    made = []
+    for kind in ("parquet", "jsonl"):
+        built(source(tmp_path), tmp_path / f"out.{kind}")
+        made.append([row.values for row in read_rows(tmp_path / f"out.{kind}")])
+    assert made[0] == made[1]
+
+
+def test_rows_are_counted_by_what_they_are_good_for(tmp_path: Path):
+    counted = built(source(tmp_path), tmp_path / "out.parquet")
+    assert counted == {
+        "rows": 7,
+        "valid": 5,
+        "without_positive": 1,
+        "without_screenshot": 1,
+        "tasks": 4,
+        "distractors": 3,
+        "seed": 42,
+    }
+
+
+def test_the_split_is_in_the_name_of_the_file_or_given(tmp_path: Path):
+    for split, expected in ((None, "test_website"), ("mine", "mine")):
+        built(source(tmp_path), tmp_path / "out.jsonl", split=split)
+        assert {row.values["split"] for row in read_rows(tmp_path / "out.jsonl")} == {expected}
+
+
+def test_after_an_error_there_is_no_file(tmp_path: Path):
+    rows = write_rows(tmp_path / "in.jsonl", [STEPS[0], source_row("t1", 0, "CLICK")])
+    with pytest.raises(DataUnreadable, match=r"in\.jsonl, row 1: is step t1:0 again"):
+        built(rows, tmp_path / "out.parquet")
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["in.jsonl"]
+
+
+def test_an_earlier_file_stays_when_a_build_fails(tmp_path: Path):
+    out = tmp_path / "out.jsonl"
+    out.write_text("before")
+    with pytest.raises(DataUnreadable):
+        built(write_rows(tmp_path / "in.jsonl", [STEPS[0], STEPS[0]]), out)
+    assert out.read_text() == "before"
+
+
+@pytest.mark.parametrize("name", ["out.csv", "out", "file/out.parquet"])
+def test_a_file_that_cannot_be_written_is_named(name: str, tmp_path: Path):
+    (tmp_path / "file").write_text("x")
+    with pytest.raises(SnapshotUnwritable):
+        built(source(tmp_path), tmp_path / name)

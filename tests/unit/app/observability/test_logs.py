@@ -1,0 +1,61 @@
+from __future__ import annotations
+
+import io
+import json
+import logging
+from collections.abc import Iterator
+
+import pytest
+import structlog
+
+from app.observability.logs import configure_logging
+from app.observability.redaction import MASK, Redactor
+
+
+@pytest.fixture
+def written() -> Iterator[io.StringIO]:
+    root = logging.getLogger()
+    handlers, level = root.handlers, root.level
+    stream = io.StringIO()
+    configure_logging(Redactor(["canary"]), stream=stream)
+    yield stream
+    root.handlers, root.level = handlers, level
+    structlog.reset_defaults()
+
+
+def lines(stream: io.StringIO) -> list[dict]:
+    return [json.loads(line) for line in stream.getvalue().splitlines()]
+
+
+def test_an_event_is_one_json_line_with_what_is_bound_to_it(written: io.StringIO):
+    with structlog.contextvars.bound_contextvars(job_id="job_1"):
+        structlog.get_logger("app.jobs").info("job started", pages=3)
+    [line] = lines(written)
+    assert (line["event"], line["job_id"], line["pages"], line["level"]) == ("job started", "job_1", 3, "info")
+    assert line["timestamp"].endswith("Z")
+
+
+def test_what_a_library_or_a_plain_logger_says_besides_is_kept(written: io.StringIO):
+    logging.getLogger("judges.verifier").info("verdict reached", extra={"outcome": "passed", "votes": 2})
+    [line] = lines(written)
+    assert (line["event"], line["outcome"], line["votes"]) == ("verdict reached", "passed", 2)
+
+
+def test_secrets_are_masked_however_deep_they_sit_and_whoever_logs(written: io.StringIO):
+    structlog.get_logger("ours").warning("a canary", nested={"list": ["canary", 1, None]}, thing=ValueError("canary"))
+    logging.getLogger("theirs").error("their %s", "canary")
+    try:
+        raise RuntimeError("canary")
+    except RuntimeError:
+        structlog.get_logger("ours").exception("failed")
+    assert "canary" not in written.getvalue()
+    first, second, third = lines(written)
+    assert first["nested"] == {"list": [MASK, 1, None]}
+    assert second["event"] == f"their {MASK}"
+    assert f"RuntimeError: {MASK}" in third["exception"]
+
+
+def test_what_is_below_the_level_is_not_written(written: io.StringIO):
+    structlog.get_logger("ours").debug("detail")
+    logging.getLogger("httpx").info("HTTP Request: GET ...")
+    assert lines(written) == []

@@ -1,0 +1,57 @@
+"""Every way a fetch can end without a page has an outcome of its own."""
+
+from __future__ import annotations
+
+import pytest
+
+from cache.backends.failures import of_browser_error, of_refusal
+from cache.capture import CaptureOutcome
+from cache.egress.guard import Refusal, RefusalReason
+
+
+@pytest.mark.parametrize("reason", list(RefusalReason))
+def test_every_refusal_has_an_outcome_that_is_no_evidence(reason: RefusalReason) -> None:
+    ending = of_refusal(Refusal(host="a.com", port=80, reason=reason, detail="why"))
+    assert ending.outcome not in (CaptureOutcome.OK, CaptureOutcome.PARTIAL)
+    assert ending.gone is (reason is RefusalReason.HOST_UNKNOWN)
+    assert ending.detail.startswith("why")
+
+
+@pytest.mark.parametrize(
+    ("host", "reason", "remedy"),
+    [
+        ("a.com", RefusalReason.ADDRESS, " (ASSAY_EGRESS_ALLOW=a.com:8080 would allow it)"),
+        ("::1", RefusalReason.PORT, " (ASSAY_EGRESS_ALLOW=[::1]:8080 would allow it)"),
+        ("a.com", RefusalReason.REQUEST, ""),
+        ("a.com", RefusalReason.CONNECT_FAILED, ""),
+    ],
+)
+def test_the_setting_that_would_allow_an_address_is_named(host: str, reason: RefusalReason, remedy: str) -> None:
+    assert of_refusal(Refusal(host=host, port=8080, reason=reason, detail="why")).detail == f"why{remedy}"
+
+
+@pytest.mark.parametrize(
+    ("code", "outcome"),
+    [
+        ("ERR_CERT_AUTHORITY_INVALID", CaptureOutcome.TLS_ERROR),
+        ("ERR_CERT_DATE_INVALID", CaptureOutcome.TLS_ERROR),
+        ("ERR_SSL_PROTOCOL_ERROR", CaptureOutcome.TLS_ERROR),
+        ("ERR_TOO_MANY_REDIRECTS", CaptureOutcome.REDIRECT_LOOP),
+        ("ERR_UNSAFE_REDIRECT", CaptureOutcome.EGRESS_DENIED),
+        ("ERR_UNSAFE_PORT", CaptureOutcome.EGRESS_DENIED),
+        ("ERR_CONNECTION_TIMED_OUT", CaptureOutcome.TIMEOUT),
+        ("ERR_TIMED_OUT", CaptureOutcome.TIMEOUT),
+        ("ERR_NAME_NOT_RESOLVED", CaptureOutcome.DNS_ERROR),
+        ("ERR_CONNECTION_RESET", CaptureOutcome.CONNECT_ERROR),
+        ("ERR_EMPTY_RESPONSE", CaptureOutcome.CONNECT_ERROR),
+        ("ERR_HTTP2_PROTOCOL_ERROR", CaptureOutcome.CONNECT_ERROR),
+    ],
+)
+def test_the_browsers_error_codes_are_told_apart(code: str, outcome: CaptureOutcome) -> None:
+    ending = of_browser_error(f"Page.goto: net::{code} at https://a.com/\nCall log:\n")
+    assert ending is not None
+    assert (ending.outcome, ending.detail, ending.gone) == (outcome, code, False)
+
+
+def test_a_message_without_a_code_says_nothing() -> None:
+    assert of_browser_error("Page.goto: Timeout 3000ms exceeded.") is None

@@ -1,0 +1,325 @@
+"""Pages told from what stands in their place. Every good page here would fool a list of words."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from cache.capture import CaptureOutcome, Suspicion
+from cache.classify.quality import PageFacts, classify
+from cache.classify.soft_404 import is_missing_headline, is_sent_home, is_sent_up
+
+URL = "https://news.example/2024/story"
+ARTICLE = "The council met on Tuesday and agreed on the plan for the bridge, after a long debate. " * 12
+LONG = ARTICLE * 4
+
+
+def facts(text: str, html: str = "", **changes: object) -> PageFacts:
+    plain = PageFacts(
+        url=URL, final_url=URL, status=200, title="Story", text=text, html=f"<p>{text}</p>{html}", links=20
+    )
+    return replace(plain, **changes)  # type: ignore[arg-type]
+
+
+GOOD: dict[str, PageFacts] = {
+    "an article": facts(ARTICLE),
+    "sport": facts("He blocked five shots in the second half. " + ARTICLE),
+    "shares": facts("Cloudflare reported revenue of 400 million; access denied attempts rose. " + ARTICLE),
+    "a style sheet class": facts(ARTICLE, "<style>.cf-button { color: red }</style>"),
+    "an aircraft": facts("The CF-18 Hornet first flew in 1982. " + ARTICLE),
+    "an API's limits": facts("The rate limit is 60 requests a minute; beyond it comes status 429. " + ARTICLE),
+    "a road": facts("Unusual traffic on the I-95 was reported this morning. " + ARTICLE),
+    "a club": facts("Access restricted to members of the club after six. " + ARTICLE),
+    "an article about captchas": facts("Are you a robot? Verify you are human: how captchas work. " + ARTICLE),
+    "an article about 404 pages": facts(
+        ARTICLE, title="How to design a 404 page that helps", headlines=("The 404 page",)
+    ),
+    "a lost and found story": facts(
+        ARTICLE, title="The city that could not be found", headlines=("Lost city not found",)
+    ),
+    "a short page about an error code": facts(
+        "HTTP 404 means that a resource is missing. " * 3, title="404 (number) - Encyclopedia"
+    ),
+    "a passive beacon of a vendor": facts(
+        LONG, "<script src='https://static.cloudflareinsights.com/beacon.min.js'></script>"
+    ),
+    "a protected page, let through": facts(LONG, "<script>window._cf_chl_opt = {}</script>"),
+    "another vendor's tag on a good page": facts(
+        LONG, "<script src='https://js.captcha-delivery.com/tags.js'></script>"
+    ),
+    "a contact form with a captcha": facts("Write to us. " * 10, "<div class='g-recaptcha'></div>", inputs=4),
+    "a comment form with a captcha": facts(ARTICLE, "<div class='h-captcha'></div>", inputs=3),
+    "an article with a login box": facts(LONG, has_password_field=True, login_form_chars=60, inputs=2),
+    "a forum thread with a login box": facts(ARTICLE, has_password_field=True, login_form_chars=40, inputs=2),
+    "the manual of a login page": facts(ARTICLE, final_url="https://docs.example/guide/login", title="Login"),
+    "a story about signing in": facts(ARTICLE, url="https://a.example/sign-in", final_url="https://a.example/sign-in"),
+    "a banner over an article": facts(ARTICLE + " We use cookies. Accept", consent_chars=25),
+    "a long banner over a short article": facts(
+        "A short but real article. " * 12 + "We and our partners " * 40, consent_chars=800
+    ),
+    "two words": facts("Sold out"),
+    "a drawing": facts("", drawings=1),
+    "a photograph": facts("Sunset, 2019", large_images=1),
+    "a photograph under a banner": facts("We use cookies, accept them all", consent_chars=31, large_images=2),
+    "a short answer": facts("Ada Lovelace was born on 10 December 1815 in London."),
+    "a course on scripts": facts("JavaScript is required knowledge for this course. " + ARTICLE),
+    "a page reached by a shortener": facts(ARTICLE, url="https://sho.rt/a/b", final_url="https://news.example/"),
+    "the home page itself": facts(ARTICLE, url="https://news.example/", final_url="https://news.example/"),
+    "the home page by its file": facts(ARTICLE, url="https://a.example/index.html", final_url="https://a.example/"),
+    "a route of an app": facts(ARTICLE, url="https://a.example/x/y", final_url="https://a.example/#/x/y"),
+    "a product in stock": facts("This product is available. Add to basket. " * 4, title="Blue chair | Shop"),
+    "an unavailable past": facts(ARTICLE, title="Records no longer available before 1900"),
+    "no status": facts(ARTICLE, status=None),
+    "an answer with a code of its own": facts(ARTICLE, status=203),
+    "a German story on a missing side": facts(ARTICLE, title="Diese Seite der Stadt kennt niemand"),
+}
+
+_CLOUDFLARE = "<title>Just a moment...</title><script>window._cf_chl_opt={cvId: '3'}</script>"
+BAD: dict[str, tuple[PageFacts, CaptureOutcome]] = {
+    "not found": (facts("Sorry", status=404), CaptureOutcome.HTTP_ERROR),
+    "gone": (facts("Sorry", status=410), CaptureOutcome.HTTP_ERROR),
+    "a server's error": (facts(ARTICLE, status=500), CaptureOutcome.HTTP_ERROR),
+    "overloaded": (facts("Later", status=503), CaptureOutcome.HTTP_ERROR),
+    "unavailable for legal reasons": (facts("No", status=451), CaptureOutcome.HTTP_ERROR),
+    "forbidden": (facts("No", status=403), CaptureOutcome.BLOCKED),
+    "too many requests": (facts("Slow down", status=429), CaptureOutcome.BLOCKED),
+    "unauthorised": (facts("Who are you?", status=401), CaptureOutcome.LOGIN_WALL),
+    "cloudflare's challenge": (
+        facts("Verifying you are human.", _CLOUDFLARE, status=403, title="Just a moment..."),
+        CaptureOutcome.CAPTCHA,
+    ),
+    "cloudflare's challenge with status 200": (
+        facts("Performing security verification", "<form id='challenge-form'></form>"),
+        CaptureOutcome.CAPTCHA,
+    ),
+    "cloudflare's block": (
+        facts("Sorry, you have been blocked", "<div id='cf-error-details'></div>", status=403),
+        CaptureOutcome.BLOCKED,
+    ),
+    "cloudflare's bad gateway": (
+        facts("Bad gateway", "<div class='p-0 cf-error-details-wrapper cf-error-overview'></div>", status=502),
+        CaptureOutcome.HTTP_ERROR,
+    ),
+    "datadome": (
+        facts("", "<script>var dd={'rt':'c'}</script><script src='https://ct.captcha-delivery.com/c.js'></script>"),
+        CaptureOutcome.CAPTCHA,
+    ),
+    "perimeterx": (facts("Press & hold to confirm", "<div id='px-captcha'></div>"), CaptureOutcome.CAPTCHA),
+    "incapsula": (
+        facts("Request unsuccessful.", "<iframe id=x src='/_Incapsula_Resource?SWUDNSAI=31'></iframe>"),
+        CaptureOutcome.BLOCKED,
+    ),
+    "akamai": (
+        facts(
+            "You don't have permission to access this. Reference #18.2d351ab8.1557333295.a4e16ab",
+            "<h1>Access Denied</h1>You don't have permission. Reference&#32;&#35;18.2d351ab8",
+        ),
+        CaptureOutcome.BLOCKED,
+    ),
+    "akamai's challenge": (facts("", "<div id='sec-if-cpt-container'></div>"), CaptureOutcome.CAPTCHA),
+    "amazon's firewall": (facts("", "<script>window.gokuProps = {}</script>"), CaptureOutcome.CAPTCHA),
+    "a search engine's": (
+        facts("Our systems have detected unusual traffic", "<form id='captcha-form' action='index'></form>"),
+        CaptureOutcome.CAPTCHA,
+    ),
+    "a shop's": (
+        facts("Type the characters", "<form action='/errors/validateCaptcha'></form>"),
+        CaptureOutcome.CAPTCHA,
+    ),
+    "sucuri": (facts("", "<script>sucuri_cloudproxy_js = ''</script>"), CaptureOutcome.BLOCKED),
+    "kasada": (facts("", "<script>KPSDK.scriptStart = KPSDK.now()</script>"), CaptureOutcome.BLOCKED),
+    "wordfence": (facts("Your access is limited", "<p>Generated by Wordfence at</p>"), CaptureOutcome.BLOCKED),
+    "ddos-guard": (
+        facts("Checking", "<script src='https://check.ddos-guard.net/check.js'></script>"),
+        CaptureOutcome.BLOCKED,
+    ),
+    "a captcha and nothing else": (
+        facts("Please confirm.", "<div class='g-recaptcha'></div>", links=1),
+        CaptureOutcome.CAPTCHA,
+    ),
+    "a login form": (
+        facts("Sign in to continue. Email Password Forgot it?", has_password_field=True, login_form_chars=30, inputs=2),
+        CaptureOutcome.LOGIN_WALL,
+    ),
+    "a login form with a long foot": (
+        facts(
+            ARTICLE,
+            has_password_field=True,
+            login_form_chars=50,
+            inputs=2,
+            final_url="https://news.example/login?next=1",
+        ),
+        CaptureOutcome.LOGIN_WALL,
+    ),
+    "a login that asks for the address first": (
+        facts("Enter your email to continue " * 4, inputs=1, final_url="https://accounts.news.example/x"),
+        CaptureOutcome.LOGIN_WALL,
+    ),
+    "sent to a sign-in page": (
+        facts("Welcome back. Email. Next. " * 4, inputs=1, final_url="https://news.example/sign-in"),
+        CaptureOutcome.LOGIN_WALL,
+    ),
+    "a consent page of its own": (
+        facts(ARTICLE, final_url="https://consent.news.example/m?continue=x"),
+        CaptureOutcome.CONSENT_WALL,
+    ),
+    "a consent dialog and nothing else": (
+        facts("We and our 847 partners store information on your device. " * 5, consent_chars=280),
+        CaptureOutcome.CONSENT_WALL,
+    ),
+    "not found, politely": (facts("Try the search " * 9, title="Page not found | News"), CaptureOutcome.SOFT_404),
+    "not found, in the headline": (facts("Sorry about that. " * 9, headlines=("404",)), CaptureOutcome.SOFT_404),
+    "not found, with an oops": (
+        facts("Sorry. " * 9, headlines=("Oops! That page can\u2019t be found.",)),
+        CaptureOutcome.SOFT_404,
+    ),
+    "not found, in German": (
+        facts("Leider. " * 9, title="Seite nicht gefunden \u2013 Zeitung"),
+        CaptureOutcome.SOFT_404,
+    ),
+    "not found, in French": (facts("Désolé. " * 9, headlines=("Page introuvable",)), CaptureOutcome.SOFT_404),
+    "not found, in Spanish": (facts("Perdón. " * 9, headlines=("Página no encontrada",)), CaptureOutcome.SOFT_404),
+    "not found, in Japanese": (
+        facts("申し訳ありません。" * 9, title="ページが見つかりません"),
+        CaptureOutcome.SOFT_404,
+    ),
+    "not found, in Chinese": (facts("抱歉。" * 20, headlines=("页面不存在",)), CaptureOutcome.SOFT_404),
+    "not found, in Russian": (facts("Извините. " * 9, title="Страница не найдена"), CaptureOutcome.SOFT_404),
+    "sent home": (facts(ARTICLE, final_url="https://www.news.example/"), CaptureOutcome.SOFT_404),
+    "nothing": (facts(""), CaptureOutcome.EMPTY),
+    "nothing yet": (facts("Loading…"), CaptureOutcome.EMPTY),
+    "nothing but its number": (facts("404"), CaptureOutcome.SOFT_404),
+    "much that is hidden over a picture": (facts("", large_images=1, hidden_chars=3000), CaptureOutcome.EMPTY),
+    "an app that wants scripts": (
+        facts("You need to enable JavaScript to run this app. " + "Home About Contact " * 5),
+        CaptureOutcome.EMPTY,
+    ),
+    "an app whose scripts are off": (
+        facts("JavaScript is disabled in your browser. Please turn it on."),
+        CaptureOutcome.EMPTY,
+    ),
+}
+
+
+@pytest.mark.parametrize("name", GOOD)
+def test_a_good_page_is_evidence(name: str) -> None:
+    finding = classify(GOOD[name])
+    assert (finding.outcome, finding.detail, finding.gone) == (CaptureOutcome.OK, "", False)
+
+
+@pytest.mark.parametrize("name", BAD)
+def test_what_stands_in_the_place_of_a_page_is_named(name: str) -> None:
+    page, outcome = BAD[name]
+    finding = classify(page)
+    assert finding.outcome is outcome
+    assert finding.detail
+
+
+@pytest.mark.parametrize(("status", "gone"), [(404, True), (410, True), (403, False), (500, False), (451, False)])
+def test_only_404_and_410_say_that_a_page_is_gone(status: int, gone: bool) -> None:
+    assert classify(facts("Sorry", status=status)).gone is gone
+
+
+@pytest.mark.parametrize(
+    ("page", "outcome", "suspicion"),
+    [
+        (facts(ARTICLE), CaptureOutcome.OK, None),
+        (facts("Sorry. " * 9, title="Page not found"), CaptureOutcome.SOFT_404, Suspicion.SAID),
+        (facts("Listen to it. " * 9, title="Not Found"), CaptureOutcome.SOFT_404, Suspicion.LIKELY),
+        (facts("The page was not found.\n" * 9, title="Not Found"), CaptureOutcome.SOFT_404, Suspicion.SAID),
+        (facts("An even number. " * 9, headlines=("404",)), CaptureOutcome.SOFT_404, Suspicion.LIKELY),
+        (facts("Oops", headlines=("404",)), CaptureOutcome.SOFT_404, Suspicion.SAID),
+        (facts(ARTICLE, final_url="https://news.example/"), CaptureOutcome.SOFT_404, Suspicion.LIKELY),
+        (facts(ARTICLE, title="News", final_url="https://news.example/2024"), CaptureOutcome.OK, Suspicion.SLIGHT),
+        (facts(ARTICLE, title="A story", final_url="https://news.example/2024"), CaptureOutcome.OK, None),
+        (facts("no", final_url="https://news.example/2024", status=404), CaptureOutcome.HTTP_ERROR, None),
+    ],
+)
+def test_what_may_stand_for_a_missing_page_is_suspect(
+    page: PageFacts, outcome: CaptureOutcome, suspicion: Suspicion | None
+) -> None:
+    found = classify(page)
+    assert (found.outcome, found.suspicion) == (outcome, suspicion)
+
+
+@pytest.mark.parametrize(
+    ("cited", "final", "up"),
+    [
+        ("https://a.com/news/2020/story", "https://a.com/news/2020/", True),
+        ("https://a.com/news/2020/story", "https://www.a.com/news", True),
+        ("https://a.com/story", "https://a.com/", True),
+        ("https://a.com/news/story", "https://a.com/news/story", False),
+        ("https://a.com/news/story", "https://a.com/news/another", False),
+        ("https://a.com/news/story", "https://a.com/newsroom", False),
+        ("https://a.com/news/story", "https://a.com/news?from=story", False),
+        ("https://a.com/news/story", "https://b.com/news", False),
+        ("https://a.com/news/index.html", "https://a.com/news/", False),
+        ("https://a.com/news/story/amp", "https://a.com/news/story", False),
+        ("https://a.com/item/12345/lamp", "https://a.com/item/12345", False),
+        ("https://a.com/a-song-of-ours/lyrics", "https://a.com/a-song-of-ours", False),
+        ("https://a.com/#/story", "https://a.com/", False),
+        ("https://a.com/en", "https://a.com/", False),
+    ],
+)
+def test_being_sent_to_an_address_above(cited: str, final: str, up: bool) -> None:
+    assert is_sent_up(cited, final, ("The news",)) is up
+
+
+def test_bytes_that_were_taken_for_text_are_no_page() -> None:
+    packed = bytes(range(256)).decode("cp1252", errors="replace") * 4
+    finding = classify(facts(packed))
+    assert finding.outcome is CaptureOutcome.DAMAGED
+    assert "no writing" in finding.detail
+    few = ARTICLE.replace("debate", "d\ufffdbate") + "\x07" * 5
+    assert classify(facts(few)).outcome is CaptureOutcome.OK
+
+
+def test_a_soft_404_is_not_known_to_be_gone() -> None:
+    assert not classify(facts("Sorry. " * 9, title="Page not found")).gone
+
+
+@pytest.mark.parametrize(
+    "headline",
+    ["404", "404 Not Found", "Error 404", "Page Not Found", "Not Found", "This page isn't available", "Nothing found",
+     "Sorry, we couldn't find that page", "The page you are looking for could not be found", "Article not found - Site",
+     "HTTP 404", "404 - Page not found", "Whoops!", "The requested URL was not found", "Site | 404"],
+)  # fmt: skip
+def test_headlines_that_say_that_a_page_is_missing(headline: str) -> None:
+    assert is_missing_headline(headline)
+
+
+@pytest.mark.parametrize(
+    "headline",
+    ["Page found", "Lost and found", "Found: the page", "404 ways to cook rice", "Not found in nature: an element made",
+     "Product page", "Missing persons", "The Page", "Error handling", "Why pages are not found by search engines", ""],
+)  # fmt: skip
+def test_headlines_that_do_not(headline: str) -> None:
+    assert not is_missing_headline(headline)
+
+
+@pytest.mark.parametrize(
+    ("cited", "final", "home"),
+    [
+        ("https://a.com/x/y.html", "https://a.com/", True),
+        ("http://a.com/x/y", "https://www.a.com", True),
+        ("https://a.com/x/y", "https://a.com/?from=x", False),
+        ("https://a.com/about", "https://a.com/", False),
+        ("https://a.com/x/y", "https://b.com/", False),
+        ("https://a.com/x/y", "https://a.com/x/z", False),
+        ("https://a.com/en/home", "https://a.com/", False),
+    ],
+)
+def test_being_sent_home(cited: str, final: str, home: bool) -> None:
+    assert is_sent_home(cited, final) is home
+
+
+def test_the_detail_says_where_the_text_is_that_a_page_does_not_show() -> None:
+    dead = classify(facts("Harbour news", script_chars=3000))
+    folded = classify(facts("Harbour news", hidden_chars=3000))
+    assert (dead.outcome, dead.detail) == (CaptureOutcome.OK, "12 characters visible; most text is in scripts")
+    assert (folded.outcome, folded.detail) == (
+        CaptureOutcome.OK,
+        "most of its text is hidden (3000 of 3012 characters)",
+    )
+    assert classify(facts(ARTICLE, script_chars=300, hidden_chars=300)).detail == ""

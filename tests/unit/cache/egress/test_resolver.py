@@ -1,0 +1,75 @@
+"""A host is known not to exist only where the name server could have known it."""
+
+from __future__ import annotations
+
+import socket
+from collections.abc import Sequence
+from typing import Any
+
+import pytest
+
+from cache.egress.resolver import WORLD, SystemResolver
+from cache.errors import HostUnknown, LookupFailed
+
+
+class Names:
+    """A look-up with a table; what is not in it is unknown."""
+
+    def __init__(self, *known: str, fault: int = socket.EAI_NONAME) -> None:
+        self.known = set(known)
+        self.fault = fault
+        self.asked: list[str] = []
+
+    def __call__(self, host: str, port: int) -> Sequence[tuple[Any, ...]]:
+        self.asked.append(host)
+        if host not in self.known:
+            raise socket.gaierror(self.fault, "no")
+        return [(socket.AF_INET, socket.SOCK_STREAM, 6, "", ("93.184.216.34", port))] * 2
+
+
+async def test_a_name_is_found_once_with_each_address() -> None:
+    resolver = SystemResolver(Names("a.test"))
+    assert await resolver.resolve("a.test", 80) == ["93.184.216.34"]
+    resolver.close()
+
+
+@pytest.mark.parametrize("fault", [socket.EAI_NONAME, socket.EAI_NODATA])
+async def test_a_name_server_that_knows_the_world_is_believed_and_not_asked_about_it_each_time(fault: int) -> None:
+    names = Names(WORLD, fault=fault)
+    resolver = SystemResolver(names)
+    for _ in range(3):
+        with pytest.raises(HostUnknown):
+            await resolver.resolve("gone.test", 80)
+    assert names.asked.count(WORLD) == 1
+    resolver.close()
+
+
+async def test_one_that_knows_nothing_of_the_world_says_nothing_about_any_host() -> None:
+    at = 0.0
+    names = Names("intranet.test")
+    resolver = SystemResolver(names, now=lambda: at)
+    with pytest.raises(LookupFailed, match=WORLD):
+        await resolver.resolve("gone.test", 80)
+    assert await resolver.resolve("intranet.test", 80)
+    names.known.add(WORLD)  # the line is up again
+    at = 60.0
+    with pytest.raises(HostUnknown):
+        await resolver.resolve("gone.test", 80)
+    resolver.close()
+
+
+async def test_a_name_server_that_fails_is_no_answer() -> None:
+    resolver = SystemResolver(Names(fault=socket.EAI_AGAIN))
+    with pytest.raises(LookupFailed):
+        await resolver.resolve("a.test", 80)
+    resolver.close()
+
+
+async def test_what_never_exists_is_not_asked_for() -> None:
+    names = Names()
+    resolver = SystemResolver(names)
+    for host in ("invalid", "no-such-host.invalid"):
+        with pytest.raises(HostUnknown):
+            await resolver.resolve(host, 80)
+    assert names.asked == []
+    resolver.close()

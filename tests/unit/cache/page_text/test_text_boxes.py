@@ -1,0 +1,84 @@
+"""Pieces of text are found in a page's text by how they begin, in its order; what is not found has no place."""
+
+from __future__ import annotations
+
+import json
+import math
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from cache.page_text.text_boxes import UNIT, Line, Piece, Sheet, places_json
+
+SHEET = Sheet(number=0, top=0, width=1000, height=2000)
+
+
+def lines_of(text: str, *pieces: Piece, sheets=(SHEET,)) -> list[list[int]]:
+    found = places_json(text, [(sheets, pieces)])
+    return [] if found is None else json.loads(found)["lines"]
+
+
+def piece(text: str, top: float = 100, *, starts: tuple[int, ...] = (0,)) -> Piece:
+    lines = tuple(Line(start, 100, top + 20 * nth, 500, 20) for nth, start in enumerate(starts))
+    return Piece(begins=text[:40], length=len(text), lines=lines)
+
+
+def test_a_box_is_in_parts_of_its_picture():
+    assert lines_of("# Some words", piece("Some words")) == [[2, 12, 0, 1000, 500, 5000, 100]]
+
+
+def test_the_lines_of_a_piece_share_its_text():
+    assert [line[:2] for line in lines_of("one two three", piece("one two three", starts=(0, 4, 8)))] == [
+        [0, 4],
+        [4, 8],
+        [8, 13],
+    ]
+
+
+def test_the_same_words_are_found_one_after_another():
+    text = "word | word | word"
+    assert [line[0] for line in lines_of(text, piece("word"), piece("word"), piece("word"))] == [0, 7, 14]
+
+
+def test_a_short_piece_is_not_found_far_away():
+    text = "start " + "x " * 1000 + "end"
+    assert [line[0] for line in lines_of(text, piece("start"), piece("end"))] == [0]
+
+
+def test_a_telling_piece_is_found_behind_what_came_between():
+    text = "start " + "x " * 1000 + "a sentence that is long enough to tell"
+    found = lines_of(text, piece("start"), piece("a sentence that is long enough to tell"))
+    assert found[1][0] == text.index("a sentence")
+
+
+def test_what_is_not_in_the_text_costs_no_other_its_place():
+    assert [line[0] for line in lines_of("one two", piece("never there"), piece("two"))] == [4]
+
+
+def test_a_line_stands_on_the_picture_that_shows_its_middle():
+    tiles = [Sheet(number=n, top=1000 * n, width=1000, height=1000) for n in range(2)]
+    found = lines_of("one two", piece("one", 995), piece("two", 1500), sheets=tiles)
+    assert [line[2] for line in found] == [1, 1]
+    assert found[1][4] == 5000
+
+
+@pytest.mark.parametrize("top", [-500.0, 5000.0, math.nan, math.inf])
+def test_what_no_picture_shows_has_no_place(top: float):
+    assert places_json("one", [([SHEET], [piece("one", top)])]) is None
+
+
+PIECES = st.lists(st.text(max_size=60), max_size=8)
+BOX = st.tuples(*[st.floats(allow_nan=True, allow_infinity=True)] * 4)
+
+
+@given(st.text(max_size=300), PIECES, st.lists(BOX, min_size=1, max_size=3))
+def test_whatever_a_page_says_boxes_lie_within_picture_and_text(text: str, begins: list[str], boxes: list[tuple]):
+    pieces = [
+        Piece(begins=one, length=len(one), lines=tuple(Line(nth, *box) for nth, box in enumerate(boxes)))
+        for one in begins
+    ]
+    for start, _, number, *box in lines_of(text, *pieces):
+        assert 0 <= start <= len(text)
+        assert number == 0
+        assert all(0 <= one <= UNIT for one in box)

@@ -1,0 +1,95 @@
+"""Putting a page's text together from the texts of its frames."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from typing import Any
+
+from cache.page_text.visible_text import FrameLost, FrameView, read_visible_text
+
+MARK = "\ue000"
+
+
+class FakeFrame:
+    """A frame that answers the walker with a given text; ``frames`` are by place."""
+
+    def __init__(self, text: str, frames: dict[int, FrameView] | None = None, **found: Any) -> None:
+        self._found = {"title": "T", "text": text, "hidden": [], "links": [], "headlines": [], "truncated": False}
+        self._found |= {"frames": [f"0.{n}" for n in range(9)], "alternatives": []}
+        self._found |= {
+            "consentChars": 0,
+            "consentFrames": [],
+            "loginFormChars": 0,
+            "inputs": 0,
+            "largeImages": 0,
+            "drawings": 0,
+            "hasUserField": False,
+            "asksForOldPassword": False,
+        }
+        self._found |= {"hasPasswordField": False}
+        self._found |= found
+        self._frames = frames or {}
+
+    async def run(self, function: str, argument: object) -> Any:
+        assert function.startswith("//")
+        return self._found
+
+    async def children(self) -> Sequence[tuple[str, FrameView]]:
+        return [(f"0.{number}", frame) for number, frame in self._frames.items()]
+
+
+class SilentFrame(FakeFrame):
+    async def run(self, function: str, argument: object) -> Any:
+        raise FrameLost("it went away")
+
+
+def _place(number: int) -> str:
+    return f"{MARK}{number}{MARK}"
+
+
+async def test_the_texts_of_frames_stand_in_their_places() -> None:
+    inner = FakeFrame(f"inner {_place(0)} end", {0: FakeFrame("innermost")})
+    page = FakeFrame(f"before\n{_place(1)}\nbetween\n{_place(0)}\nafter", {0: FakeFrame("zero"), 1: inner})
+    assert (await read_visible_text(page)).text == "before\ninner innermost end\nbetween\nzero\nafter"
+
+
+async def test_a_frame_that_is_not_shown_or_does_not_answer_costs_only_itself() -> None:
+    frames: dict[int, FrameView] = {99: FakeFrame("unseen"), 0: SilentFrame("lost")}
+    visible = await read_visible_text(FakeFrame(f"a {_place(0)} b {_place(7)} c", frames))
+    assert visible.text == "a  b  c"
+
+
+async def test_frames_are_followed_to_a_certain_depth() -> None:
+    def nested(depth: int) -> FrameView:
+        return FakeFrame(f"{depth} {_place(0)}", {0: nested(depth + 1)}) if depth < 9 else FakeFrame("bottom")
+
+    assert "bottom" not in (await read_visible_text(nested(0))).text
+
+
+async def test_hidden_text_of_all_frames_is_gathered_apart() -> None:
+    page = FakeFrame(f"x {_place(0)}", {0: FakeFrame("y", hidden=["from inside"])}, hidden=["one", "two"])
+    assert (await read_visible_text(page)).hidden == "one\ntwo\nfrom inside"
+
+
+async def test_consent_and_a_sign_in_that_a_frame_asks_for_are_facts_of_the_page() -> None:
+    inner = FakeFrame("sign in here", hasPasswordField=True, loginFormChars=12, inputs=2)
+    frames: dict[int, FrameView] = {0: FakeFrame("we  value\nyour privacy"), 1: FakeFrame(_place(0), {0: inner})}
+    page = FakeFrame(f"{_place(0)} {_place(1)}", frames, consentFrames=[0, 5], consentChars=3, inputs=1)
+    facts = (await read_visible_text(page)).facts
+    assert (facts["consentChars"], facts["hasPasswordField"]) == (3 + len("we value your privacy"), True)
+    assert (facts["loginFormChars"], facts["inputs"]) == (12, 3)
+
+
+async def test_alternative_texts_are_a_section_of_their_own_behind_what_is_hidden() -> None:
+    page = FakeFrame("x", hidden=["unseen"], alternatives=["A mill", "A map"])
+    expected = "unseen\n\n[alternative texts of pictures]\n- A mill\n- A map"
+    assert (await read_visible_text(page)).hidden == expected
+    assert (await read_visible_text(FakeFrame("x", alternatives=["A mill"]))).hidden.startswith("[alternative")
+
+
+async def test_a_link_is_listed_once_and_a_cut_text_says_so() -> None:
+    links = [["Home", "https://a.com/"], ["Home", "https://a.com/"], ["Up", "https://a.com/"]]
+    visible = await asyncio.wait_for(read_visible_text(FakeFrame("x", links=links, truncated=True)), 1)
+    assert visible.links == (("Home", "https://a.com/"), ("Up", "https://a.com/"))
+    assert visible.truncated

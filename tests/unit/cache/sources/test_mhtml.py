@@ -1,0 +1,132 @@
+"""Pages saved as one file: found in it, decoded, and never at the cost of more than a pass over the bytes."""
+
+from __future__ import annotations
+
+import base64
+import doctest
+import quopri
+import time
+from collections.abc import Callable
+from datetime import UTC, datetime
+
+import pytest
+
+import cache.sources.mhtml
+from cache.capture import CaptureOutcome
+from cache.errors import DocumentRejected
+from cache.sources.mhtml import MAX_PARTS, is_mhtml, read_mhtml
+
+HTML = "<!doctype html><title>Bänke</title><h1>Bänke = Stühle</h1><p>Two of them.</p>"
+
+
+def saved(
+    html: bytes, encoding: str = "quoted-printable", *, before: bytes = b"", content_type: str = "text/html"
+) -> bytes:
+    """A file as browsers write it: the page, and a picture that it shows."""
+    encoders: dict[str, Callable[[bytes], bytes]] = {
+        "quoted-printable": quopri.encodestring,
+        "base64": base64.encodebytes,
+        "8bit": bytes,
+    }
+    encoded = encoders[encoding](html)
+    parts = [
+        f"Content-Type: {content_type}\nContent-ID: <frame-1@mhtml.blink>\nContent-Transfer-Encoding: {encoding}\n"
+        f"Content-Location: https://towns.example/benches\n\n".encode()
+        + encoded,
+        b"Content-Type: image/png\nContent-Transfer-Encoding: base64\nContent-Location: https://towns.example/a.png\n\naGk=",
+    ]
+    head = (
+        b"From: <Saved by Blink>\nSnapshot-Content-Location: https://towns.example/benches\n"
+        b"Subject: =?utf-8?Q?B=C3=A4nke?=\nDate: Fri, 20 Nov 2026 13:00:00 +0100\nMIME-Version: 1.0\n"
+        b'Content-Type: multipart/related;\n\ttype="text/html";\n\tboundary="----Multipart--abc----"\n\n\n'
+    )
+    body = b"".join(b"------Multipart--abc----\n" + part + b"\n" for part in ([before] if before else []) + parts)
+    return (head + body + b"------Multipart--abc------\n").replace(b"\n", b"\r\n")
+
+
+def test_the_examples_in_the_docstrings_hold() -> None:
+    assert doctest.testmod(cache.sources.mhtml).failed == 0
+
+
+@pytest.mark.parametrize("encoding", ["quoted-printable", "base64", "8bit"])
+def test_the_page_its_address_and_its_time_are_found(encoding: str) -> None:
+    data = saved(HTML.encode(), encoding)
+    assert is_mhtml(data)
+    page = read_mhtml(data)
+    assert page.html.decode().strip() == HTML
+    assert (page.url, page.title) == ("https://towns.example/benches", "Bänke")
+    assert page.saved_at == datetime(2026, 11, 20, 12, 0, tzinfo=UTC)
+
+
+def test_the_page_is_the_first_html_and_its_charset_is_kept() -> None:
+    style = b"Content-Type: text/css\nContent-Location: https://towns.example/a.css\n\n/* <html> */"
+    page = read_mhtml(saved(HTML.encode("latin-1"), "8bit", before=style, content_type="text/html; charset=latin-1"))
+    assert page.html.decode("latin-1").strip() == HTML
+    assert page.content_type == "text/html; charset=latin-1"
+
+
+def test_the_page_is_the_part_from_where_it_was_saved() -> None:
+    frame = b"Content-Type: text/html\nContent-Location: https://ads.example/\n\n<p>an advertisement"
+    assert read_mhtml(saved(HTML.encode(), before=frame)).html.decode().strip() == HTML
+
+
+def test_a_file_that_breaks_off_is_not_whole() -> None:
+    assert read_mhtml(WHOLE).whole
+    assert read_mhtml(WHOLE + b"\r\n\r\n").whole
+    assert not read_mhtml(WHOLE[: WHOLE.rindex(b"------Multipart")]).whole
+
+
+@pytest.mark.parametrize("begins", [b"\xef\xbb\xbf", b"\r\n\r\n", b"\xef\xbb\xbf\r\n"])
+def test_what_an_editor_puts_before_the_file_does_no_harm(begins: bytes) -> None:
+    assert is_mhtml(begins + WHOLE)
+    assert read_mhtml(begins + WHOLE).html.decode().strip() == HTML
+
+
+def test_a_title_in_a_charset_that_nobody_knows_is_kept_as_it_is_written() -> None:
+    odd = WHOLE.replace(b"=?utf-8?Q?B=C3=A4nke?=", b"=?no-such?Q?B=C3=A4nke?=")
+    assert read_mhtml(odd).title == "=?no-such?Q?B=C3=A4nke?="
+
+
+def test_a_start_that_is_named_comes_before_the_first_part() -> None:
+    other = b"Content-Type: text/html\nContent-ID: <other@x>\n\n<p>an advertisement"
+    data = saved(HTML.encode(), before=other).replace(b"Snapshot-Content-Location", b"X-Saved-From")
+    named = data.replace(b'type="text/html";', b'type="text/html"; start="<frame-1@mhtml.blink>";')
+    assert b"advertisement" in read_mhtml(data).html
+    assert read_mhtml(named).html.decode().strip() == HTML
+    missing = named.replace(b'start="<frame', b'start="<none')
+    assert b"advertisement" in read_mhtml(missing).html
+
+
+@pytest.mark.parametrize("data", [b"", b"<!doctype html>", b"%PDF-1.7", b"From: a friend\n\nhello", b"\x00" * 100])
+def test_other_bytes_are_not_taken_for_one(data: bytes) -> None:
+    assert not is_mhtml(data)
+
+
+WHOLE = saved(HTML.encode())
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        WHOLE.split(b"------Multipart")[0],
+        WHOLE.replace(b"text/html", b"text/plain"),
+        WHOLE.replace(b"boundary=", b"nothing="),
+        WHOLE[:200],
+        saved(b"x", "base64").replace(b"eA==", b"e"),
+        b"Content-Type: multipart/related; boundary=x\n\n--x\nContent-Type: text/html\n" + b"A: b\n" * 50_000,
+    ],
+)
+def test_a_damaged_file_is_refused_in_words(data: bytes) -> None:
+    with pytest.raises(DocumentRejected) as refused:
+        read_mhtml(data)
+    assert refused.value.outcome is CaptureOutcome.DAMAGED
+
+
+def test_nesting_and_many_parts_cost_no_more_than_reading_them() -> None:
+    nested = b"".join(b"Content-Type: multipart/related; boundary=b%d\n\n--b%d\n" % (n, n) for n in range(5000))
+    crowded = b"Content-Type: multipart/related; boundary=x\n\n" + b"--x\nA: b\n\n" * (MAX_PARTS + 10)
+    began = time.process_time()
+    for data in (nested, crowded):
+        with pytest.raises(DocumentRejected):
+            read_mhtml(data)
+    assert time.process_time() - began < 20

@@ -1,0 +1,109 @@
+"""What is handed in for a page passes the checks of a capture, and says where it is from."""
+
+from __future__ import annotations
+
+import hashlib
+
+import pytest
+
+from cache.capture import CaptureOutcome, CaptureSource, Observation, PageKind
+from cache.errors import DocumentRejected
+from cache.sources.uploads import HandedIn, observe
+from tests.unit.cache.scripted import NOON
+from tests.unit.cache.sources.test_mhtml import HTML, saved
+
+URL = "https://towns.example/benches"
+CAPTCHA = "<title>Just a moment...</title><script>window._cf_chl_opt = {}</script><p>Checking your browser."
+
+
+async def given(**fields: object) -> Observation:
+    return await observe(HandedIn(url=URL, by="key-1", at=NOON, **fields))  # type: ignore[arg-type]
+
+
+async def test_html_is_read_as_a_page_that_nobody_rendered() -> None:
+    data = b"<title>Benches</title><script>x</script><p hidden>secret<p>" + b"There are two benches by the gate. " * 3
+    seen = await given(content=data)
+    assert (seen.outcome, seen.kind, seen.title) == (CaptureOutcome.OK, PageKind.WEB, "Benches")
+    assert "two benches" in seen.text
+    assert "secret" not in seen.text
+    assert (seen.source, seen.backend, seen.detail) == (CaptureSource.UPLOAD, "upload", "not rendered")
+    digest = hashlib.sha256(data).hexdigest()
+    assert seen.provenance == {"by": "key-1", "at": NOON.isoformat(), "as": "html", "sha256": digest}
+    assert (seen.captured_at, seen.final_url, seen.html) == (NOON, None, data)
+
+
+async def test_a_page_saved_as_one_file_says_where_and_when() -> None:
+    html = HTML.replace("Two of them.", "Two of them stand by the gate, one of them is green and new.")
+    seen = await given(content=saved(html.encode()))
+    assert seen.is_evidence
+    assert "Bänke = Stühle" in seen.text
+    assert seen.provenance["saved_url"] == URL
+    assert seen.provenance["saved_at"] == "2026-11-20T12:00:00+00:00"
+    assert seen.provenance["as"] == "mhtml"
+
+
+async def test_what_elements_say_is_not_to_be_seen_is_kept_apart() -> None:
+    concealed = (
+        "<p style='display:none'>secret-a</p><div style='COLOR:red; Opacity : 0.0 !important'>secret-b"
+        "<b style='visibility:hidden'>secret-c</b></div><p hidden>secret-d</p><dialog>secret-e</dialog>"
+        "<div popover>secret-f</div><p style='font-size:0px'>secret-g</p>"
+    )
+    shown = "<p style='opacity:.9'>seen-a</p><p style='font-size:0.8em'>seen-b</p><dialog open>seen-c</dialog>"
+    plain = "There are two benches by the gate. " * 3
+    seen = await given(content=f"<!doctype html><body style='opacity:0'>{plain}{concealed}{shown}".encode())
+    assert "secret" not in seen.text
+    assert seen.hidden_text.split() == [f"secret-{letter}" for letter in "abcdefg"]
+    assert seen.hidden_words == 7
+    assert [f"seen-{letter}" in seen.text for letter in "abc"] == [True] * 3
+
+
+async def test_a_saved_page_that_breaks_off_is_partial() -> None:
+    whole = saved(HTML.replace("Two of them.", "Two of them stand by the gate. " * 3).encode(), "8bit")
+    seen = await given(content=whole[: whole.rindex(b"------Multipart")])
+    assert (seen.outcome, seen.detail) == (CaptureOutcome.PARTIAL, "not rendered; the file breaks off")
+
+
+async def test_what_it_is_its_bytes_decide_and_not_what_it_is_called() -> None:
+    seen = await given(content=b"<!doctype html><p>" + b"word " * 30, content_type="application/pdf")
+    assert (seen.kind, seen.provenance["as"]) == (PageKind.WEB, "html")
+
+
+@pytest.mark.parametrize(
+    ("content", "outcome"),
+    [
+        (CAPTCHA.encode(), CaptureOutcome.CAPTCHA),
+        (b"<title>Page not found</title><h1>Page not found</h1><p>Try the home page.", CaptureOutcome.SOFT_404),
+        (b"<title>Shop</title><h2>404</h2><p>The page you are looking for does not exist.", CaptureOutcome.SOFT_404),
+        (b"<html><body></body></html>", CaptureOutcome.EMPTY),
+        (b"<!doctype html><form><input type=password></form><p>Sign in to go on.", CaptureOutcome.LOGIN_WALL),
+        (saved(CAPTCHA.encode()), CaptureOutcome.CAPTCHA),
+    ],
+)
+async def test_a_wall_that_is_handed_in_is_no_evidence_either(content: bytes, outcome: CaptureOutcome) -> None:
+    assert (await given(content=content)).outcome is outcome
+
+
+async def test_a_text_is_taken_as_it_was_typed_in_unless_it_is_nothing() -> None:
+    seen = await given(text="Two benches stand by the gate, and one of them is green.\n")
+    assert (seen.outcome, seen.text.count("\n")) == (CaptureOutcome.OK, 1)
+    assert seen.provenance["as"] == "text"
+    assert (await given(text="Sold out")).outcome is CaptureOutcome.OK
+    assert (await given(text="404")).outcome is CaptureOutcome.SOFT_404
+
+
+@pytest.mark.parametrize(
+    ("fields", "outcome"),
+    [
+        ({}, CaptureOutcome.UNSUPPORTED),
+        ({"content": b"\x00\x01\x02\x03" * 100}, CaptureOutcome.UNSUPPORTED),
+        ({"content": b"<p>" + b"x" * (25 * 1024 * 1024)}, CaptureOutcome.TOO_LARGE),
+        ({"text": "x" * 2_000_001}, CaptureOutcome.TOO_LARGE),
+        ({"text": "fine, and long enough to be a page of its own", "image": b"GIF? no"}, CaptureOutcome.UNSUPPORTED),
+        ({"content": saved(b"x")[:300]}, CaptureOutcome.DAMAGED),
+    ],
+)
+async def test_what_cannot_be_shown_is_refused_in_words(fields: dict[str, object], outcome: CaptureOutcome) -> None:
+    with pytest.raises(DocumentRejected) as refused:
+        await given(**fields)
+    assert refused.value.outcome is outcome
+    assert refused.value.detail

@@ -1,0 +1,36 @@
+from __future__ import annotations
+
+from cache.lru import Recent
+
+
+def test_what_was_used_longest_ago_goes_first():
+    recent: Recent[str, int] = Recent(30)
+    for number, name in enumerate("abc"):
+        recent.put(name, number, 10)
+    assert recent.get("a") == 0
+    recent.put("d", 3, 10)
+    assert [recent.get(name) for name in "abcd"] == [0, None, 2, 3]
+    assert recent.bytes == 30
+
+
+def test_a_value_put_again_counts_once():
+    recent: Recent[str, int] = Recent(30)
+    recent.put("a", 1, 20)
+    recent.put("a", 2, 25)
+    assert (recent.get("a"), recent.bytes) == (2, 25)
+
+
+def test_a_value_that_is_too_large_drops_no_other():
+    recent: Recent[str, int] = Recent(30)
+    recent.put("a", 1, 10)
+    recent.put("b", 2, 31)
+    assert ([recent.get(name) for name in "ab"], recent.bytes) == ([1, None], 10)
+
+
+def test_the_newest_value_stays_where_that_is_wanted():
+    recent: Recent[str, int] = Recent(30, keeps_newest=True)
+    recent.put("a", 1, 10)
+    recent.put("b", 2, 100)
+    assert [recent.get(name) for name in "ab"] == [None, 2]
+    recent.put("c", 3, 10)
+    assert [recent.get(name) for name in "bc"] == [None, 3]

@@ -1,0 +1,92 @@
+from __future__ import annotations
+
+import json
+from datetime import UTC, datetime, timedelta
+
+import pytest
+
+from judges.analysis.labels import Human, Label
+from judges.analysis.meta_eval.asking import Asked
+from judges.analysis.meta_eval.certificate import (
+    CertificateUnreadable,
+    NothingToCertify,
+    certificate_from,
+    certify,
+    in_force,
+    read_certificates,
+    verdict_prompts,
+)
+from judges.analysis.meta_eval.items import items_of
+from judges.analysis.meta_eval.measuring import measured
+from rubrics.verdict import Outcome, Verdict, Vote
+
+DAY = datetime(2026, 3, 1, tzinfo=UTC)
+LABELS = {"sha256": "a" * 64, "usable": 1, "reviewers": ["Ada"]}
+
+
+def certificate(*, model="openai/x", prompts=("verify_answer@1", "verify_page@1"), at=DAY):
+    items = items_of(Label(human=Human.PASSED, claim=prompt) for prompt in prompts)
+    asked = [
+        Asked(item=item, verdict=Verdict(outcome=Outcome.PASSED, votes=(Vote(result=True, model="x"),), prompt=prompt))
+        for item, prompt in zip(items, prompts, strict=True)
+    ]
+    return certify(measured(model, asked, votes=3), LABELS, at=at, tool_version="0.1.0")
+
+
+def test_a_certificate_says_who_was_measured_by_what_and_when() -> None:
+    document = certificate().document
+    assert document["model"] == "openai/x"
+    assert document["prompts"] == ["verify_answer@1", "verify_page@1"]
+    assert (document["labels"]["sha256"], document["n"], document["votes"]) == ("a" * 64, 2, 3)
+    assert document["issued_at"] == "2026-03-01T00:00:00+00:00"
+    assert document["figures"]["raw"]["value"] == 1.0
+    assert json.loads(json.dumps(document, allow_nan=False)) == document
+
+
+def test_one_that_was_changed_afterwards_is_none() -> None:
+    document = json.loads(json.dumps(certificate().document))
+    assert certificate_from(document).id == certificate().id
+    document["figures"]["raw"]["value"] = 0.99
+    with pytest.raises(CertificateUnreadable, match="changed"):
+        certificate_from(document)
+    with pytest.raises(CertificateUnreadable, match="no certificate"):
+        certificate_from({"id": "crt_1"})
+    with pytest.raises(CertificateUnreadable):
+        certificate_from([1])
+
+
+def test_a_judge_that_never_spoke_gets_none() -> None:
+    with pytest.raises(NothingToCertify):
+        certificate(prompts=())
+
+
+def test_in_force_is_the_newest_of_the_model_that_covers_every_prompt() -> None:
+    old, new = certificate(at=DAY), certificate(at=DAY + timedelta(days=1))
+    moved = certificate(prompts=("verify_page@2",), at=DAY + timedelta(days=2))
+    other = certificate(model="openai/y", at=DAY + timedelta(days=3))
+    every = [new, old, moved, other]
+
+    assert in_force(every, model="openai/x", prompts=["verify_page@1"]) is new
+    assert in_force(every, model="openai/x", prompts=["verify_page@2"]) is moved
+    assert in_force(every, model="openai/x", prompts=["verify_page@1", "verify_page@2"]) is None
+    assert in_force(every, model="openai/z", prompts=["verify_page@1"]) is None
+    assert in_force(every, model="openai/x", prompts=[]) is None
+
+
+def test_the_prompts_of_a_result_are_those_of_its_claims() -> None:
+    leaves = [{"id": "a", "prompt": "verify_page@1"}, {"id": "b", "prompt": None}]
+    tree = {"id": "root", "children": [{"id": "g", "children": leaves}]}
+    assert verdict_prompts({"eval_breakdown": [{"verification_tree": tree}], "prompts": ["extract_answer@1"]}) == (
+        "verify_page@1",
+    )
+    assert verdict_prompts({}) == ()
+
+
+def test_a_folder_is_read_and_what_is_none_is_named(tmp_path) -> None:
+    (tmp_path / "good.json").write_text(json.dumps(dict(certificate().document)))
+    (tmp_path / "bad.json").write_text("{")
+    (tmp_path / "note.txt").write_text("hello")
+    found, problems = read_certificates(tmp_path)
+    assert [one.id for one in found] == [certificate().id]
+    assert len(problems) == 1 and "bad.json" in problems[0]
+    assert read_certificates(tmp_path / "nowhere") == ([], [])

@@ -1,0 +1,276 @@
+"""The field test on one good judge and on broken ones, each of which is the good one after a small edit."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from answers.submission import Answer
+from cache.evidence import Evidence
+from judges.analysis.mutation.field_test import observe
+from judges.analysis.mutation.findings import Code, FieldReport, report
+from judges.analysis.mutation.places import JudgeFile
+from judges.extractor import Extractor
+from judges.llm.client import LLMClient
+from judges.llm.lexical import LexicalClient
+from judges.loader import load_judge
+from judges.prompting.blocks import Separator
+from judges.prompting.page_view import PagePreparer
+from judges.result import native_summary
+from judges.runner import JudgeTools, run
+from judges.text_pages import evidence_of
+from judges.verifier import Verifier
+
+HOST = "https://lights.example"
+ANSWER = f"""\
+# Two lighthouses
+
+## Lights
+
+| Name | Keeper | Built | Sources |
+|---|---|---|---|
+| Nesshead Light | Orla Finch | 1788 | {HOST}/ness, {HOST}/list |
+| Skerry Beacon | Tam Reeve | 1843 | {HOST}/skerry |
+
+## Choice
+
+- Oldest: Nesshead Light
+- Visitors: 450
+
+## Museum
+
+- Opened: 1931
+- Curator: Ilse Marrow
+- Source: {HOST}/museum
+"""
+GOOD = """\
+from pydantic import BaseModel, Field
+
+from judges.context import JudgeContext
+from judges.registry import judge
+
+EXPECTED = ("Nesshead Light", "Skerry Beacon")
+
+
+class Light(BaseModel):
+    name: str = ""
+    keeper: str = ""
+    built: str = ""
+    sources: list[str] = []
+
+
+class Choice(BaseModel):
+    oldest: str = ""
+    visitors: int = 0
+
+
+class Museum(BaseModel):
+    opened: str = ""
+    curator: str = ""
+    sources: list[str] = []
+
+
+class Found(BaseModel):
+    lights: list[Light] = []
+    choice: Choice = Choice()
+    museum: Museum = Museum()
+
+
+@judge(task="lights", description="Which lighthouses are there, which is the oldest, and who runs the museum?")
+async def lights(ctx: JudgeContext) -> None:
+    found = await ctx.extract(Found, "Read out the lighthouses.")
+    items = [*found.lights, Light(), Light()][:2]
+    for number, expected in enumerate(EXPECTED):
+        light = items[number]
+        group = ctx.parallel(f"light_{number}", f"Light {number}")
+        group.check("given", light.name and light.keeper and light.built and light.sources, critical=True)
+        group.check("name", light.name.casefold() == expected.casefold())
+        group.verify("keeper", f"{light.keeper} keeps {light.name}", sources=light.sources)
+        group.verify("built", f"{light.name} was built in {light.built}", sources=light.sources)
+    ctx.verify("oldest", f"'{found.choice.oldest}' and 'Nesshead Light' are the same lighthouse")
+    ctx.check("visitors", found.choice.visitors >= 400)
+    museum = ctx.parallel("museum", "The museum")
+    museum.check("given", found.museum.opened and found.museum.curator)
+    museum.verify("opened", f"The museum was opened in {found.museum.opened}", sources=found.museum.sources)
+    museum.verify("curator", f"{found.museum.curator} runs the museum", sources=found.museum.sources)
+"""
+
+
+async def any_page(url: str) -> Evidence:
+    return evidence_of(url, "A page.")
+
+
+async def report_of(path: Path, source: str, answer: str = ANSWER) -> FieldReport:
+    await asyncio.to_thread(path.write_text, source)
+    judge = load_judge(path)
+    separator = Separator(b"a test needs no secret")
+    preparer = PagePreparer(separator)
+
+    async def judged(text: str, around: Callable[[LLMClient], LLMClient]) -> dict[str, Any]:
+        llm = around(LexicalClient())
+        tools = JudgeTools(
+            verifier=Verifier(llm, "replay", separator=separator, pages=preparer),
+            extractor=Extractor(llm, "replay", separator=separator, pages=preparer),
+            evidence_for=any_page,
+            trials=1,
+        )
+        return native_summary(await run(judge, Answer(name="answer_1.md", text=text), tools), agent_name="a")
+
+    observed = await observe(judged, answer, file=JudgeFile(source.encode()), said="", replies={}, refuted=frozenset())
+    return report(observed)
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    return tmp_path / "lights.py"
+
+
+async def test_a_sound_judge_has_no_findings(path: Path) -> None:
+    found = await report_of(path, GOOD)
+
+    assert (found.findings, found.exempt, found.notes) == ((), (), ())
+    assert found.fields == 14
+    assert found.leaves == 13
+
+
+@dataclass(frozen=True)
+class Broken:
+    """``old`` of the good judge becomes ``new``; ``code`` and ``subject`` are what has to be reported."""
+
+    name: str
+    old: str
+    new: str
+    code: Code
+    subject: str
+
+
+KEEPER = 'f"{light.keeper} keeps {light.name}", sources=light.sources'
+OPENED = 'f"The museum was opened in {found.museum.opened}", sources=found.museum.sources'
+NAME = "light.name.casefold() == expected.casefold()"
+MUSEUM = GOOD[GOOD.index("    museum = ctx") :]
+BROKEN = [
+    Broken("sources_dropped", KEEPER, KEEPER.partition(", sources")[0], Code.ANSWER_ONLY, "light_0/keeper"),
+    Broken("sources_empty", OPENED, OPENED.replace("found.museum.sources", "[]"), Code.NO_SOURCES, "museum/opened"),
+    Broken("first_source_only", KEEPER, f"{KEEPER}[:1]", Code.CITATION_NOT_USED, "light_0/keeper"),
+    Broken("always_the_first_item", "items[number]", "items[0]", Code.SECTION_NOT_JUDGED, "lights[1]"),
+    Broken("one_item_too_far", "[*found.lights, Light(), Light()][:2]", "[*found.lights, Light()][1:]",
+           Code.SECTION_NOT_JUDGED, "lights[0]"),
+    Broken("sources_of_the_first_item", KEEPER, KEEPER.replace("light.sources", "items[0].sources"),
+           Code.WRONG_ITEM, "light_1/keeper"),
+    Broken("sources_of_all_items", KEEPER, KEEPER.replace("light.sources", "[u for i in items for u in i.sources]"),
+           Code.WRONG_ITEM, "light_0/keeper"),
+    Broken("value_of_the_first_item", KEEPER, KEEPER.replace("light.name", "items[0].name"),
+           Code.WRONG_ITEM, "light_1/keeper"),
+    Broken("check_true", f'verify("opened", {OPENED})', 'check("opened", True)', Code.CONSTANT_LEAF, "museum/opened"),
+    Broken("check_of_a_text_that_is_never_empty", "light.name and light.keeper and light.built and light.sources",
+           'f"{light.name} "', Code.CONSTANT_LEAF, "light_0/given"),
+    Broken("threshold_that_everything_meets", "visitors >= 400", "visitors >= -10**9", Code.CONSTANT_LEAF, "visitors"),
+    Broken("prefix_comparison", NAME, "light.name.startswith(expected)", Code.PARTIAL_COMPARISON, "light_0/name"),
+    Broken("prefix_comparison_reversed", NAME, "expected.startswith(light.name)",
+           Code.PARTIAL_COMPARISON, "light_0/name"),
+    Broken("comparison_of_a_slice", NAME, "light.name[:5] == expected[:5]", Code.PARTIAL_COMPARISON, "light_0/name"),
+    Broken("year_inside_a_longer_number", "found.museum.opened and found.museum.curator",
+           'found.museum.opened.startswith("193")', Code.PARTIAL_COMPARISON, "museum/given"),
+    Broken("hard_coded_source", OPENED, OPENED.replace("found.museum.sources", f"['{HOST}/museum']"),
+           Code.FIXED_SOURCES, "museum/opened"),
+    Broken("hard_coded_source_besides", OPENED, OPENED.replace("found.museum.sources",
+           f"[*found.museum.sources, '{HOST}/museum']"), Code.FALLBACK_SOURCES, "museum/opened"),
+    Broken("hard_coded_source_as_a_fallback", OPENED, f"{OPENED} or ['{HOST}/museum']",
+           Code.FALLBACK_SOURCES, "museum/opened"),
+    Broken("answer_as_a_fallback", OPENED, f"{OPENED} or None", Code.FALLBACK_SOURCES, "museum/opened"),
+    Broken("claim_without_the_value", "opened in {found.museum.opened}", "opened long ago",
+           Code.ONLY_PRESENCE, "museum.opened"),
+    Broken("expected_value_in_place_of_the_answers", "opened in {found.museum.opened}", "opened in 1931",
+           Code.ONLY_PRESENCE, "museum.opened"),
+    Broken("section_never_judged", MUSEUM, "", Code.SECTION_NOT_JUDGED, "museum"),
+    Broken("section_never_extracted", MUSEUM + "|    museum: Museum = Museum()\n", "",
+           Code.SECTION_NOT_READ, "Museum"),
+    Broken("value_compared_with_itself", "'Nesshead Light' are", "'{found.choice.oldest}' are",
+           Code.ANSWER_ONLY, "oldest"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("broken", BROKEN, ids=lambda broken: broken.name)
+async def test_a_broken_judge_is_found_by_leaf_or_field(path: Path, broken: Broken) -> None:
+    source = GOOD
+    for part in broken.old.split("|"):
+        assert part in source
+        source = source.replace(part, broken.new)
+
+    found = await report_of(path, source)
+
+    subjects = [(each.code, subject) for each in found.findings for subject in each.subject.split(", ")]
+    assert (broken.code, broken.subject) in subjects
+
+
+async def test_a_finding_names_the_line_and_a_fix(path: Path) -> None:
+    source = GOOD.replace(NAME, "light.name.startswith(expected)")
+    (found,) = (await report_of(path, source)).findings
+
+    assert source.splitlines()[(found.line or 0) - 1].strip().startswith('group.check("name"')
+    assert "==" in found.fix
+    assert "light_0/name, light_1/name" in found.subject
+
+
+@pytest.mark.parametrize("before", [True, False], ids=["line_above", "same_line"])
+async def test_a_declaration_with_a_reason_is_exempt(path: Path, before: bool) -> None:
+    line = '    museum.check("given", found.museum.opened and found.museum.curator)\n'
+    comment = "# untested: every answer has a museum"
+    fixed = '    museum.check("given", True)'
+    new = f"    {comment}\n{fixed}\n" if before else f"{fixed}  {comment}\n"
+    found = await report_of(path, GOOD.replace(line, new))
+
+    assert found.findings == ()
+    assert [(each.subject, each.exempt) for each in found.exempt] == [("museum/given", "every answer has a museum")]
+
+
+async def test_an_exemption_without_a_reason_is_none(path: Path) -> None:
+    source = GOOD.replace("    curator: str", "    founder: str = ''  # untested\n    curator: str")
+    source = source.replace("{found.museum.curator} runs", "Somebody runs").replace(
+        'curator: str = ""', 'curator: str = ""  # untested'
+    )
+    found = await report_of(path, source)
+    assert [(each.subject, each.fix) for each in found.findings] == [
+        ("museum.curator", "Write a reason after `# untested:`.")
+    ]
+
+
+async def test_fields_that_are_not_part_of_the_task_can_be_exempt(path: Path) -> None:
+    source = GOOD.replace("{found.museum.curator} runs", "Somebody runs").replace(
+        'curator: str = ""', 'curator: str = ""  # untested: only shown to readers'
+    )
+    found = await report_of(path, source)
+    assert (found.findings, [each.subject for each in found.exempt]) == ((), ["museum.curator"])
+
+
+async def test_a_value_that_the_answer_lacks_is_noted(path: Path) -> None:
+    found = await report_of(path, GOOD, ANSWER.replace("- Curator: Ilse Marrow\n", ""))
+    assert any("museum.curator" in note and "not tested" in note for note in found.notes)
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        (NAME, "expected.casefold() in light.name.casefold()"),
+        ("visitors >= 400", "visitors in range(400, 500)"),
+        ("found.choice.visitors >= 400", "abs(found.choice.visitors - 450) < 20"),
+        (NAME, 'light.name.casefold().strip() in {"nesshead light", "skerry beacon"}'),
+        (KEEPER, KEEPER.replace("light.keeper}", "light.keeper.strip().title()}")),
+        (KEEPER, KEEPER.replace("sources=light.sources", "sources=light.sources[:8]")),
+        ('museum.check("given"', 'museum.verify("asked", "The answer explains what the museum shows")\n'
+         '    museum.check("given"'),
+        ('museum.check("given"', 'museum.verify("page", "The page is about a museum", sources=found.museum.sources)\n'
+         '    museum.check("given"'),
+        ("ctx.check(\"visitors\"", 'ctx.check("allowed", found.choice.oldest != "Old Tower")\n'
+         '    ctx.check("visitors"'),
+    ],
+)  # fmt: skip
+async def test_sound_variants_give_no_false_alarm(path: Path, old: str, new: str) -> None:
+    assert old in GOOD
+    found = await report_of(path, GOOD.replace(old, new))
+    assert found.findings == ()

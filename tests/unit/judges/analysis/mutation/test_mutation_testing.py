@@ -1,0 +1,245 @@
+"""A judge on an answer that is changed: what had to move, what did not, what moved by itself."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from textwrap import dedent
+from typing import Any
+
+import pytest
+
+from judges.analysis.mutation.leaves import seen
+from judges.analysis.mutation.mutations import Kind, mutations_of
+from judges.analysis.mutation.report import Fate, report_json
+from judges.analysis.mutation.trying import MutationTest
+from judges.result import native_summary
+from judges.trial import try_judge
+
+HERON, OTTER = "https://pellard.example/heron", "https://pellard.example/otter"
+PAGES = {
+    HERON: "The Heron costs 430 crowns. The Heron was made by Ida Norrstad.",
+    OTTER: "The Otter costs 290 crowns. The Otter was made by Tobias Quell.",
+}
+ANSWER = dedent(
+    f"""\
+    ## Heron
+    - Price: 430 crowns
+    - Maker: Ida Norrstad
+    - Source: {HERON}
+
+    ## Otter
+    - Price: 290 crowns
+    - Maker: Tobias Quell
+    - Source: {OTTER}
+    """
+)
+JUDGE = """\
+from pydantic import BaseModel
+
+from judges.context import JudgeContext
+from judges.registry import judge
+
+
+class Gauge(BaseModel):
+    price: str = ""
+    maker: str = ""
+    sources: list[str] = []
+
+
+class Found(BaseModel):
+    heron: Gauge = Gauge()
+    otter: Gauge = Gauge()
+
+
+@judge(task="gauges", description="What do the gauges cost and who made them?")
+async def gauges(ctx: JudgeContext) -> None:
+    found = await ctx.extract(Found, "Read out both gauges.")
+    for name, gauge in (("Heron", found.heron), ("Otter", found.otter)):
+        group = ctx.parallel(name.lower(), name)
+        group.check("given", gauge.price, critical=True)
+        group.verify("price", {price}, sources={sources})
+        group.verify("maker", f"The {{name}} was made by {{gauge.maker}}", sources=gauge.sources)
+    {more}
+"""
+HONEST = {"price": 'f"The {name} costs {gauge.price}"', "sources": "gauge.sources", "more": "pass"}
+
+
+def written(tmp_path: Path, **changes: str) -> Path:
+    path = tmp_path / "gauges.py"
+    path.write_text(JUDGE.format(**(HONEST | changes)))
+    return path
+
+
+async def report_of(path: Path, *, answer: str = ANSWER, per_kind: int | None = None, seed: int = 0) -> dict[str, Any]:
+    async def judge(text: str) -> dict[str, Any]:
+        return native_summary(await try_judge(path, text, PAGES), agent_name="a")
+
+    testing = MutationTest(judge, answer)
+    base = await testing.base()
+    return report_json(base, await testing.run(base, PAGES, seed=seed, per_kind=per_kind), seed=seed, model="lexical")
+
+
+def fates(report: dict[str, Any]) -> dict[str, set[str]]:
+    """Every fate that a leaf had, by leaf."""
+    found: dict[str, set[str]] = {}
+    for change in report["mutations"]:
+        for one in change["expected"]:
+            found.setdefault(one["leaf"], set()).add(one["fate"])
+    return found
+
+
+async def test_a_sound_judge_notices_every_change(tmp_path: Path) -> None:
+    report = await report_of(written(tmp_path))
+
+    assert (report["missed"], report["strays"], report["not_judged"]) == (0, 0, 0)
+    assert report["leaves"]["never_tested"] == []
+    assert {change["kind"] for change in report["mutations"]} == {kind.value for kind in Kind}
+    assert all("moved" in each for each in fates(report).values())
+
+
+async def test_each_change_is_expected_to_move_just_what_rests_on_it(tmp_path: Path) -> None:
+    report = await report_of(written(tmp_path))
+    expected = {change["title"]: [one["leaf"] for one in change["expected"]] for change in report["mutations"]}
+
+    assert expected[f"citation dropped: {HERON}"] == ["heron/price", "heron/maker"]
+    assert expected["section emptied: Otter"] == ["otter/price", "otter/maker"]
+    assert expected["nothing but a blank line added"] == []
+    (swapped,) = (leaves for title, leaves in expected.items() if title.startswith("'430' replaced"))
+    assert swapped == ["heron/price"]
+    (renamed,) = (leaves for title, leaves in expected.items() if title.startswith("'Ida Norrstad' replaced"))
+    assert renamed == ["heron/maker"]
+
+
+async def test_a_claim_that_is_the_judges_own_gives_points_for_what_the_answer_does_not_say(tmp_path: Path) -> None:
+    path = written(tmp_path, price="f\"The {name} costs {430 if name == 'Heron' else 290} crowns\"")
+    report = await report_of(path)
+    swapped = next(each for each in report["mutations"] if each["piece"] == "430")
+    assert [(one["leaf"], one["fate"]) for one in swapped["expected"]] == [("heron/price", "fixed")]
+    assert report["missed"] == 2  # that, and the price of the Otter
+
+
+async def test_sources_that_are_not_the_answers_are_the_judges_own(tmp_path: Path) -> None:
+    report = await report_of(written(tmp_path, sources=f'["{HERON}", "{OTTER}"]'))
+    dropped = next(each for each in report["mutations"] if each["title"] == f"citation dropped: {HERON}")
+    assert [one["leaf"] for one in dropped["expected"]] == ["heron/maker"]
+
+
+async def test_an_extraction_that_keeps_what_the_answer_no_longer_says_is_deaf(tmp_path: Path) -> None:
+    path = written(tmp_path)
+    first: dict[str, Any] = {}
+
+    async def stuck(text: str) -> dict[str, Any]:
+        """Judges the first answer it ever saw, whatever it is shown."""
+        if not first:
+            first.update(native_summary(await try_judge(path, text, PAGES), agent_name="a"))
+        return first
+
+    testing = MutationTest(stuck, ANSWER)
+    base = await testing.base()
+    runs = await testing.run(base, PAGES, seed=0, per_kind=None)
+    watched = [one for run in runs for one in run.watched]
+    assert watched and {one.fate for one in watched} == {Fate.DEAF}
+
+
+async def test_a_judge_that_takes_the_answers_word_where_no_page_is_cited_is_told_so(tmp_path: Path) -> None:
+    report = await report_of(written(tmp_path, sources="gauge.sources or None"))
+    dropped = next(each for each in report["mutations"] if each["title"] == f"citation dropped: {HERON}")
+    fate = {one["leaf"]: one["fate"] for one in dropped["expected"]}
+    assert fate == {"heron/price": "unsourced", "heron/maker": "moved"}
+
+
+async def test_a_judge_that_believes_anything_is_lenient(tmp_path: Path) -> None:
+    path = written(tmp_path)
+
+    async def believes(text: str) -> dict[str, Any]:
+        result = native_summary(await try_judge(path, text, PAGES), agent_name="a")
+        for leaf in _leaves(result["eval_breakdown"][0]["verification_tree"]):
+            leaf["outcome"] = "passed"
+        return result
+
+    testing = MutationTest(believes, ANSWER)
+    base = await testing.base()
+    report = report_json(base, await testing.run(base, PAGES, seed=0, per_kind=None), seed=0, model="m")
+    missed = [one for change in report["mutations"] for one in change["expected"] if one["fate"] == "lenient"]
+    assert report["missed"] == report["expected"] == len(missed) > 10
+
+
+async def test_a_leaf_that_moves_by_itself_is_named(tmp_path: Path) -> None:
+    path, calls = written(tmp_path), 0
+
+    async def flaky(text: str) -> dict[str, Any]:
+        nonlocal calls
+        calls += 1
+        result = native_summary(await try_judge(path, text, PAGES), agent_name="a")
+        if calls == 2:  # the run on which nothing but a blank line was added
+            leaf = next(
+                one for one in _leaves(result["eval_breakdown"][0]["verification_tree"]) if "maker" in one["id"]
+            )
+            leaf["outcome"] = "failed"
+        return result
+
+    testing = MutationTest(flaky, ANSWER)
+    base = await testing.base()
+    report = report_json(base, await testing.run(base, PAGES, seed=0, per_kind=1), seed=0, model="m")
+    assert report["mutations"][0]["strays"] == [
+        {
+            "leaf": "heron/maker",
+            "claim": "The Heron was made by Ida Norrstad",
+            "outcome_before": "passed",
+            "outcome_after": "failed",
+        }
+    ]
+    assert report["strays"] == 1
+
+
+async def test_what_was_not_judged_is_neither_caught_nor_missed(tmp_path: Path) -> None:
+    path, calls = written(tmp_path), 0
+
+    async def down(text: str) -> dict[str, Any]:
+        nonlocal calls
+        calls += 1
+        result = native_summary(await try_judge(path, text, PAGES), agent_name="a")
+        if calls > 1:
+            for leaf in _leaves(result["eval_breakdown"][0]["verification_tree"]):
+                leaf["outcome"] = "not_judged"
+        return result
+
+    testing = MutationTest(down, ANSWER)
+    base = await testing.base()
+    report = report_json(base, await testing.run(base, PAGES, seed=0, per_kind=1), seed=0, model="m")
+    assert (report["missed"], report["strays"]) == (0, 0)
+    assert report["not_judged"] > 0
+    assert {fate for each in fates(report).values() for fate in each} == {"not_judged"}
+
+
+async def test_the_same_seed_makes_the_same_changes_and_another_makes_others(tmp_path: Path) -> None:
+    base = seen(native_summary(await try_judge(written(tmp_path), ANSWER, PAGES), agent_name="a"))
+
+    def made(seed: int) -> tuple[object, ...]:
+        return mutations_of(ANSWER, base, PAGES, seed=seed, per_kind=1, tells=lambda change: True)
+
+    assert made(7) == made(7)
+    assert len({made(seed) for seed in range(5)}) > 1
+
+
+async def test_invented_values_stand_nowhere_and_keep_their_shape(tmp_path: Path) -> None:
+    base = seen(native_summary(await try_judge(written(tmp_path), ANSWER, PAGES), agent_name="a"))
+    said = ANSWER + "".join(PAGES.values())
+    for seed in range(30):
+        for change in mutations_of(ANSWER, base, PAGES, seed=seed, per_kind=None, tells=lambda change: True):
+            if change.kind in (Kind.SWAP_NUMBER, Kind.SWAP_NAME):
+                assert change.by not in said
+                assert change.piece not in re.sub(r"https?://\S+", "", change.text)
+            if change.kind is Kind.SWAP_NUMBER:
+                assert re.fullmatch(r"[1-9]\d\d", change.by)
+
+
+@pytest.mark.parametrize("answer", ["", "Nothing here.", "## Only a heading"])
+async def test_an_answer_of_which_nothing_passes_has_nothing_to_watch(tmp_path: Path, answer: str) -> None:
+    report = await report_of(written(tmp_path), answer=answer or " ")
+    assert (report["leaves"]["watched"], report["expected"], report["strays"]) == (0, 0, 0)
+
+
+def _leaves(node: dict[str, Any]) -> list[dict[str, Any]]:
+    return [node] if not node["children"] else [leaf for child in node["children"] for leaf in _leaves(child)]

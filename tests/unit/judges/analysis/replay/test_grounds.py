@@ -1,0 +1,50 @@
+"""Votes and quotes must bear out what a verdict says."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from judges.analysis.replay.grounds import groundless
+from judges.analysis.replay.tree import tree_of
+from rubrics.verdict import Origin, Quote
+from tests.fakes.judged import FAILED, leaf, result_of, rubric_of
+
+TEXT = "The museum opens at nine."
+QUOTE = Quote(text="opens at nine", page_id="page_1", start=11, end=24)
+
+
+def found(*leaves: Any, text: str | None = TEXT) -> list[str]:
+    result = json.loads(json.dumps(result_of(rubric_of(*leaves))))
+    return [each.where for each in groundless(tree_of(result), lambda page_id: text if page_id == "page_1" else None)]
+
+
+def claimed(outcome: Any = None, **more: Any) -> Any:
+    return leaf(
+        "a", *([] if outcome is None else [outcome]), claim="it opens at nine", sources=["https://x.example/"], **more
+    )
+
+
+def test_a_quote_that_stands_where_it_should():
+    assert found(claimed(quotes=[QUOTE])) == []
+
+
+def test_a_quote_that_stands_elsewhere_or_nowhere():
+    assert found(claimed(quotes=[QUOTE]), text="The museum opens at ten.") == ["quote of leaf a in page page_1"]
+    moved = Quote(text="opens at nine", page_id="page_1", start=12, end=25)
+    assert found(claimed(quotes=[moved])) == ["quote of leaf a in page page_1"]
+    backwards = Quote(text="opens at nine", page_id="page_1", start=-14, end=-1)
+    assert found(claimed(quotes=[backwards])) == ["quote of leaf a in page page_1"]
+
+
+def test_quotes_of_pictures_and_of_pages_that_are_left_out_are_not_looked_up():
+    picture = Quote(text="opens at nine", page_id="page_1", start=0, end=0, origin=Origin.IMAGE)
+    assert found(claimed(quotes=[picture])) == []
+    assert found(claimed(quotes=[QUOTE]), text=None) == []
+
+
+def test_an_outcome_that_no_vote_speaks_for():
+    assert found(claimed(votes=[False, False])) == ["votes of leaf a"]
+    assert found(claimed(FAILED, votes=[True, True])) == ["votes of leaf a"]
+    assert found(claimed(FAILED, votes=[True, False, False])) == []
+    assert found(claimed(FAILED, votes=[None, None])) == []

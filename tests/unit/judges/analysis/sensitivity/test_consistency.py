@@ -1,0 +1,94 @@
+"""How steady a judge is with itself."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from judges.analysis.sensitivity.consistency import Consistency, consistency
+from tests.fakes.judged import FAILED, NOT_JUDGED, PASSED, leaf, result_of, rubric_of
+
+
+def judged(*children, **changes: Any) -> dict[str, Any]:
+    return result_of(rubric_of(*children), **changes)
+
+
+def asked(outcome=PASSED, **more):
+    return leaf("claim", outcome, claim="It is so", sources=("https://a.example/",), **more)
+
+
+def found(*results: dict[str, Any]) -> Consistency:
+    return consistency(results)
+
+
+def test_nothing_says_nothing():
+    told = found()
+    assert (told.results, told.votes, told.again, told.flaky_share, told.flaky) == (0, (), 0, None, ())
+
+
+def test_votes_are_counted_by_model_and_prompt():
+    told = found(
+        judged(asked(votes=(True, True)), leaf("b", claim="y", votes=(True, False, True))),
+        judged(asked(votes=(True, True), model="other")),
+        judged(asked(votes=(True, True), prompt="verify_page@2")),
+    )
+    assert [(one.model, one.prompt, one.leaves, one.split, one.votes) for one in told.votes] == [
+        ("other", "verify_page@1", 1, 0, 2),
+        ("scripted", "verify_page@1", 2, 1, 5),
+        ("scripted", "verify_page@2", 1, 0, 2),
+    ]
+    both = told.votes[1]
+    assert both.agreement == pytest.approx((1 + 1 / 3) / 2)  # all pairs of one leaf agree, one of three of the other
+    assert both.split_share is not None and both.split_share.low < 0.5 < both.split_share.high
+
+
+def test_a_single_vote_agrees_with_nothing():
+    [one] = found(judged(asked(votes=(True,)))).votes
+    assert (one.leaves, one.votes, one.agreement, one.split_share) == (0, 1, None, None)
+
+
+def test_votes_lost_to_a_fault_are_neither_yes_nor_no():
+    [one] = found(judged(asked(NOT_JUDGED, votes=(True, None, None)))).votes
+    assert (one.votes, one.lost, one.leaves) == (3, 2, 0)
+
+
+def test_a_leaf_that_came_out_both_ways_is_flaky():
+    told = found(judged(asked(), id="r1"), judged(asked(FAILED), id="r2"), judged(asked(), id="r3"))
+    assert (told.again, len(told.flaky)) == (1, 1)
+    assert told.flaky[0].results == (("r1", PASSED), ("r2", FAILED), ("r3", PASSED))
+    assert told.flaky_share is not None and told.flaky_share.high == 1.0
+
+
+@pytest.mark.parametrize(
+    "changed",
+    [
+        {"answer_sha256": "d" * 64},
+        {"judge": {"script_sha256": "e" * 64}},
+        {"task_id": "another"},
+    ],
+)
+def test_what_was_not_the_same_is_not_flaky(changed: dict[str, Any]):
+    told = found(judged(asked()), judged(asked(FAILED), **changed))
+    assert (told.again, told.flaky) == (0, ())
+
+
+def test_another_model_prompt_or_evidence_is_not_the_same():
+    plain = judged(asked())
+    evidence = judged(asked(FAILED))
+    evidence["eval_breakdown"][0]["verification_tree"]["children"][0]["evidence"] = ["f" * 64]
+    told = found(plain, judged(asked(FAILED, model="other")), judged(asked(FAILED, prompt="verify_page@2")), evidence)
+    assert told.again == 0
+
+
+def test_a_leaf_that_was_not_judged_once_is_no_disagreement():
+    told = found(judged(asked()), judged(asked(NOT_JUDGED, votes=(None,))))
+    assert (told.again, told.flaky) == (0, ())
+
+
+def test_the_least_decided_come_first():
+    def run(first, second):
+        return judged(leaf("even", first, claim="x", sources=()), leaf("nearly", second, claim="y", sources=()), id="r")
+
+    told = found(run(PASSED, PASSED), run(FAILED, PASSED), run(PASSED, PASSED), run(FAILED, FAILED))
+    assert [one.leaf for one in told.flaky] == ["even", "nearly"]

@@ -1,0 +1,128 @@
+"""What one verdict is worth, gates respected."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given, settings
+
+from judges.analysis.overrides import judged_tree
+from judges.analysis.sensitivity.flips import MOST_LEAVES, flips
+from rubrics.tree import leaves_below
+from rubrics.verdict import Outcome
+from tests.fakes.judged import FAILED, NOT_JUDGED, SKIPPED, group, leaf, result_of, rubric_of
+from tests.unit.judges.analysis.sensitivity.trees import results
+
+
+def changes(*children, sequential: bool = False) -> dict[tuple[str, str], tuple[float, float]]:
+    found = flips(result_of(rubric_of(*children, sequential=sequential)))
+    assert found is not None
+    return {(one.key, one.to.value): (round(one.least, 6), round(one.greatest, 6)) for one in found.flips}
+
+
+def test_a_leaf_is_worth_its_share():
+    assert changes(leaf("a"), leaf("b", FAILED, weight=3)) == {
+        ("b", "passed"): (0.75, 0.75),
+        ("a", "failed"): (-0.25, -0.25),
+    }
+
+
+def test_a_gate_that_falls_takes_all_with_it():
+    assert changes(leaf("gate", critical=True), leaf("a"), leaf("b", FAILED))[("gate", "failed")] == (-0.5, -0.5)
+
+
+def test_a_gate_that_opens_leaves_open_what_lies_behind():
+    found = changes(leaf("gate", FAILED, critical=True), leaf("a", SKIPPED, blocked_by="gate"), leaf("b"))
+    assert found == {("gate", "passed"): (0.5, 1.0)}  # b passed; a was never looked at
+
+
+def test_behind_two_gates_one_alone_changes_nothing():
+    found = flips(
+        result_of(
+            rubric_of(
+                leaf("g", FAILED, critical=True), leaf("h", FAILED, critical=True), leaf("a", SKIPPED, blocked_by="g")
+            )
+        )
+    )
+    assert found is not None
+    assert (found.flips, found.without_effect) == ((), 3)
+
+
+def test_a_step_that_misses_takes_the_later_ones_with_it():
+    found = changes(leaf("one"), leaf("two"), leaf("three"), sequential=True)
+    assert found[("one", "failed")] == (-1.0, -1.0)
+    assert found[("three", "failed")] == (pytest.approx(-1 / 3, abs=1e-6),) * 2
+
+
+def test_a_leaf_nobody_judged_is_turned_both_ways():
+    found = changes(leaf("a"), leaf("b", NOT_JUDGED))
+    # The score is 0.5 to 1: passing raises its least, failing lowers its greatest.
+    assert found[("b", "passed")] == (0.0, 0.5)
+    assert found[("b", "failed")] == (-0.5, 0.0)
+
+
+def test_what_a_failed_prerequisite_takes_with_it():
+    rubric = rubric_of(leaf("needed"), group("part", leaf("a"), leaf("b")))
+    rubric.require(rubric.find("part/a"), "needed")
+    found = flips(result_of(rubric))
+    assert found is not None
+    assert {one.key: round(one.greatest, 6) for one in found.flips} == {
+        "needed": -0.75,
+        "part/a": -0.25,
+        "part/b": -0.25,
+    }
+
+
+def test_the_weightiest_come_first_with_their_votes():
+    found = flips(
+        result_of(
+            rubric_of(leaf("small", claim="x", votes=(True, False, True)), leaf("big", FAILED, claim="y", weight=5))
+        )
+    )
+    assert found is not None
+    assert [(one.key, one.yes, one.no) for one in found.flips] == [("big", 2, 0), ("small", 2, 1)]
+
+
+@settings(max_examples=40, deadline=None)
+@given(results())
+def test_every_flip_is_what_the_judge_would_have_given(result):
+    """Flipped by hand in the result, and scored anew. No gate was shut in these results, so nothing is left open."""
+    found = flips(result)
+    assert found is not None
+    assert (found.score.low, found.score.high) == (result["score"]["low"], result["score"]["high"])
+    for flip in found.flips[:5]:
+        low, high = rescored(result, flip.key, flip.to)
+        assert (flip.score.low, flip.score.high) == (pytest.approx(low), pytest.approx(high))
+        assert flip.most > 0
+
+
+def rescored(result, key: str, to: Outcome) -> tuple[float, float]:
+    """The bounds with one leaf changed in the tree itself."""
+    from rubrics.scoring import bounds
+
+    root = judged_tree(result)
+    assert root is not None
+    points = {Outcome.PASSED: (1.0, 1.0), Outcome.FAILED: (0.0, 0.0), Outcome.NOT_JUDGED: (0.0, 1.0)}
+    score = bounds(root, lambda each: points[to if each.key == key else each.outcome])
+    return score.low, score.high
+
+
+def test_of_a_huge_tree_the_leaves_with_most_at_stake_are_tried():
+    many = [leaf(f"n{nth}", weight=1.0) for nth in range(MOST_LEAVES)]
+    found = flips(result_of(rubric_of(leaf("heavy", weight=500), *many)))
+    assert found is not None
+    assert found.left_out == 1
+    assert found.flips[0].key == "heavy"
+
+
+def test_a_result_without_a_tree_has_no_flips():
+    assert flips(result_of(rubric_of(leaf("a")), eval_breakdown=[])) is None
+
+
+def test_a_result_of_the_public_toolkit_is_read_by_its_statuses():
+    node = {"id": "a", "desc": "", "critical": False, "score": 1.0, "status": "passed", "children": []}
+    root = {**node, "id": "root", "strategy": "parallel", "children": [node, {**node, "id": "b", "status": "failed"}]}
+    found = flips({"final_score": 0.5, "eval_breakdown": [{"info": [], "verification_tree": root}]})
+    assert found is not None
+    assert [(one.key, one.greatest) for one in found.flips] == [("a", -0.5), ("b", 0.5)]
+    tree = judged_tree({"eval_breakdown": [{"verification_tree": root}]})
+    assert tree is not None and len(list(leaves_below(tree))) == 2

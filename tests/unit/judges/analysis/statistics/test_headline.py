@@ -1,0 +1,129 @@
+"""Headline figures: tasks as the unit, bounds where something was not judged, and the public figure in the middle."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from judges.analysis.statistics.bounded_mean import bounded_mean
+from judges.analysis.statistics.headline import Figure, Headline, Passing, Trial, headline
+from judges.summary import ScoredAnswer, over_runs, pass_at_k
+
+
+def trial(task: str, run: int, low: float, high: float | None = None) -> Trial:
+    return Trial(task_id=task, run=f"answer_{run}.md", low=low, high=low if high is None else high)
+
+
+def figures(*trials: Trial) -> Headline:
+    found = headline(trials)
+    assert found is not None
+    return found
+
+
+SCORE = st.sampled_from([0.0, 0.25, 0.5, 1.0])
+KEYS = st.tuples(st.sampled_from("abcde"), st.integers(1, 3))
+TRIALS = st.dictionaries(KEYS, st.tuples(SCORE, SCORE), min_size=1, max_size=12).map(
+    lambda found: [trial(task, run, min(ends), max(ends)) for (task, run), ends in found.items()]
+)
+
+
+def test_nothing_has_no_figures():
+    assert headline([]) is None
+
+
+@settings(max_examples=30, deadline=None)
+@given(TRIALS)
+def test_the_figures_are_the_public_ones_at_both_bounds(trials: list[Trial]):
+    found = figures(*trials)
+    for end in ("low", "high"):
+        scored = [ScoredAnswer(task_id=one.task_id, answer_name=one.run, score=getattr(one, end)) for one in trials]
+        assert getattr(found.score, end) == pytest.approx(over_runs(scored, lambda one: one.score).mean)
+        assert getattr(found.success, end) == pytest.approx(over_runs(scored, lambda one: one.success).mean)
+        most = max(sum(other.task_id == one.task_id for other in trials) for one in trials)
+        if all(sum(other.task_id == one.task_id for other in trials) == most for one in trials):
+            assert getattr(found.pass_at[-1], end) == pytest.approx(pass_at_k(scored))
+
+
+@settings(max_examples=30, deadline=None)
+@given(TRIALS)
+def test_every_interval_holds_its_figure_and_stays_in_range(trials: list[Trial]):
+    found = figures(*trials)
+    quoted: list[Figure | Passing] = [*found.pass_at, *found.pass_hat, found.score, found.success]
+    for figure in quoted:
+        assert 0 <= figure.interval.low <= figure.low + 1e-9
+        assert figure.high - 1e-9 <= figure.interval.high <= 1
+
+
+def test_answers_to_one_task_do_not_make_it_surer():
+    """Ten answers to each of two tasks that always agree: two tasks, however often they are answered."""
+    once = figures(trial("a", 1, 1.0), trial("b", 1, 0.0))
+    often = figures(*(trial(task, run, score) for task, score in (("a", 1.0), ("b", 0.0)) for run in range(10)))
+    assert once.score.student is not None and often.score.student is not None
+    assert (once.score.student.low, once.score.student.high) == (often.score.student.low, often.score.student.high)
+    assert often.success.interval.low == pytest.approx(once.success.interval.low)
+    assert often.score.interval.high == pytest.approx(once.score.interval.high)
+
+
+def test_an_interval_is_that_of_the_means_of_tasks():
+    found = figures(
+        *(trial(task, run, score) for task, score in (("a", 1.0), ("b", 0.4), ("c", 0.0)) for run in (1, 2))
+    )
+    assert found.score.interval == bounded_mean([1.0, 0.4, 0.0])
+    assert found.success.interval == bounded_mean([1.0, 0.0, 0.0])
+
+
+def test_scores_that_are_all_the_same_have_an_interval():
+    found = figures(*(trial(task, 1, 1.0) for task in "abcd"))
+    assert found.score.student is None and found.score.bootstrap is None
+    assert (found.score.interval.low, found.score.interval.high) == (pytest.approx(0.025 ** (1 / 4)), 1.0)
+    assert found.detectable is None
+
+
+def test_a_run_with_few_tasks_makes_the_figure_less_sure():
+    """The second run has one task only, so that task makes up more than half of the figure."""
+    even = figures(*(trial(task, 1, 0.5) for task in "abcdef"))
+    uneven = figures(*(trial(task, 1, 0.5) for task in "abcdef"), trial("a", 2, 0.5))
+    assert uneven.score.value == even.score.value == 0.5
+    assert uneven.score.interval.low < even.score.interval.low
+    assert uneven.score.interval.high > even.score.interval.high
+
+
+def test_few_tasks_are_warned_of():
+    (warning,) = figures(*(trial(task, 1, 0.5) for task in "abcd")).warnings
+    assert "4 tasks, fewer than 5" in warning
+    assert figures(*(trial(task, 1, 0.5) for task in "abcde")).warnings == ()
+
+
+def test_an_open_answer_makes_bounds_and_an_interval_that_holds_both_worlds():
+    low = figures(trial("a", 1, 1.0), trial("b", 1, 0.5), trial("c", 1, 0.0))
+    high = figures(trial("a", 1, 1.0), trial("b", 1, 0.5), trial("c", 1, 1.0))
+    found = figures(trial("a", 1, 1.0), trial("b", 1, 0.5), trial("c", 1, 0.0, 1.0))
+    assert (found.score.value, found.score.low, found.score.high) == (None, low.score.value, high.score.value)
+    assert found.score.interval.low == min(low.score.interval.low, high.score.interval.low)
+    assert found.score.interval.high == max(low.score.interval.high, high.score.interval.high)
+
+
+def test_one_open_answer_among_perfect_ones_does_not_hide_the_perfect_world():
+    found = figures(trial("a", 1, 1.0), trial("b", 1, 1.0), trial("c", 1, 0.0, 1.0))
+    assert found.score.interval.high == 1.0
+    assert found.score.student is None  # of the world in which all are perfect there is no t interval
+
+
+def test_pass_at_k_counts_tasks_with_enough_answers_only():
+    found = figures(trial("a", 1, 1.0), trial("a", 2, 0.0), trial("b", 1, 1.0))
+    assert [(one.k, one.value, one.tasks) for one in found.pass_at] == [(1, 0.75, 2), (2, 1.0, 1)]
+    assert [(one.k, one.value, one.tasks) for one in found.pass_hat] == [(1, 0.75, 2), (2, 0.0, 1)]
+
+
+def test_many_answers_have_the_usual_k_only():
+    found = figures(*(trial("a", run, 1.0) for run in range(57)))
+    assert [one.k for one in found.pass_at] == [*range(1, 11), 20, 50, 57]
+
+
+def test_without_the_bootstrap_the_rest_is_the_same():
+    trials = [trial("a", 1, 1.0), trial("b", 1, 0.5), trial("c", 1, 0.0)]
+    whole, quick = headline(trials), headline(trials, resampled=False)
+    assert whole is not None and quick is not None
+    assert whole.score.bootstrap is not None and quick.score.bootstrap is None
+    assert quick.score.interval == whole.score.interval

@@ -1,0 +1,47 @@
+from __future__ import annotations
+
+import pytest
+
+from judges.analysis.statistics.paired import between_worlds, paired
+from tests.unit.judges.analysis.statistics.test_student import DARWIN
+
+
+def test_darwins_maize_with_all_that_is_said_of_it():
+    """Scaled into -1..1. Fisher (1935): t gives 0.0497, the patterns 0.0527: both intervals are about to hold 0."""
+    found = paired([each / 100 for each in DARWIN])
+    assert found is not None and found.student is not None and found.bootstrap is not None
+    assert found.difference == pytest.approx(0.20933, abs=1e-5)
+    assert found.spread == pytest.approx(0.3774, abs=1e-4)
+    assert found.student.low == pytest.approx(0.00031, abs=1e-5)
+    assert found.sign_flip.p == 1726 / 32_768
+    # Cohen's d for 15 pairs at power 0.8 is 0.778 (G*Power 3.1); times the spread.
+    assert found.detectable == pytest.approx(0.778 * 0.3774, abs=1e-3)
+    assert 0 < found.bootstrap.low < found.difference < found.bootstrap.high
+
+
+def test_no_pair_says_nothing_and_one_says_little():
+    assert paired([]) is None
+    one = paired([0.5])
+    assert one is not None
+    assert (one.n, one.difference, one.spread, one.student, one.bootstrap, one.detectable) == (1, 0.5, *[None] * 4)
+    assert one.sign_flip.p == 1.0
+
+
+def test_tasks_that_all_moved_alike_have_a_p_value_and_no_interval():
+    found = paired([0.25] * 8)
+    assert found is not None
+    assert (found.student, found.bootstrap, found.detectable) == (None, None, None)
+    assert found.sign_flip.p == 2 / 2**8
+
+
+def test_an_interval_of_differences_stays_within_theirs():
+    found = paired([1.0, 1.0, 0.9, 1.0])
+    assert found is not None and found.student is not None and found.student.high == 1.0
+
+
+def test_open_tasks_widen_the_interval_to_both_worlds():
+    certain = between_worlds([0.1, 0.2, 0.3], [0.1, 0.2, 0.3])
+    found = between_worlds([0.1, 0.2, -0.5], [0.1, 0.2, 0.5])
+    assert certain is not None and found is not None
+    assert found.low < certain.low < certain.high < found.high
+    assert between_worlds([0.1, 0.1], [0.1, 0.3]) is None

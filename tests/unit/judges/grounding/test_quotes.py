@@ -1,0 +1,260 @@
+from __future__ import annotations
+
+import time
+
+import pytest
+from hypothesis import assume, given
+from hypothesis import strategies as st
+
+from judges.grounding.folding import fold
+from judges.grounding.quotes import MAX_GAP, MAX_QUOTE_CHARS, find_quote, find_quotes, is_telling
+
+PAGE = (
+    "Annual report\n\nIda Norrstad was director of the Velm Institute from 1,998 to 2004.\n"
+    "The prize was not awarded to her brother in 2001. Costs rose by 12.5 % and fell by \u22123 degrees.\n"
+    "She didn\u2019t accept the second offer of the board. No, the board said, nobody left the house.\n"
+    "\u60a8\u597d\u4e16\u754c\u8fd9\u662f\u4e00\u4e2a\u6d4b\u8bd5\u9875\u9762"
+)
+FOLDED = fold(PAGE)
+
+
+def place(quote: str, *, url: str = "") -> str | None:
+    """What of the page the quote was found at."""
+    found = find_quote(FOLDED, quote, url=url)
+    return " | ".join(PAGE[slice(*span)] for span in found) if found else None
+
+
+@pytest.mark.parametrize(
+    ("quote", "stands"),
+    [
+        ("Ida Norrstad was director of the Velm Institute", "Ida Norrstad was director of the Velm Institute"),
+        ("ida  norrstad WAS director", "Ida Norrstad was director"),
+        ('"The prize was not awarded to her brother"', "The prize was not awarded to her brother"),
+        ("She didn't accept the second offer", "She didn\u2019t accept the second offer"),
+        ("report Ida Norrstad was", "report\n\nIda Norrstad was"),
+        ("Ida Norrstad", "Ida Norrstad"),
+        ("2004", "2004"),
+        ("fell by -3 degrees", "fell by \u22123 degrees"),
+        ("\u4e16\u754c\u8fd9\u662f\u4e00\u4e2a", "\u4e16\u754c\u8fd9\u662f\u4e00\u4e2a"),
+        ("...rose by 12.5 % and fell by...", "rose by 12.5 % and fell by"),
+        ("[...] rose by 12.5 % and fell by (\u2026)", "rose by 12.5 % and fell by"),
+        ("\u201cIda Norrstad\u201d", "Ida Norrstad"),
+    ],
+)
+def test_a_verbatim_quote_is_found_with_its_place(quote: str, stands: str):
+    assert place(quote) == stands
+
+
+@pytest.mark.parametrize(
+    "quote",
+    [
+        "Ida Norrstad was director of the Velm Institute from 1,999",
+        "998 to 2004. The prize",
+        "director of the Velm Institute from 1",
+        "5 % and fell by \u22123",
+        "3 degrees. She didn't accept",
+        "The prize was awarded to her brother",
+        "awarded to her brother in 2001",
+        "accept the second offer of the board",
+        "da Norrstad was director",
+        "Ida Norrstad was direct",
+        "Ida Norrstad ... 2004",
+        "the the the",
+        "",
+        "  ... ",
+    ],
+)
+def test_a_changed_or_cut_quote_is_not_found(quote: str):
+    assert place(quote) is None
+
+
+def test_a_no_in_another_clause_does_not_hinder():
+    assert place("the board said, nobody left the house") is not None
+
+
+STORY = (
+    "Mary O\u2019Shea spoke. \u00c9mile Zola couldn\u2019t hear. "
+    "The Halden Bridge, which many people like, was opened in the spring of 1931. It has two lanes and a railway. "
+    "The jury said that Ida Norrstad is, as nobody should doubt, not the winner of the prize. "
+    "It was a rainy day... and people stayed at home. The old ferry was not sold. It sank in the winter storm of 1940."
+)
+
+
+@pytest.mark.parametrize("mark", ["'", "\u2019", "\u2018", "`", "\u02bc", "\u2032"])
+def test_an_apostrophe_of_any_form_makes_no_difference(mark: str):
+    page = fold(STORY)
+    assert [STORY[slice(*span)] for span in find_quote(page, f"Mary O{mark}Shea")] == ["Mary O\u2019Shea"]
+    assert find_quote(page, f"couldn{mark}t hear") == ()  # two words, whatever the apostrophe
+
+
+def test_a_name_may_begin_with_any_capital_letter():
+    assert find_quote(fold(STORY), "\u00c9mile Zola") == find_quote(fold(STORY), "E\u0301mile Zola") != ()
+
+
+@pytest.mark.parametrize(
+    "ellipsis",
+    [
+        " ... ",
+        "\u2026",
+        " [...] ",
+        " [\u2026] ",
+        " (...) ",
+        "... ",
+        " .. . ",
+        " . . . ",
+        ", ... ",
+        " [ ... ] ",
+        ".... ",
+    ],
+)
+def test_a_quote_with_an_ellipsis_is_found_as_its_parts(ellipsis: str):
+    found = find_quotes(
+        fold(STORY), STORY, [f"The Halden Bridge{ellipsis}was opened in the spring of 1931."], page_id="p1"
+    )
+    assert [quote.text for quote in found] == ["The Halden Bridge", "was opened in the spring of 1931"]
+    assert [STORY[quote.start : quote.end] for quote in found] == [quote.text for quote in found]
+
+
+@pytest.mark.parametrize(
+    ("quote", "parts"),
+    [
+        ("which many people like ... two lanes and a railway ... It was a rainy day", 3),
+        ("It was a rainy day... and people stayed", 1),  # the page's own ellipsis
+        ("... was opened in the spring of 1931 ... two lanes and a railway ...", 2),
+        ("The Halden Bridge ... It sank in the winter storm", 2),  # negations in other sentences do not matter
+    ],
+)
+def test_all_parts_are_found_in_order(quote: str, parts: int):
+    found = find_quote(fold(STORY), quote)
+    assert len(found) == parts
+    assert list(found) == sorted(found)
+
+
+@pytest.mark.parametrize(
+    "quote",
+    [
+        "was opened in the spring of 1931 ... The Halden Bridge",  # not in order
+        "The Halden Bridge, which many ... which many people like",  # overlapping
+        "The Halden Bridge ... was closed in the spring of 1931",  # a part that does not stand there
+        "The Halden Bridge ... 1931",  # a part that is a lone number
+        "Mary O'Shea ... was opened in the spring of 1931",  # a part that is a lone name
+        "that Ida Norrstad is ... the winner of the prize",  # drops "not"
+        "people stayed at home. The old ferry ... sank in the winter storm of 1940",  # drops "was not sold"
+        "Halden Bridge, which ... many people like ... was opened in ... spring of 1931 ... two lanes and a railway",
+    ],
+)
+def test_parts_that_could_say_something_else_are_not_found(quote: str):
+    assert find_quote(fold(STORY), quote) == ()
+
+
+def test_parts_far_from_each_other_are_not_found():
+    first, last = "The Halden Bridge was opened", "in the spring of 1931"
+    for between, found in ((MAX_GAP - 2, True), (MAX_GAP - 1, False)):
+        page = fold(f"{first} {'x' * between} {last}")
+        assert bool(find_quote(page, f"{first} ... {last}")) is found
+
+
+def test_a_later_place_of_a_part_is_taken_where_the_first_leads_nowhere():
+    far = "word " * MAX_GAP
+    page = f"The Halden Bridge is red. {far} The Halden Bridge is old. It was opened in 1931. {far}"
+    found = find_quote(fold(page), "The Halden Bridge ... was opened in 1931")
+    assert [page[slice(*span)] for span in found] == ["The Halden Bridge", "was opened in 1931"]
+    assert found[0][0] == page.rindex("The Halden Bridge")
+
+
+def test_a_page_of_repetitions_takes_no_long_time():
+    page = fold("the same words not again and again " * 10_000)
+    before = time.process_time()
+    assert (
+        find_quote(page, " ... ".join(["the same words", "and again the same", "words not again", "nor this at all"]))
+        == ()
+    )
+    assert find_quote(page, "the same words ... the same words ... the same words") == ()
+    assert time.process_time() - before < 1.0
+
+
+@pytest.mark.parametrize("weak", ["of the", "was", "7", "report", "a b c"])
+def test_a_quote_that_says_nothing_is_no_ground(weak: str):
+    assert not is_telling(weak)
+    assert place(weak) is None
+
+
+def test_words_of_the_address_itself_are_no_ground():
+    echo = "https://search.example/?q=Ida+Norrstad+was+director"
+    assert place("Ida Norrstad was director", url=echo) is None
+    assert place("Ida Norrstad was director of the Velm", url=echo) is not None
+
+
+def test_an_endless_quote_is_not_searched_for():
+    text = "word " * MAX_QUOTE_CHARS
+    assert find_quote(fold(text), text) == ()
+
+
+def test_only_the_first_three_quotes_count_and_each_once():
+    quotes = [
+        "Ida Norrstad was director",
+        "nowhere on this page",
+        "Ida Norrstad was director",
+        "The prize was not awarded",
+    ]
+    found = find_quotes(FOLDED, PAGE, quotes, page_id="p1")
+    assert [(quote.text, quote.page_id) for quote in found] == [("Ida Norrstad was director", "p1")]
+
+
+WORDS = st.lists(
+    st.sampled_from(["Alpha", "beta", "gamma", "1984", "delta", "3.5", "caf\u00e9", "not"]), min_size=8, max_size=40
+)
+
+
+@given(WORDS, st.data())
+def test_any_run_of_whole_words_is_found_unless_it_loses_a_negation(words: list[str], data: st.DataObject):
+    start = data.draw(st.integers(0, len(words) - 4))
+    quote = " ".join(words[start : start + 4])
+    page = "  \n".join(words)
+    assume("not" not in words[max(0, start - 4) : start])
+    [span] = find_quote(fold(page), quote)
+    assert fold(page[slice(*span)]).text == fold(quote).text
+
+
+MARKS = {
+    "'": "'\u2018\u2019\u201b\u02bc\u2032`",
+    '"': '"\u201c\u201d\u201e\u00ab\u00bb',
+    "-": "-\u2010\u2011\u2013\u2014",
+    " ": " \u00a0\t\n",
+}
+
+
+@given(
+    st.lists(
+        st.sampled_from(["O'Shea", "Mary", "couldn't", "well-known", '"so"', "1984", "was", "\u00c9mile"]), max_size=5
+    ),
+    st.data(),
+)
+def test_no_form_of_a_mark_changes_what_is_telling_or_found(words: list[str], data: st.DataObject):
+    """Both the quote and the page may have any form of each mark."""
+
+    def written(text: str) -> str:
+        return "".join(data.draw(st.sampled_from(MARKS[char])) if char in MARKS else char for char in text)
+
+    quote = " ".join(words)
+    page = f"Before it. {quote} And after it."
+    spoken, shown = written(quote), written(page)
+    assert is_telling(spoken) == is_telling(quote)
+    assert find_quote(fold(shown), spoken) == find_quote(fold(page), quote)
+
+
+@given(st.lists(st.integers(0, 30), min_size=2, max_size=4), st.data())
+def test_parts_in_order_are_found_and_swapped_ones_are_not(gaps: list[int], data: st.DataObject):
+    """Each part has words that stand nowhere else in the page."""
+    parts = [f"first{nth} second{nth} third{nth}" for nth in range(len(gaps))]
+    page = "  ".join(f"{'filler ' * gap}{part}" for gap, part in zip(gaps, parts, strict=True))
+    order = data.draw(st.permutations(parts))
+    found = find_quote(fold(page), " ... ".join(order))
+    assert [page[slice(*span)] for span in found] == (parts if order == parts else [])
+
+
+@given(WORDS, st.integers(0, 9))
+def test_one_changed_digit_is_never_found(words: list[str], digit: int):
+    page = " ".join(words)
+    assume(f"19{digit}4" not in page)
+    assert find_quote(fold(page), f"alpha beta 19{digit}4") == ()

@@ -1,0 +1,94 @@
+from __future__ import annotations
+
+from datetime import UTC, datetime
+
+import pytest
+
+from cache.capture import Capture, CaptureOutcome
+from judges.grounding.source_signals import REFUSED, SourceMark, echoes, looks_like_another, source_marks
+
+
+def marks(url: str, final_url: str | None = None, *, chain: tuple[str, ...] = ()) -> set[SourceMark]:
+    return set(
+        source_marks(
+            Capture(
+                id="1",
+                url=url,
+                key=url,
+                outcome=CaptureOutcome.OK,
+                captured_at=datetime(2025, 8, 1, tzinfo=UTC),
+                duration_s=0.1,
+                backend="fake",
+                final_url=final_url,
+                chain=chain,
+            )
+        )
+    )
+
+
+@pytest.mark.parametrize(
+    ("url", "final_url", "expected"),
+    [
+        ("https://www.nature.com/articles/1", None, set()),
+        ("https://pastebin.com/raw/x8", None, {SourceMark.PASTE}),
+        ("https://a.example/x", "https://rentry.co/x8", {SourceMark.PASTE, SourceMark.OTHER_SITE}),
+        ("https://bit.ly/x", "https://a.example/", {SourceMark.SHORTENER, SourceMark.OTHER_SITE}),
+        ("https://good.org@evil.org/", None, {SourceMark.CREDENTIALS}),
+        ("https://user:pw@evil.org/", None, {SourceMark.CREDENTIALS}),
+        ("https://xn--80ak6aa92e.com/", None, {SourceMark.LOOK_ALIKE}),
+        ("https://b\u00fccher.example/", None, set()),
+        ("https://someone.medium.com/p", None, {SourceMark.USER_CONTENT}),
+        ("https://a.example/search?q=bridge", None, {SourceMark.SEARCH}),
+        ("https://a.example/suche/bridge", None, {SourceMark.SEARCH}),
+        ("https://doi.org/10.1/2", "https://press.example/2", {SourceMark.OTHER_SITE}),
+        ("http://a.co.uk/x", "https://www.a.co.uk/x", set()),
+        ("http://a.example/x", "https://shop.a.example/x", set()),
+        ("https://a.org/go?to=https%3A%2F%2Fevil.org%2Fp", "https://evil.org/p", {SourceMark.OPEN_REDIRECT}),
+        ("https://a.org/go/https://evil.org/p", "https://evil.org/p", {SourceMark.OPEN_REDIRECT}),
+        ("not a url", None, set()),
+        ("https://[broken", None, set()),
+    ],
+)
+def test_an_address_has_its_marks(url: str, final_url: str | None, expected: set[SourceMark]):
+    assert marks(url, final_url) == expected
+
+
+def test_a_shortener_on_the_way_is_marked():
+    chain = ("https://a.example/", "https://t.co/x", "https://b.example/")
+    assert SourceMark.SHORTENER in marks(chain[0], chain[-1], chain=chain)
+
+
+def test_what_is_only_worth_knowing_does_not_refuse_a_source():
+    assert not REFUSED & {SourceMark.USER_CONTENT, SourceMark.SEARCH, SourceMark.OTHER_SITE}
+
+
+@pytest.mark.parametrize(
+    ("host", "imitates"),
+    [
+        ("example.com", False),
+        ("p\u0430ypal.com", True),
+        ("\u0430\u0440\u0440\u04cf\u0435.com", True),
+        ("m\u00fcnchen.de", False),
+        ("\u043c\u043e\u0441\u043a\u0432\u0430.com", False),
+        ("\u043e\u0440\u0435\u0445.xn--p1ai", False),
+        ("xn--zzzzzzzzz.com", True),
+    ],
+)
+def test_a_host_in_borrowed_letters_is_told_from_an_honest_one(host: str, imitates: bool):
+    assert looks_like_another(host) is imitates
+
+
+@pytest.mark.parametrize(
+    ("url", "carried"),
+    [
+        ("https://a.example/?q=the+bridge+was+opened", ("the bridge was opened",)),
+        ("https://a.example/?the%20bridge%20was%20opened", ("the bridge was opened",)),
+        ("https://a.example/search/the-bridge-was-opened", ("the bridge was opened",)),
+        ("https://a.example/#:~:text=the%20bridge%20was%20opened", ("the bridge was opened",)),
+        ("https://a.example/wiki/the-bridge-was-opened", ()),
+        ("https://a.example/?id=12&lang=en", ()),
+        ("https://[broken", ()),
+    ],
+)
+def test_what_an_address_carries_is_its_askers(url: str, carried: tuple[str, ...]):
+    assert echoes([url]) == carried

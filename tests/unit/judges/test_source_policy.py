@@ -1,0 +1,94 @@
+from __future__ import annotations
+
+import pytest
+
+from cache.capture import EVIDENCE_OUTCOMES, CaptureOutcome
+from cache.errors import BlobCorrupt, BlobMissing, BlobStoreFailed, BrowserUnavailable, CacheError, IndexFailed
+from judges.source_policy import no_source, together, without_evidence
+from rubrics.verdict import NOT_JUDGED_REASONS, Outcome, Quote, Reason, Usage, Verdict, Vote
+from tests.fakes.pages import missing
+
+URL = "https://example.com/p"
+PASSED = Verdict(
+    outcome=Outcome.PASSED, reasoning="yes", usage=Usage(calls=2), evidence=("e1",), grounded=True, prompt="p@1"
+)
+REFUTED = Verdict(outcome=Outcome.FAILED, reason=Reason.REFUTED, reasoning="no", usage=Usage(calls=2), evidence=("e2",))
+GONE = Verdict(outcome=Outcome.FAILED, reason=Reason.SOURCE_GONE, reasoning="404")
+OPEN = Verdict(outcome=Outcome.NOT_JUDGED, reason=Reason.CAPTURE_BLOCKED, reasoning="captcha")
+
+
+@pytest.mark.parametrize("outcome", sorted(set(CaptureOutcome) - EVIDENCE_OUTCOMES))
+def test_no_page_that_is_not_gone_becomes_a_verdict(outcome: CaptureOutcome):
+    verdict = without_evidence(missing(URL, outcome))
+    assert verdict.outcome is Outcome.NOT_JUDGED
+    assert verdict.reason in NOT_JUDGED_REASONS
+    assert outcome.value in verdict.reasoning
+
+
+@pytest.mark.parametrize("outcome", [CaptureOutcome.HTTP_ERROR, CaptureOutcome.DNS_ERROR])
+def test_a_source_known_to_be_gone_fails_the_claim(outcome: CaptureOutcome):
+    verdict = without_evidence(missing(URL, outcome, gone=True))
+    assert (verdict.outcome, verdict.reason) == (Outcome.FAILED, Reason.SOURCE_GONE)
+
+
+@pytest.mark.parametrize(
+    ("error", "reason"),
+    [
+        (missing(URL, CaptureOutcome.CAPTCHA), Reason.CAPTURE_BLOCKED),
+        (missing(URL, CaptureOutcome.LOGIN_WALL), Reason.CAPTURE_BLOCKED),
+        (missing(URL, CaptureOutcome.EGRESS_DENIED), Reason.EGRESS_DENIED),
+        (missing(URL, CaptureOutcome.CORRUPT), Reason.EVIDENCE_CORRUPT),
+        (missing(URL, CaptureOutcome.TIMEOUT), Reason.TIMEOUT),
+        (missing(URL, CaptureOutcome.CRASH), Reason.CAPTURE_FAILED),
+        (missing(URL, CaptureOutcome.SOFT_404), Reason.CAPTURE_FAILED),
+        (BlobCorrupt("ab" * 32, "flipped"), Reason.EVIDENCE_CORRUPT),
+        (BlobMissing("ab" * 32, "nothing there"), Reason.EVIDENCE_CORRUPT),
+        (BlobStoreFailed("ab" * 32, "disk full"), Reason.CAPTURE_FAILED),
+        (IndexFailed("locked"), Reason.CAPTURE_FAILED),
+        (BrowserUnavailable("none found"), Reason.CAPTURE_FAILED),
+    ],
+)
+def test_each_fault_of_the_evidence_has_its_reason(error: CacheError, reason: Reason):
+    assert without_evidence(error).reason is reason
+
+
+def test_a_claim_without_a_source_fails():
+    assert (no_source().outcome, no_source().reason) == (Outcome.FAILED, Reason.NO_SOURCE)
+
+
+@pytest.mark.parametrize(
+    ("verdicts", "outcome", "reason"),
+    [
+        ([REFUTED, PASSED, OPEN], Outcome.PASSED, None),
+        ([REFUTED, OPEN], Outcome.NOT_JUDGED, Reason.CAPTURE_BLOCKED),
+        ([GONE, REFUTED], Outcome.FAILED, Reason.REFUTED),
+        ([GONE, GONE], Outcome.FAILED, Reason.SOURCE_GONE),
+        ([OPEN], Outcome.NOT_JUDGED, Reason.CAPTURE_BLOCKED),
+    ],
+)
+def test_several_sources_fail_a_claim_only_when_all_of_them_spoke(
+    verdicts: list[Verdict], outcome: Outcome, reason: Reason | None
+):
+    verdict = together(verdicts)
+    assert (verdict.outcome, verdict.reason) == (outcome, reason)
+
+
+def test_the_supporting_source_brings_its_own_quotes_and_everybodys_cost():
+    quote = Quote(text="so it is", page_id="p", start=0, end=8)
+    passed = Verdict(outcome=Outcome.PASSED, usage=Usage(calls=3), quotes=(quote,), evidence=("e3",), grounded=True)
+    verdict = together([REFUTED, passed])
+    assert (verdict.quotes, verdict.evidence, verdict.grounded) == ((quote,), ("e3",), True)
+    assert verdict.usage.calls == 5
+
+
+def test_a_refuted_claim_keeps_what_each_source_said():
+    voted = Verdict(
+        outcome=Outcome.FAILED, reason=Reason.REFUTED, reasoning="other", votes=(Vote(result=False, model="m"),)
+    )
+    verdict = together([REFUTED, GONE, voted])
+    assert verdict.reasoning == "no\n404\nother"
+    assert verdict.votes == voted.votes
+
+
+def test_one_source_alone_is_left_as_it_is():
+    assert together([PASSED]) == PASSED
