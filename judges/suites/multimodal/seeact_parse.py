@@ -18,14 +18,15 @@ _ACTION = re.compile(r"ACTION: (CLICK|SELECT|TYPE|HOVER|PRESS ENTER|TERMINATE|NO
 _VALUE = re.compile(r"VALUE: (.*)$", re.MULTILINE)
 
 # An answer often begins a field by repeating what the field is for. In the letter's field that is a phrase about
-# the letter or the choice; in the other two it is the format's own description.
+# the letter or the choice; in the other two it is the format's own description. The reference deletes a phrase with the
+# line breaks after it, but not with a blank: "ELEMENT: The letter. B" then has two blanks and names no letter.
 _ABOUT_THE_LETTER = re.compile(
     r"(?<=ELEMENT: )"
     r"(?:Based on (?:my|your|the) analysis, )?"
     r"(?:[Tt]he )(?:(?:correct|corresponding|uppercase) )*(?:letter|choice|option|element)"
     r"(?: (?:of|for|corresponding to) (?:my|your|the)(?: correct)? (?:choice|option|element))?"
-    r"(?:,? based on (?:my|your|the) analysis,?)?"
-    r"(?: is| would be)?(?: ?[.:])?\s*"
+    r"(?: to select)?(?:,? based on (?:my|your|the) analysis,?)?"
+    r"(?: (?:is|would be) ?)?(?: ?[.:])?\n*"
 )
 _FORMAT_HINTS = re.compile(
     r"(?:(?<=ACTION: )Choose an action from \{[A-Z, ]*\}\.|(?<=VALUE: )Provide additional input based on ACTION\.)\s*"
