@@ -149,8 +149,7 @@ async def test_look_ahead_changes_nothing_but_the_waiting(case: Case):
         scouted = await run(case.path, ahead, case.answer, look_ahead=True)
         assert settled(scouted) == settled(plain), f"seed {seed}"
         plain_calls, ahead_calls = plain_calls + alone.calls, ahead_calls + ahead.calls
-    # `make bench` measures the promised 5 %. On a busy machine replies come in another order and waste a claim more.
-    assert ahead_calls <= 1.1 * plain_calls
+    assert ahead_calls <= 1.05 * plain_calls
 
 
 async def test_a_chain_of_verdicts_is_asked_two_at_a_time_once_that_risks_little():

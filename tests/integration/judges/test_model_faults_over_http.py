@@ -22,6 +22,7 @@ from judges.errors import (
     LLMUnavailable,
 )
 from judges.llm.client import LLMReply, LLMRequest
+from judges.llm.dialects import LADDER
 from judges.llm.openai import open_openai
 from judges.llm.remote import RemoteLLM
 from judges.llm.retry import Retrier, RetryPolicy
@@ -186,8 +187,9 @@ async def test_a_refusal_for_good_costs_one_request_for_everybody(server: StandI
     clock = FakeClock()
     client = connect(clock=clock)
     verdicts = await asyncio.gather(*(verdict_by(client) for _ in range(20)))
-    # A 400 that names nothing may be about the form: one request is tried in every form.
-    assert len(server.calls) <= (7 if fault is faults.BAD_REQUEST else 1)
+    # A 400 that names nothing may be about the form: one request is tried on every rung, in one message, and without
+    # its reasoning effort.
+    assert len(server.calls) <= (len(LADDER) + 2 if fault is faults.BAD_REQUEST else 1)
     assert {verdict.reason for verdict in verdicts} == {Reason.LLM_REJECTED}
     assert clock.sleeps == []
     with pytest.raises(LLMCircuitOpen):
@@ -270,10 +272,11 @@ async def test_a_filtered_prompt_leaves_only_its_claim_open(server: StandInLLM, 
     assert result_of(await client.complete(REQUEST)) is True
 
 
-async def test_a_reply_that_never_comes_ends_in_time(server: StandInLLM, connect: Connect):
+@pytest.mark.parametrize(("model", "limit"), [("gpt-4o", "total_s"), ("gpt-6-luna", "long_total_s")])
+async def test_a_reply_that_never_comes_ends_in_time(server: StandInLLM, connect: Connect, model: str, limit: str):
     server.always = Fault(delay_s=30)
-    with pytest.raises(LLMTimeout):
-        await connect(total_s=0.1).complete(replace(REQUEST, model="gpt-4o"))
+    with pytest.raises(LLMTimeout, match=r"within 0\.1 s"):
+        await connect(**{limit: 0.1}).complete(replace(REQUEST, model=model))
     assert len(server.calls) == 1
 
 

@@ -53,6 +53,11 @@ CHECKS = [
     unsupported_method,
 ]
 REFUSED = (400, 415, 422)
+REFUSALS_OF_INVALID = ["401", "403", "404", "405", "409", "429", "431", *map(str, REFUSED)]
+"""431: an address that is too long makes the head of the request too large."""
+CONFIG = schemathesis.Config.from_dict(
+    {"checks": {"negative_data_rejection": {"expected-statuses": REFUSALS_OF_INVALID}}}
+)
 FRANCE = "https://example.org/france"
 EXTENSION = "/v1/extension/"
 
@@ -218,7 +223,7 @@ def paired(api: httpx.Client) -> str:
 
 
 def test_requests_of_the_description_are_accepted_and_others_refused(known: Known):
-    schema = schemathesis.openapi.from_url(f"{known.url}/openapi.json")
+    schema = schemathesis.openapi.from_url(f"{known.url}/openapi.json", config=CONFIG)
     found: list[Any] = list(schema.get_all_operations())
     operations = [result.ok() for result in found]
     assert len(operations) >= 25
@@ -232,9 +237,6 @@ def test_requests_of_the_description_are_accepted_and_others_refused(known: Know
             except Unsatisfiable:
                 assert mode is GenerationMode.NEGATIVE  # nothing can be wrong about a call that takes nothing
     assert not wrong, "\n\n".join(wrong)
-
-
-HEAD_TOO_LARGE = 431
 
 
 def ask(operation: Any, mode: GenerationMode, known: Known) -> None:
@@ -252,8 +254,6 @@ def ask(operation: Any, mode: GenerationMode, known: Known) -> None:
         if refer and mode is GenerationMode.POSITIVE:
             known.refer(case)
         response = case.call(timeout=30, headers=known.headers(operation.label))
-        if response.status_code == HEAD_TOO_LARGE:
-            return  # a request line that long is refused before anything reads its parameters
         case.validate_response(response, checks=CHECKS)
         if mode is GenerationMode.POSITIVE and response.status_code in REFUSED:
             refusal = response.json()
