@@ -5,6 +5,8 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import json
+from collections.abc import Callable
+from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -32,6 +34,24 @@ pytestmark = pytest.mark.filterwarnings("ignore::pydantic.PydanticDeprecatedSinc
 SEPARATOR = Separator(b"the secret of a test")
 SEEDS = range(8)
 CHAIN = Path(__file__).parent / "scripts_ahead" / "chain.py"
+
+
+class Threads(ThreadPoolExecutor):
+    """The event loop's threads, which count the work that they were given and whose end the loop was not yet told."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.busy = 0
+
+    def submit(self, work: Callable[..., Any], /, *arguments: Any, **keywords: Any) -> Future[Any]:
+        loop = asyncio.get_running_loop()
+        self.busy += 1
+        future = super().submit(work, *arguments, **keywords)
+        future.add_done_callback(lambda _: loop.call_soon_threadsafe(self._ended))
+        return future
+
+    def _ended(self) -> None:
+        self.busy -= 1
 
 
 class Rounds:
@@ -84,11 +104,16 @@ class Rounds:
     async def aclose(self) -> None: ...
 
     async def keep_answering(self) -> None:
+        threads = Threads()
+        asyncio.get_running_loop().set_default_executor(threads)
         while True:
-            for _ in range(200):  # whoever can run on does so first, threads of the page preparer included
+            # Everything that can run on does so first: what waits for threads, and what that wakes.
+            quiet_turns = 0
+            while quiet_turns < 200:
                 await asyncio.sleep(0)
+                quiet_turns = 0 if threads.busy else quiet_turns + 1
             await asyncio.sleep(0.002)
-            if self._waiting:
+            if self._waiting and not threads.busy:
                 self.rounds += 1
                 waiting, self._waiting = self._waiting, []
                 for turn in waiting:
