@@ -52,6 +52,8 @@ class LLMError(JudgeError):
     shorter_page: ShorterPage | None = None
     retried: tuple[str, ...] = ()
     key: str = ""
+    form: Any = None
+    """How the request was sent (a ``judges.llm.dialects.Dialect``), if the provider knows several forms."""
 
     def __init__(self, message: str, *, usage: Usage | None = None) -> None:
         super().__init__(message)
@@ -157,7 +159,8 @@ class UnusableKind(StrEnum):
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UnusableReply:
     """A reply that could not be used. ``detail`` is what the provider says of one without text, ``usage`` what it took,
-    ``then`` the messages that were added to the request when it was asked once more.
+    ``then`` the messages that were added to the request when it was sent again. ``form`` is how the request was sent,
+    as ``LLMReply.form`` has it.
     """
 
     kind: UnusableKind
@@ -166,16 +169,17 @@ class UnusableReply:
     model: str
     usage: Usage
     then: tuple[Mapping[str, Any], ...] = ()
+    form: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ShorterPage:
-    """That a request was refused for its length, and was put once more with less of its page.
+    """That a request was refused for its length and sent again with less of its page.
 
-    ``refusal`` is what the provider said, ``page_chars`` how much of the page was left, from its beginning: with the
-    request they tell what was sent then (``judges.llm.shrinking``). ``unusable`` are the replies to the whole request
-    before it was refused. ``text`` is a reply by ``model`` to the shorter one that counts for nothing, since nobody
-    looked at the rest of the page.
+    ``refusal`` is the provider's message and ``form`` how that request was sent. ``page_chars`` is how much of the
+    page was left, from its beginning: with the request it determines what was sent then (``judges.llm.shrinking``).
+    ``unusable`` are the replies to the whole request before it was refused. ``text`` is a reply by ``model`` to the
+    shorter request that does not count, because the rest of the page was not seen.
     """
 
     refusal: str
@@ -183,14 +187,13 @@ class ShorterPage:
     unusable: tuple[UnusableReply, ...] = ()
     text: str | None = None
     model: str = ""
+    form: str = ""
 
 
 class LLMOutputUnusable(LLMError):
     """The model replied, twice, and neither reply can be read as what was asked for."""
 
     reason = Reason.LLM_OUTPUT_UNUSABLE
-    form: Any = None
-    """How the request was sent (a ``judges.llm.dialects.Dialect``), if the provider knows several forms."""
 
     def __init__(self, kind: UnusableKind, message: str, *, usage: Usage | None = None) -> None:
         super().__init__(message, usage=usage)

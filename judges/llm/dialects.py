@@ -26,6 +26,8 @@ class Rung(StrEnum):
 
 
 LADDER: Final = tuple(Rung)
+IN_WORDS: Final = "schema in words"
+"""In the name of a form: the prompt ``schema_words`` with the schema follows the last message."""
 REFUSING_STATUSES: Final = frozenset({400, 404, 405, 415, 422, 500, 501})
 """Statuses with which servers refuse the form of a request."""
 VAGUE_STATUSES: Final = frozenset({400, 422})
@@ -74,7 +76,7 @@ class Dialect:
         return self.lower(to=Rung.OBJECT) if self.rung is Rung.STRICT else self.lower()
 
     def __str__(self) -> str:
-        notes = ["schema in words"] if self.in_words else []
+        notes = [IN_WORDS] if self.in_words else []
         notes += [f"without {', '.join(sorted(self.dropped))}"] if self.dropped else []
         notes += [f"{self.cap_name or 'max_tokens'} {self.cap or ''}".strip()] if self.cap or self.cap_name else []
         notes += ["one message"] if self.one_message else []

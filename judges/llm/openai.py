@@ -127,7 +127,9 @@ class ChatBackend:
             except _Refused as refused:
                 following = self._following(request, refused.fault, form, body, is_searching=vague is not None)
                 if following is None:
-                    raise status_fault(vague or refused.fault, now=time.time()) from refused
+                    error = status_fault(vague or refused.fault, now=time.time())
+                    error.form = form
+                    raise error from refused
                 if is_vague(refused.fault) and adapted(form, refused.fault, self._sent(request, body, form)) is None:
                     vague = vague or refused.fault
                 form = following

@@ -27,7 +27,7 @@ from judges.errors import LLMError
 from judges.llm.client import LLMClient, LLMReply, LLMRequest, Message
 from judges.llm.images import DataURI
 from judges.llm.remote import sent_params
-from judges.llm.said import CALLED_OFF, page_chars_of, said_in_fault, said_in_reply, was_repaired
+from judges.llm.said import CALLED_OFF, has_schema_in_words, page_chars_of, said_in_fault, said_in_reply, was_repaired
 from judges.llm.shrinking import with_page_of
 from judges.prompting.prompts.library import load_prompt
 
@@ -123,6 +123,9 @@ class CallRecorder:
         if was_repaired(said):
             repair = load_prompt("repair")
             self._prompts[repair.ref] = repair.text
+        if has_schema_in_words(said):
+            words = load_prompt("schema_words")
+            self._prompts[words.ref] = words.text
         schema = None if request.schema is None else schema_of(request.schema)
         if schema is not None:
             self._schemas.setdefault(*schema)

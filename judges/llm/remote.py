@@ -117,7 +117,9 @@ class RemoteLLM:
     ) -> LLMReply:
         """Ask with the beginning of the page, which counts only if it supports the claim."""
         log.info("page shortened for the model", extra={"model": request.model, "prompt": request.prompt})
-        shorter = ShorterPage(refusal=str(refusal), page_chars=page_chars, unusable=refusal.unusable)
+        shorter = ShorterPage(
+            refusal=str(refusal), page_chars=page_chars, unusable=refusal.unusable, form=form_name(refusal.form)
+        )
         try:
             reply = await self._asked(with_page_of(request, page_chars), on_retry)
         except LLMError as error:
@@ -222,14 +224,25 @@ class RemoteLLM:
         except LLMOutputUnusable as error:
             error.usage, error.form = before + used, None if raw.finish is Finish.BROKEN else raw.form
             error.unusable = (
-                UnusableReply(kind=error.kind, text=raw.text, detail=raw.detail, model=model, usage=used),
+                UnusableReply(
+                    kind=error.kind,
+                    text=raw.text,
+                    detail=raw.detail,
+                    model=model,
+                    usage=used,
+                    form=form_name(raw.form),
+                ),
             )
             return error
         if self._backend.dialects is not None and raw.form is not None:
             self._backend.dialects.usable(request, raw.form)
-        form = "" if raw.form in (None, Dialect()) else str(raw.form)
         return LLMReply(
-            text=raw.text, parsed=parsed, model=model, usage=before + used, text_only=raw.text_only, form=form
+            text=raw.text,
+            parsed=parsed,
+            model=model,
+            usage=before + used,
+            text_only=raw.text_only,
+            form=form_name(raw.form),
         )
 
     async def _send(self, request: LLMRequest, params: Mapping[str, Any]) -> RawReply:
@@ -248,6 +261,11 @@ def sent_params(request: LLMRequest) -> dict[str, Any]:
     """The parameters that are sent: those of the model's family, then the request's own. None stands for no value."""
     params = {**params_for(request.model), **request.params}
     return {name: value for name, value in params.items() if value is not None}
+
+
+def form_name(form: Dialect | None) -> str:
+    """How a request was sent, as records have it; empty for the form that OpenAI's own models take."""
+    return "" if form in (None, Dialect()) else str(form)
 
 
 def usage_of(raw: RawReply, model: str, prices: Prices) -> Usage:

@@ -8,6 +8,7 @@ from typing import Any, Final
 
 from judges.errors import LLMError, ShorterPage, UnusableReply
 from judges.llm.client import LLMReply
+from judges.llm.dialects import IN_WORDS
 
 CALLED_OFF: Final[Mapping[str, Any]] = {"called_off": True}
 """Of a call whose asker went away before it came to an end. Whether it was sent by then is not known."""
@@ -51,6 +52,14 @@ def was_repaired(said: Mapping[str, Any]) -> bool:
     return any(each["then"] for part in asked for each in part.get("unusable", ()))
 
 
+def has_schema_in_words(said: Mapping[str, Any]) -> bool:
+    """Whether any request of the call carried its schema in words (the prompt ``schema_words``)."""
+    asked = (said, said.get("shortened", {}))
+    forms = [part.get(name, "") for part in asked for name in ("form", "refused_form")]
+    forms += [each.get("form", "") for part in asked for each in part.get("unusable", ())]
+    return any(IN_WORDS in form for form in forms)
+
+
 def _on_the_way(
     unusable: Sequence[UnusableReply],
     shorter: ShorterPage | None,
@@ -66,6 +75,8 @@ def _on_the_way(
     if shorter is None:
         return found | _unusable(unusable, mask)
     second = {"refusal": mask(shorter.refusal), "page_chars": shorter.page_chars, **last}
+    if shorter.form:
+        second["refused_form"] = shorter.form
     return found | _unusable(shorter.unusable, mask) | {"shortened": second | _unusable(unusable, mask)}
 
 
@@ -83,6 +94,7 @@ def _unusable(unusable: Sequence[UnusableReply], mask: Mask) -> dict[str, Any]:
                 "usage": asdict(each.usage),
                 "then": [dict(message) for message in each.then],
             }
+            | ({"form": each.form} if each.form else {})
             for each in unusable
         ]
     }

@@ -6,7 +6,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-import re
 from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
@@ -18,10 +17,14 @@ from app.features.bundles.replaying import first_difference, replay
 from app.features.bundles.rerunning import rerun
 from app.features.bundles.verifying import verify
 from cache.blobs import Shelf
+from judges.llm.dialects import IN_WORDS
 from judges.llm.providers import Access, make_client
 from judges.llm.recorded_calls import read_calls
 from judges.llm.response_cache import ReplyStore
+from judges.llm.schemas import response_format
 from judges.llm.shrinking import CUT_MARK
+from judges.prompting.prompts.library import load_prompt
+from judges.prompting.verdict_reply import BinaryEvalResult
 from tests.fakes.bundled import LAMPS, JudgedWorld, PagesWithBodies, member
 from tests.fakes.confined import nursery_with
 from tests.standin.call import Call
@@ -31,6 +34,8 @@ from tests.standin.llm import StandInLLM
 MOST_CHARS = 10_000
 SECRET_PLACE = "The lamp on the last shelf is red."
 PAGE = f"Every lamp in this catalogue is green. {'One more lamp stands here. ' * 600}{SECRET_PLACE}"
+SCHEMA = response_format(BinaryEvalResult)["json_schema"]["schema"]
+WORDS = load_prompt("schema_words").render(schema=json.dumps(SCHEMA))
 GREEN, RED, ODD, NEVER = "The lamp is green", "The lamp is red", "The lamp is odd", "The lamp is never seen"
 
 
@@ -98,21 +103,22 @@ def texts_of(bundle: Path, messages: list[dict[str, Any]]) -> str:
     return "\n".join(found)
 
 
-def without_schema(sent: str) -> str:
-    """What was sent, less the schema that servers are sent in words after a reply that was not JSON."""
-    return re.sub(r"\n\nWrite your reply as exactly one JSON object[^\n]*\n\n\{[^\n]*\}(?=\n|$)", "", sent)
+def as_sent(messages: str, form: str) -> str:
+    """The text of a request in the form that the record names."""
+    return f"{messages}\n\n{WORDS}" if IN_WORDS in form else messages
 
 
 def exchanges(bundle: Path, call: dict[str, Any]) -> list[tuple[str, str]]:
     """Each request of one call in the record, with what was said to it: a reply's words, or those of a refusal."""
     second = call["shortened"]
     assert "unusable" not in call  # the whole page was refused before anything else was said
-    found = [(texts_of(bundle, call["messages"]), second["refusal"])]
-    sent = texts_of(bundle, second["messages"])
+    whole = as_sent(texts_of(bundle, call["messages"]), second.get("refused_form", ""))
+    found = [(whole, second["refusal"])]
+    messages = texts_of(bundle, second["messages"])
     for each in second.get("unusable", ()):
-        found.append((sent, each["reply"]))
-        sent = "\n".join([sent, *(message["content"] for message in each["then"])])
-    return [*found, (sent, second["reply"])] if "reply" in second else found
+        found.append((as_sent(messages, each.get("form", "")), each["reply"]))
+        messages = "\n".join([messages, *(message["content"] for message in each["then"])])
+    return [*found, (as_sent(messages, call.get("form", "")), second["reply"])] if "reply" in second else found
 
 
 async def test_every_request_that_was_sent_is_in_it_with_what_was_said_to_it(world: JudgedWorld, model: StandInLLM):
@@ -124,8 +130,10 @@ async def test_every_request_that_was_sent_is_in_it_with_what_was_said_to_it(wor
     assert len(retried) == 1 and "429 Rate limit reached" in retried[0]
     assert len(recorded) + len(retried) == len(model.calls)
     limited, *answered = model.calls
-    assert sorted(sent for sent, _ in recorded) == sorted(without_schema(call.text) for call in answered)
+    assert sorted(sent for sent, _ in recorded) == sorted(call.text for call in answered)
     assert limited.text in {sent for sent, _ in recorded}
+    assert any(WORDS in sent for sent, _ in recorded)
+    assert load_prompt("schema_words").text in member(bundle, "prompts/schema_words@1.md").decode()
     for sent, said in recorded:
         is_whole = SECRET_PLACE in sent
         assert is_whole != (CUT_MARK in sent)
