@@ -106,7 +106,7 @@ class RejectionScope(StrEnum):
 
 
 class LLMRejected(LLMError):
-    """The provider refused for good; asking again cannot help.
+    """Permanent error of the provider: a retry cannot succeed.
 
     ``too_long``: a shorter request may be accepted. ``no_such_model``: the model is unknown there, or was retired.
     """

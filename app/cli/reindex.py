@@ -75,8 +75,9 @@ async def _reindex(settings: Settings, *, check: bool) -> list[tuple[str, Rebuil
 def _print_rebuilt(name: str, rebuilt: Rebuilt) -> None:
     console = output()
     console.print(
-        f"{name}: {rebuilt.captures} captures, {rebuilt.rows} rows made or mended, {rebuilt.records} records written, "
-        f"{rebuilt.drafts} half-written files removed, {rebuilt.unnamed} bodies that no capture names",
+        f"{name}: {rebuilt.captures} captures, {rebuilt.rows} rows created or repaired, "
+        f"{rebuilt.records} records written, {rebuilt.drafts} incomplete files removed, "
+        f"{rebuilt.unnamed} unreferenced bodies",
         markup=False,
         soft_wrap=True,
     )

@@ -107,7 +107,7 @@ class Ledger:
             await granted
         except asyncio.CancelledError:
             if granted.done() and not granted.cancelled() and granted.exception() is None:
-                self.settle(amounts, {})  # granted in the moment in which nobody waited any more
+                self.settle(amounts, {})  # granted at the moment of cancellation
             raise
 
     def settle(self, reserved: Mapping[str, float], spent: Mapping[str, float]) -> None:

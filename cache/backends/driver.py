@@ -22,10 +22,10 @@ class Driver:
         self._manager = manager
 
     async def start(self) -> Any:
-        """Start the driver. If this fails or is cancelled, no process and no task of it is left.
+        """Start the driver. If this fails or is cancelled, no process or task is left behind.
 
-        A cancelled command of the library waits until the driver confirms that it was called off. When the start
-        itself is cancelled, nobody reads that confirmation, and the event loop could never be closed.
+        The library makes a cancelled command wait for the driver's confirmation. If the start itself is cancelled,
+        that confirmation is never read, and the event loop could not be closed.
         """
         starting = asyncio.ensure_future(self._manager.start())
         try:

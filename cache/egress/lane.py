@@ -19,10 +19,10 @@ _log = structlog.get_logger(__name__)
 _CHUNK_BYTES = 64 * 1024
 _REMEMBERED_REFUSALS = 1000
 MAX_REFUSALS_PER_HOST = 20
-"""How often a page is told at once that a host cannot be reached. From then on its requests to such hosts are delayed,
-so that a script that tries again without a pause does not keep the page from coming to rest."""
+"""Number of requests to one denied host that are refused immediately. Later ones are delayed, so that a script that
+retries without a pause does not prevent the page from settling."""
 _DELAY_S = 4.0
-"""How long they are delayed, from the first time on. Not for ever: a synchronous request stops the page meanwhile."""
+"""Maximum delay of such a request. It is bounded because a synchronous request blocks the page meanwhile."""
 _MAX_DELAYED = 8  # of the 32 connections that Chromium opens to a proxy
 _NO_BYTES_LEFT = "the byte budget of this page is used up"
 
@@ -162,7 +162,7 @@ class Lane:
             self._remember(place, RefusalReason.TIME, f"the connection lasted {self._limits.connection_s:g} s")
             client[1].transport.abort()
         except OSError:
-            pass  # one of the two ends went away: there is nobody to tell
+            pass  # one end closed the connection
         finally:
             client[1].close()
 

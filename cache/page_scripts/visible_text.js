@@ -410,7 +410,7 @@
       parseFloat(style.fontSize) >= MIN_FONT_PX && Math.abs(parseFloat(style.textIndent)) < Math.max(rect.width, 1);
   };
 
-  // How much prose stands in scripts and templates, where nobody sees it until a script shows it.
+  // The number of characters of prose inside scripts and templates, which is not visible until a script renders it.
   const proseInScripts = () => {
     const all = [...document.querySelectorAll("script:not([src]), template")].map((el) => el.tagName === "TEMPLATE" ? el.innerHTML : el.textContent);
     return all.join("\n").slice(0, 2000000).replace(/<[^>]*>|\\n/g, "\n").match(/[\p{L}\p{N}][\p{L}\p{M}\p{N} ,.:!?%'\u2019\u201c\u201d\u2013\u2014-]{59,}/gu)

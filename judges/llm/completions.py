@@ -1,7 +1,7 @@
 """Read the body of a chat completion, whatever OpenAI-compatible server wrote it.
 
-Servers put the reply into a string, a list of parts, a tool call, a legacy function call or the reasoning, and some
-stream although nobody asked for it. All of these become one text in a ``RawReply``.
+The reply may be a string, a list of parts, a tool call, a legacy function call or part of the reasoning, and some
+servers stream it without being asked. All of these become one text in a ``RawReply``.
 """
 
 from __future__ import annotations

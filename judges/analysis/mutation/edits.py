@@ -77,7 +77,7 @@ class Edits:
         self.fields = tuple(each for one in extracted.values() for each in fields_of(one))
 
     def all(self) -> Iterator[Edit]:
-        """The edits that every leaf and field is held against."""
+        """The edits with which every leaf and field is tested."""
         for number, each in enumerate(self.fields):
             if each.is_empty:
                 continue
@@ -87,7 +87,7 @@ class Edits:
         yield from self._of_everything()
 
     def near(self, each: Field) -> Iterator[Edit]:
-        """Values that a partial comparison takes for that of the field."""
+        """Values that a partial comparison would confuse with the field's value."""
         longer = longer_values(each.value)
         if longer is not None:
             yield from self._set(EditKind.LONGER, each, longer[0])

@@ -176,7 +176,7 @@ def _constants(tree: ast.Module) -> Iterator[Any]:
 
 
 def _texts_passed(call: ast.Call) -> list[ast.expr]:
-    """The arguments of a call that is no method of a text, as ``value.startswith("18")`` is."""
+    """The arguments of a call, unless it is a string method such as ``value.startswith("18")``."""
     if isinstance(call.func, ast.Attribute) and hasattr(str, call.func.attr):
         return []
     return [*call.args, *(keyword.value for keyword in call.keywords)]

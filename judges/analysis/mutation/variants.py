@@ -80,7 +80,7 @@ def has_digits(value: Any) -> bool:
 
 
 def other_urls(url: str, number: int) -> tuple[str, str]:
-    """Two addresses that nobody cites: one on the same host, one on another."""
+    """Return two URLs that the answer does not cite: one on the same host, one on another."""
     parts = urlsplit(url if "://" in url else f"https://{url}")
     return f"{parts.scheme}://{parts.netloc}/unrelated-{number}", f"{_OTHER_HOST}/unrelated-{number}"
 

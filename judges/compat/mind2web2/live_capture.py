@@ -92,7 +92,7 @@ class _CaptureThread:
         try:
             await self.ready()
         except BrowserUnavailable:
-            pass  # it never started, so its thread ends by itself
+            pass  # the browser did not start; its thread has ended
         else:
             if self._loop is not None and self._closing is not None and self._thread.is_alive():
                 self._loop.call_soon_threadsafe(self._closing.set)
