@@ -1,7 +1,6 @@
-"""Smells of a rubric: things that score without an error, and yet are hardly what its author meant.
+"""Rubric linter: finds parts of a rubric that can be scored but are probably mistakes.
 
-A smell is advice. Nothing here stops a rubric from being used; what must not happen at all is
-refused by ``Rubric.add``.
+Findings are advice and never stop a rubric from being used. ``Rubric.add`` rejects what cannot be scored at all.
 """
 
 from __future__ import annotations
@@ -18,39 +17,39 @@ from rubrics.ordering import wait_cycle
 from rubrics.rubric import Rubric
 
 
-class SmellCode(StrEnum):
-    """What kind of smell."""
+class LintRule(StrEnum):
+    """Rules of the linter. Values are stable and appear in JSON output."""
 
     DUPLICATE_TEXT = "duplicate_text"
     """The same claim about the same sources twice, or two siblings with the same description."""
     BAD_WEIGHT = "bad_weight"
     """A weight that is zero, negative or not finite; such a tree cannot be scored."""
     POINTLESS_WEIGHT = "pointless_weight"
-    """A weight that changes nothing: on a gate, or equal to that of every sibling it is averaged with."""
+    """A weight without effect: on a critical node, or equal to the weight of every other non-critical sibling."""
     ONLY_CRITICAL = "only_critical"
-    """A group of nothing but critical children: all or nothing, no partial credit."""
+    """A group whose children are all critical, so it gives no partial credit."""
     NO_CHECK = "no_check"
-    """A leaf with neither claim nor check; it always counts 0."""
+    """A leaf with neither a claim nor a check. It always counts 0."""
     COMPOUND_CLAIM = "compound_claim"
-    """A claim that says two things; a judge cannot answer yes to one half."""
+    """A claim that makes two statements. A verdict cannot be positive for one half only."""
     SINGLE_CHILD = "single_child"
-    """A group below the root with one child: the level says nothing."""
+    """A group below the root with a single child, so one of the two levels is redundant."""
     CYCLE = "cycle"
-    """Leaves that wait for each other and can never be judged."""
+    """Leaves that wait for each other and are never judged."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Smell:
-    """One smell at one node."""
+class LintFinding:
+    """One finding: the rule, the node it is about, and the problem with its fix."""
 
-    code: SmellCode
+    code: LintRule
     node_id: str
     message: str
 
 
-def lint(rubric: Rubric) -> list[Smell]:
-    """The smells of a rubric, in the order of its nodes, cycles last."""
-    found: list[Smell] = []
+def lint(rubric: Rubric) -> list[LintFinding]:
+    """Return the findings in the order of the rubric's nodes, cycles last."""
+    found: list[LintFinding] = []
     asked: dict[Hashable, str] = {}
     for node in rubric.walk():
         if node.children:
@@ -61,61 +60,71 @@ def lint(rubric: Rubric) -> list[Smell]:
             found += _leaf(node, asked)
     cycle = wait_cycle(rubric)
     if cycle:
-        found.append(Smell(code=SmellCode.CYCLE, node_id=cycle[0], message=f"waits in a circle: {' > '.join(cycle)}"))
+        found.append(
+            LintFinding(
+                code=LintRule.CYCLE,
+                node_id=cycle[0],
+                message=f"these leaves wait for each other: {' > '.join(cycle)}; remove one prerequisite",
+            )
+        )
     return found
 
 
-def _shape(rubric: Rubric, group: RubricNode) -> Iterator[Smell]:
+def _shape(rubric: Rubric, group: RubricNode) -> Iterator[LintFinding]:
     if len(group.children) == 1:
         if group is not rubric.root:
-            message = f"its only child is {group.children[0].id!r}; one of the two levels is enough"
-            yield Smell(code=SmellCode.SINGLE_CHILD, node_id=group.id, message=message)
+            message = f"has a single child, {group.children[0].id!r}; declare the child one level up, or add a sibling"
+            yield LintFinding(code=LintRule.SINGLE_CHILD, node_id=group.id, message=message)
     elif all(child.critical for child in group.children):
-        message = "every child is critical, so the group gives all or nothing"
-        yield Smell(code=SmellCode.ONLY_CRITICAL, node_id=group.id, message=message)
+        message = "every child is critical, so one failure gives 0; make some non-critical to allow partial credit"
+        yield LintFinding(code=LintRule.ONLY_CRITICAL, node_id=group.id, message=message)
 
 
-def _sibling_weights(group: RubricNode) -> Iterator[Smell]:
+def _sibling_weights(group: RubricNode) -> Iterator[LintFinding]:
     for child in group.children:
         if not (math.isfinite(child.weight) and child.weight > 0):
-            message = f"weight {child.weight!r} is not a finite number above zero"
-            yield Smell(code=SmellCode.BAD_WEIGHT, node_id=child.id, message=message)
+            message = f"weight {child.weight:g} cannot be averaged; use a finite number above 0"
+            yield LintFinding(code=LintRule.BAD_WEIGHT, node_id=child.id, message=message)
         elif child.critical and child.weight != 1.0:
-            message = f"weight {child.weight!r} on a critical node has no effect: a gate is not averaged"
-            yield Smell(code=SmellCode.POINTLESS_WEIGHT, node_id=child.id, message=message)
+            message = f"weight {child.weight:g} has no effect on a critical node; remove the weight, or critical=True"
+            yield LintFinding(code=LintRule.POINTLESS_WEIGHT, node_id=child.id, message=message)
     averaged = [child for child in group.children if not child.critical]
     weights = {child.weight for child in averaged}
     if len(weights) == 1 and weights != {1.0}:
         for child in averaged:
-            message = f"weight {child.weight!r} has no effect: no sibling it is averaged with has another"
-            yield Smell(code=SmellCode.POINTLESS_WEIGHT, node_id=child.id, message=message)
+            message = f"weight {child.weight:g} has no effect because every non-critical sibling has it, too; remove it"
+            yield LintFinding(code=LintRule.POINTLESS_WEIGHT, node_id=child.id, message=message)
 
 
-def _duplicate_siblings(group: RubricNode) -> Iterator[Smell]:
+def _duplicate_siblings(group: RubricNode) -> Iterator[LintFinding]:
     by_text: dict[str, list[RubricNode]] = defaultdict(list)
     for child in group.children:
         by_text[_plain(child.desc)].append(child)
     for first, *others in by_text.values():
         for other in others:
-            message = f"same description as its sibling {first.id!r}"
-            yield Smell(code=SmellCode.DUPLICATE_TEXT, node_id=other.id, message=message)
+            message = f"has the same description as its sibling {first.id!r}; say what distinguishes them"
+            yield LintFinding(code=LintRule.DUPLICATE_TEXT, node_id=other.id, message=message)
 
 
-def _leaf(leaf: RubricNode, asked: dict[Hashable, str]) -> Iterator[Smell]:
-    """Smells of one leaf; ``asked`` remembers each question and the leaf that asked it first."""
+def _leaf(leaf: RubricNode, asked: dict[Hashable, str]) -> Iterator[LintFinding]:
+    """LintFindings of one leaf; ``asked`` remembers each question and the leaf that asked it first."""
     claim = leaf.claim
     if claim is None:
         if leaf.check is None:
-            yield Smell(code=SmellCode.NO_CHECK, node_id=leaf.id, message="has neither a claim nor a check")
+            yield LintFinding(
+                code=LintRule.NO_CHECK,
+                node_id=leaf.id,
+                message="has neither a claim nor a check and always counts 0; add one, or remove it",
+            )
         return
     question = (_plain(claim.text), claim.sources and frozenset(claim.sources), claim.instruction)
     first = asked.setdefault(question, leaf.id)
     if first != leaf.id:
-        message = f"asks the same of the same sources as {first!r}"
-        yield Smell(code=SmellCode.DUPLICATE_TEXT, node_id=leaf.id, message=message)
+        message = f"repeats the claim of {first!r} with the same sources; remove one, or put the value into the claim"
+        yield LintFinding(code=LintRule.DUPLICATE_TEXT, node_id=leaf.id, message=message)
     if _is_compound(claim.text):
-        message = "says more than one thing; give each its own leaf"
-        yield Smell(code=SmellCode.COMPOUND_CLAIM, node_id=leaf.id, message=message)
+        message = "makes more than one statement; declare a leaf for each"
+        yield LintFinding(code=LintRule.COMPOUND_CLAIM, node_id=leaf.id, message=message)
 
 
 def _plain(text: str) -> str:
@@ -135,10 +144,10 @@ _FINITE_VERB = re.compile(
 
 
 def _is_compound(text: str) -> bool:
-    """Whether at least two of the parts between conjunctions have a finite verb of their own.
+    """Return whether at least two parts between conjunctions contain a finite verb.
 
-    A plain word test: names and titles in quotes are blanked first, and "A and B are alike" has its
-    verb on one side only.
+    This is a word test without a parser. Quoted names and titles are replaced first. "A and B are alike" has a verb on
+    one side only.
     """
     parts = _JOINT.split(_QUOTED.sub("Q", text))
     return sum(_FINITE_VERB.search(part) is not None for part in parts) > 1

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from keyword import iskeyword
 from pathlib import Path
 from string import Template
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from rich.markup import escape
@@ -17,6 +18,7 @@ from app.console.judging_options import JudgesOption, judging_settings
 from app.console.streams import near, output, print_json, remarks
 
 if TYPE_CHECKING:
+    from app.engine.judge_trials import LintReport
     from judges.loader import JudgeCatalogue
     from judges.registry import Judge
 
@@ -31,17 +33,19 @@ def program() -> typer.Typer:
 
 
 def tasks(context: typer.Context, judges: JudgesOption = None, as_json: JsonOption = False) -> None:
-    """List the tasks that have a judge, and judge files that do not load."""
+    """List the tasks that have a judge, lint findings of their rubrics, and judge files that do not load."""
     if context.invoked_subcommand is not None:
         return
+    from app.engine.judge_trials import lint_judges
     from app.engine.runtime import load_catalogue
 
     catalogue = load_catalogue(judging_settings(judges=judges))
+    lint = lint_judges(catalogue.judges.values())
     if as_json:
-        found = [_judge_json(catalogue.judges[task_id]) for task_id in sorted(catalogue.judges)]
+        found = [_judge_json(catalogue.judges[task_id], lint.get(task_id)) for task_id in sorted(catalogue.judges)]
         print_json({"tasks": found, "broken": dict(sorted(catalogue.broken.items()))})
     else:
-        _print(catalogue)
+        _print(catalogue, lint)
     if catalogue.broken:
         raise typer.Exit(Exit.FAILED)
 
@@ -61,18 +65,19 @@ def show(
         raise typer.Exit(Exit.FAILED)
     if task_id not in catalogue.judges:
         raise WrongUsage(f"there is no judge for task {task_id!r}", hint=near(task_id, catalogue.judges))
-    if as_json:
-        print_json(_judge_json(catalogue.judges[task_id]))
-        return
+    from app.engine.judge_trials import lint_judges
+
     judge = catalogue.judges[task_id]
+    lint = lint_judges([judge]).get(task_id)
+    if as_json:
+        print_json(_judge_json(judge, lint))
+        return
     console.print(f"[bold]{judge.task}[/]  {judge.kind.value}, version {judge.version}")
     console.print(f"{judge.path}  sha256 {(judge.sha256 or '')[:12]}", markup=False, soft_wrap=True)
     for paragraph in judge.description.strip().split("\n\n"):
         console.print(f"\n{' '.join(paragraph.split())}", markup=False)
-    from app.engine.judge_trials import dry_runs
-
-    for smell in dry_runs([judge]).get(judge.task, ()):
-        console.print(f"\nlint: {smell['node_id']}: {smell['message']}", markup=False, soft_wrap=True)
+    for line in [] if lint is None else lint.lines():
+        console.print(f"\n{line}", markup=False, soft_wrap=True)
 
 
 def new(
@@ -109,7 +114,8 @@ def new(
     )
 
 
-def _judge_json(judge: Judge) -> dict[str, str | None]:
+def _judge_json(judge: Judge, lint: LintReport | None) -> dict[str, Any]:
+    """Return one task as JSON. ``lint`` is a list of findings, or null if the rubric was not checked."""
     return {
         "id": judge.task,
         "kind": judge.kind.value,
@@ -117,15 +123,19 @@ def _judge_json(judge: Judge) -> dict[str, str | None]:
         "sha256": judge.sha256,
         "path": None if judge.path is None else str(judge.path),
         "description": judge.description,
+        "lint": None if lint is None else lint.findings,
+        "lint_error": None if lint is None else lint.error,
     }
 
 
-def _print(catalogue: JudgeCatalogue) -> None:
-    """A line for each task, cut at the edge of the screen, and one for each file that does not load."""
+def _print(catalogue: JudgeCatalogue, lint: Mapping[str, LintReport]) -> None:
+    """Print a line per task, cut at the screen's edge, its lint findings, and a line per file that does not load."""
     console = output()
     width = max(map(len, catalogue.judges), default=0)
     for task_id, judge in sorted(catalogue.judges.items()):
         line = f"{task_id:<{width}}  {judge.kind.value:<9}  v{judge.version:<3}  {' '.join(judge.description.split())}"
         console.print(line, markup=False, no_wrap=True, overflow="ellipsis")
+        for finding in lint[task_id].lines() if task_id in lint else ():
+            console.print(f"  {finding}", markup=False, soft_wrap=True)
     for problem in sorted(catalogue.broken.values()):
         remarks().print(f"[bold red]broken:[/] {escape(problem.splitlines()[0])}", soft_wrap=True)

@@ -1,7 +1,7 @@
-"""Trial runs of judge files in a child process without keys: field tests, and dry runs for the linter.
+"""Trial runs of judge files in a child process without keys: field tests and lint.
 
 Run as a program it reads one order as JSON on stdin and writes its report to the file named as its argument, because
-judge files may print. ``field_test`` and ``dry_runs`` start that program.
+judge files may print. ``field_test`` and ``lint_judges`` start that program.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ import subprocess
 import sys
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import AsyncExitStack
+from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -31,7 +32,7 @@ from judges.analysis.mutation.made_up import PAGE, MadeUpClient
 from judges.analysis.mutation.places import JudgeFile
 from judges.analysis.mutation.report import report_json
 from judges.analysis.mutation.trying import MutationTest
-from judges.analysis.rubric_lint import lint_of_result, smell_json
+from judges.analysis.rubric_lint import finding_json, lint_of_result
 from judges.errors import JudgeError
 from judges.isolation.fork_server_pool import clean_environment
 from judges.llm.client import LLMClient
@@ -41,8 +42,8 @@ from judges.registry import Judge, JudgeKind
 from rubrics.verdict import Outcome
 
 FIELD_TEST_S = 600.0
-DRY_RUNS_S = 120.0
-ONE_DRY_RUN_S = 20.0
+LINT_S = 120.0
+LINT_ONE_S = 20.0
 _ANY_PAGE = "A page that says nothing in particular."
 _MADE_UP_ANSWER = f"An answer that is made up. See {PAGE}."
 
@@ -79,18 +80,37 @@ def field_test(
     return _in_child({"field_test": order}, timeout_s=FIELD_TEST_S)
 
 
-def dry_runs(judges: Iterable[Judge]) -> dict[str, list[dict[str, str]]]:
-    """What the linter says of each native judge, by task, after a run on made-up values. Blocks.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LintReport:
+    """Lint of one judge's rubric. ``findings`` is None if the rubric could not be built; ``error`` then says why.
 
-    A judge that cannot declare its rubric on made-up values is left out.
+    A finding has ``code``, ``node_id`` and ``message``.
     """
-    paths = [str(judge.path) for judge in judges if judge.kind is JudgeKind.NATIVE and judge.path is not None]
+
+    findings: list[dict[str, str]] | None
+    error: str | None = None
+
+    def lines(self) -> list[str]:
+        """Return one line per finding, or one that says why there are none to show."""
+        if self.findings is None:
+            return [f"lint: not checked: {self.error}"]
+        return [f"lint: {each['node_id']}: {each['message']}" for each in self.findings]
+
+
+def lint_judges(judges: Iterable[Judge]) -> dict[str, LintReport]:
+    """Run each native judge on made-up values and return the lint of its rubric, by task. Blocks.
+
+    Public scripts are left out because they build their tree from a real answer; the field test and the result page
+    lint those.
+    """
+    paths = {judge.task: str(judge.path) for judge in judges if judge.kind is JudgeKind.NATIVE and judge.path}
     if not paths:
         return {}
     try:
-        return _in_child({"dry_runs": paths}, timeout_s=DRY_RUNS_S)
-    except TrialFailed:
-        return {}
+        reports = _in_child({"lint": paths}, timeout_s=LINT_S)
+    except TrialFailed as error:
+        return {task: LintReport(findings=None, error=str(error)) for task in paths}
+    return {task: LintReport(**report) for task, report in reports.items()}
 
 
 def _in_child(order: Mapping[str, Any], *, timeout_s: float) -> dict[str, Any]:
@@ -132,8 +152,7 @@ async def _carried_out(order: Mapping[str, Any]) -> dict[str, Any]:
             if "field_test" in order:
                 return await _field_test(runtime, order["field_test"])
             async with with_pages_of(runtime, {}, _ANY_PAGE) as made_up:
-                found = {path: await _dry_run(made_up, Path(path)) for path in order["dry_runs"]}
-            return {Path(path).stem: smells for path, smells in found.items() if smells is not None}
+                return {task: await _lint(made_up, Path(path)) for task, path in order["lint"].items()}
 
 
 async def _field_test(runtime: Runtime, order: Mapping[str, Any]) -> dict[str, Any]:
@@ -167,18 +186,29 @@ async def _field_test(runtime: Runtime, order: Mapping[str, Any]) -> dict[str, A
             refuted=refuted,
         )
         result["fields"] = report(observed).json()
-        result["lint"] = [smell_json(each) for each in lint_of_result(await judged(answer, lambda client: client))]
+        result["lint"] = [finding_json(each) for each in lint_of_result(await judged(answer, lambda client: client))]
     return result
 
 
-async def _dry_run(runtime: Runtime, path: Path) -> list[dict[str, str]] | None:
-    """What the linter says of one judge; None if it declares nothing on made-up values."""
+async def _lint(runtime: Runtime, path: Path) -> dict[str, Any]:
+    """Return the fields of a ``LintReport`` for one judge file."""
     try:
-        async with asyncio.timeout(ONE_DRY_RUN_S):
-            result = await _judged(runtime, load_judge(path), _MADE_UP_ANSWER, lambda client: MadeUpClient())
-    except (JudgeError, TimeoutError):
-        return None
-    return [smell_json(each) for each in lint_of_result(result)] if result["status"] == "complete" else None
+        async with asyncio.timeout(LINT_ONE_S):
+            judge, client = load_judge(path), MadeUpClient()
+            await _judged(runtime, judge, _MADE_UP_ANSWER, lambda _: client)  # finds out which values are extracted
+            text = "\n".join((_MADE_UP_ANSWER, *client.texts))
+            result = await _judged(runtime, judge, text, lambda _: client)
+    except TimeoutError:
+        return {"findings": None, "error": f"the judge did not return within {LINT_ONE_S:g} s on made-up values"}
+    except JudgeError as error:
+        return {"findings": None, "error": f"the judge failed on made-up values: {_first_line(error)}"}
+    if result["status"] != "complete":
+        return {"findings": None, "error": "the judge does not declare its rubric on made-up values"}
+    return {"findings": [finding_json(each) for each in lint_of_result(result)], "error": None}
+
+
+def _first_line(error: Exception) -> str:
+    return (str(error).splitlines() or [type(error).__name__])[0]
 
 
 async def _judged(

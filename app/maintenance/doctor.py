@@ -18,6 +18,7 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 from app.access.keys import known_keys
+from app.engine.judge_trials import lint_judges
 from app.engine.limits import Limits
 from app.engine.model_clients import ModelClients
 from app.engine.runtime import load_catalogue, open_blobs, open_runtime
@@ -257,7 +258,17 @@ def check_judges(settings: Settings) -> Check:
             detail=f"{len(catalogue.judges)} tasks, but these files do not load: {', '.join(sorted(catalogue.broken))}",
             remedy="; ".join([*reasons, "see where: assay tasks show ID"]),
         )
-    return Check(name="judges", state=State.OK, detail=f"{len(catalogue.judges)} tasks")
+    lint = lint_judges(catalogue.judges.values())
+    lines = [f"{task}: {line}" for task, report in sorted(lint.items()) for line in report.lines()]
+    if lines:
+        return Check(
+            name="judges",
+            state=State.WARNING,
+            detail=f"{len(catalogue.judges)} tasks; {lines[0]}" + (f" ({len(lines) - 1} more)" if lines[1:] else ""),
+            remedy="List all findings: assay tasks.",
+            facts={"lint": {task: report.findings for task, report in sorted(lint.items())}},
+        )
+    return Check(name="judges", state=State.OK, detail=f"{len(catalogue.judges)} tasks, no lint findings")
 
 
 def _free_bytes(place: Path) -> int:

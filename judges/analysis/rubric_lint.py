@@ -1,4 +1,4 @@
-"""Lint of rubrics as results hold them: the tree in a result's JSON is all it needs."""
+"""Rubric lint of results: rebuilds the rubric from the tree in a result's JSON and runs ``rubrics.lint``."""
 
 from __future__ import annotations
 
@@ -7,14 +7,14 @@ from typing import Any
 
 from judges.analysis.overrides import JudgedNode, judged_tree
 from rubrics.errors import RubricError
-from rubrics.lint import Smell, lint
+from rubrics.lint import LintFinding, lint
 from rubrics.node import RubricNode, Strategy
 from rubrics.rubric import Rubric
 from rubrics.verdict import Claim, Outcome
 
 
-def lint_of_result(result: Mapping[str, Any]) -> list[Smell]:
-    """The smells of the rubric that a result was scored by; none if the result has no tree that can be read."""
+def lint_of_result(result: Mapping[str, Any]) -> list[LintFinding]:
+    """Return the lint findings of a result's rubric, or none if the result has no readable tree."""
     tree = judged_tree(result)
     if tree is None:
         return []
@@ -26,8 +26,9 @@ def lint_of_result(result: Mapping[str, Any]) -> list[Smell]:
     return lint(rubric)
 
 
-def smell_json(smell: Smell) -> dict[str, str]:
-    return {"code": smell.code.value, "node_id": smell.node_id, "message": smell.message}
+def finding_json(finding: LintFinding) -> dict[str, str]:
+    """Return a finding as JSON: ``code``, ``node_id`` and ``message``."""
+    return {"code": finding.code.value, "node_id": finding.node_id, "message": finding.message}
 
 
 def _add_children(rubric: Rubric, parent: RubricNode, tree: JudgedNode) -> None:
@@ -54,7 +55,7 @@ def _add_children(rubric: Rubric, parent: RubricNode, tree: JudgedNode) -> None:
 
 
 def _check(node: JudgedNode) -> bool | None:
-    """What code decided; in trees of public scripts that is the outcome of a leaf without a claim."""
+    """Return a leaf's check. In trees of public scripts that is the outcome of a leaf without a claim."""
     if node.children or node.data.get("claim") is not None:
         return None
     if node.data.get("check") is not None:

@@ -238,9 +238,11 @@ def _print_fields(task_id: str, judge: Judge, fields: dict[str, Any]) -> None:
         _line("Every value, citation and leaf is protected.")
 
 
-def _print_lint(smells: list[dict[str, str]]) -> None:
-    for smell in smells:
-        _line(f"lint: {smell['node_id']}: {smell['message']}")
+def _print_lint(findings: list[dict[str, str]]) -> None:
+    from app.engine.judge_trials import LintReport
+
+    for line in LintReport(findings=findings).lines():
+        _line(line)
 
 
 def _print(task_id: str, report: dict[str, Any]) -> None:

@@ -240,3 +240,18 @@ async def test_every_table_of_a_result_is_there_as_csv(served: Served):
         found[table] = answer.text.splitlines()
     assert {table: len(lines) - 1 for table, lines in found.items()} == {"leaves": 6, "open": 1, "pages": 2}
     assert found["open"][1].startswith("town,")
+
+
+async def test_lint_findings_of_the_rubric_are_listed_with_their_fix(served: Served, reader: Reader):
+    def rubric():
+        return rubric_of(leaf("long", claim="The Ahne is long", sources=[URL], weight=2), task_id="rivers")
+
+    served.judging.tell("linted", rubric, pages=[page_entry(URL)])
+    await reader.go(f"/results/{await served.result('linted', 'linted')}")
+    await reader.page.click(".lint summary")
+    assert await reader.text(".lint summary") == "Rubric lint 1 finding for the author of the judge"
+    assert await reader.text(".lint tbody tr") == (
+        "long pointless_weight Weight 2 has no effect because every non-critical sibling has it, too; remove it."
+    )
+    await reader.page.click('.lint [data-leaf="long"]')
+    await reader.page.wait_for_selector(".leaf-panel")

@@ -54,7 +54,7 @@ def test_the_shipped_tasks_load_and_nothing_else_is_there():
 
 @pytest.mark.parametrize("task", TASKS)
 @pytest.mark.parametrize("agent", sorted(EXPECTED))
-async def test_rubrics_have_eight_to_twenty_leaves_gates_weights_and_no_smell(agent: str, task: str):
+async def test_rubrics_have_eight_to_twenty_leaves_gates_weights_and_no_lint_findings(agent: str, task: str):
     text = (examples_dir() / agent / task / "answer_1.md").read_text("utf-8")
     rubric = (await judged(task, text)).rubric
     nodes = list(rubric.walk())

@@ -1,0 +1,124 @@
+"""Lint findings of native judges, in a real child process: in `assay tasks`, `assay tasks show` and `assay doctor`."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from app.engine import judge_trials
+from app.engine.judge_trials import LintReport, lint_judges
+from app.maintenance import doctor
+from app.maintenance.doctor import State
+from judges.loader import load_judge
+from tests.fakes.settings import settings_for_tests
+from tests.unit.app.conftest import Call, assay  # noqa: F401 - fixture
+
+JUDGE = """
+from pydantic import BaseModel
+
+from judges.registry import judge
+
+
+class Bridge(BaseModel):
+    name: str = ""
+    built: str = ""
+    sources: list[str] = []
+
+
+class Bridges(BaseModel):
+    bridges: list[Bridge] = []
+
+
+@judge(task="bridges", description="Name three bridges.")
+async def bridges(ctx):
+    found = await ctx.extract(Bridges, "The bridges.")
+    for number, bridge in enumerate(found.bridges, start=1):
+        group = ctx.parallel(f"b{number}", f"Bridge {number}")
+        group.check("given", bool(bridge.name), critical=True)
+        group.verify("built", CLAIM, sources=bridge.sources)
+"""
+REPEATED = JUDGE.replace("CLAIM", '"The bridge is old"').replace(
+    "sources=bridge.sources", 'sources=["https://a.example/"]'
+)
+SOUND = JUDGE.replace("CLAIM", 'f"{bridge.name} was built in {bridge.built}"')
+FAILING = JUDGE.replace("CLAIM", 'f"{bridge.name.split()[7]} is old"')
+
+
+def judges_in(folder: Path, **sources: str) -> Path:
+    folder.mkdir()
+    for task, source in sources.items():
+        (folder / f"{task}.py").write_text(source.replace('task="bridges"', f'task="{task}"'))
+    return folder
+
+
+def test_the_list_of_tasks_shows_the_findings_of_each_rubric(assay: Call, tmp_path: Path) -> None:  # noqa: F811
+    judges_in(tmp_path / "mine", repeated=REPEATED, sound=SOUND, failing=FAILING)
+
+    ended = assay("tasks", "--judges", "mine")
+    listed = json.loads(assay("tasks", "--judges", "mine", "--json").out)["tasks"]
+
+    assert ended.code == 0
+    assert "lint: b2/built: repeats the claim of 'b1/built' with the same sources; remove one" in ended.out
+    assert "lint: not checked: the judge failed on made-up values" in ended.out
+    by_id = {task["id"]: task for task in listed}
+    assert [each["code"] for each in by_id["repeated"]["lint"]] == ["duplicate_text", "duplicate_text"]
+    assert (by_id["sound"]["lint"], by_id["sound"]["lint_error"]) == ([], None)
+    assert by_id["failing"]["lint"] is None and "made-up values" in by_id["failing"]["lint_error"]
+
+
+def test_the_shipped_tasks_are_listed_and_have_no_findings(assay: Call) -> None:  # noqa: F811
+    listed = json.loads(assay("tasks", "--json").out)
+
+    assert [task["id"] for task in listed["tasks"]] == ["karrow_visit", "pellard_gauges", "velm_directors"]
+    assert [task["lint"] for task in listed["tasks"]] == [[], [], []]
+    assert all(len(task["sha256"]) == 64 for task in listed["tasks"])
+    assert listed["broken"] == {}
+
+
+def test_a_judge_file_that_does_not_load_is_named_and_fails_the_command(assay: Call, tmp_path: Path) -> None:  # noqa: F811
+    judges_in(tmp_path / "mine", bridge="def (")
+
+    ended = assay("tasks", "--judges", "mine")
+
+    assert ended.code == 1
+    assert "bridge.py" in ended.err
+    assert "karrow_visit" in ended.out
+
+
+def test_a_task_is_shown_with_its_judge_and_its_findings(assay: Call, tmp_path: Path) -> None:  # noqa: F811
+    judges_in(tmp_path / "mine", repeated=REPEATED)
+
+    ended = assay("tasks", "show", "repeated", "--judges", "mine")
+
+    assert ended.code == 0
+    assert "repeated.py" in ended.out and "Name three bridges." in ended.out
+    assert "lint: b3/built: repeats the claim of 'b1/built'" in ended.out
+
+
+def test_doctor_warns_of_findings(tmp_path: Path) -> None:
+    check = doctor.check_judges(settings_for_tests(judges=(judges_in(tmp_path / "mine", repeated=REPEATED),)))
+
+    assert check.state is State.WARNING
+    assert "repeated: lint: b2/built: repeats the claim" in check.detail and "(1 more)" in check.detail
+    assert check.facts["lint"]["repeated"][1]["node_id"] == "b3/built"
+
+
+def test_doctor_is_content_without_findings(tmp_path: Path) -> None:
+    check = doctor.check_judges(settings_for_tests(judges=(judges_in(tmp_path / "mine", sound=SOUND),)))
+
+    assert check.state is State.OK
+
+
+def test_a_child_that_fails_is_reported_and_is_not_a_clean_rubric(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    judge = load_judge(judges_in(tmp_path / "mine", sound=SOUND) / "sound.py")
+    monkeypatch.setattr(judge_trials, "LINT_S", 0.001)
+
+    [report] = lint_judges([judge]).values()
+
+    assert report.findings is None
+    assert report.lines() == [f"lint: not checked: {report.error}"] and "0.001 s" in (report.error or "")
+    assert LintReport(findings=[]).lines() == []
