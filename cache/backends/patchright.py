@@ -208,7 +208,7 @@ class BrowserCapturer:
 
 async def _user_agent(browser: Browser, contact: str) -> str:
     """What this browser calls itself with a window: a page must not show a judge another face than it shows people
-    (docs/decisions/0021-what-the-browser-calls-itself.md). With a ``contact``, whom to write to about it."""
+    (docs/decisions/0021-browser-user-agent.md). With a ``contact``, whom to write to about it."""
     session = await browser.new_browser_cdp_session()
     said = str((await session.send("Browser.getVersion"))["userAgent"]).replace("HeadlessChrome", "Chrome")
     return f"{said} (+{contact})" if contact else said
