@@ -1,6 +1,6 @@
-# The image of `assay serve` and `assay worker`: Python, Chromium, no compiler, no root.
+# Image for `assay serve` and `assay worker`: Python and Chromium, without a compiler, running as a non-root user.
 # Chromium's sandbox needs user namespaces, which Docker's default seccomp profile denies. docker-compose.yml
-# therefore names scripts/container/chromium-seccomp.json; the reasons are in docs/operations.md.
+# therefore uses scripts/container/chromium-seccomp.json; see docs/operations.md.
 
 ARG PYTHON=python:3.11.14-slim-bookworm@sha256:65a93d69fa75478d554f4ad27c85c1e69fa184956261b4301ebaf6dbb0a3543d
 

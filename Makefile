@@ -1,11 +1,11 @@
-# Every command of this project. They run from .venv in the checkout, which set-up fills and keeps up to date.
+# Development commands. They run in .venv, which the set-up targets create and update.
 
 PYTHON ?= python3
 BIN    := .venv/bin
 PYTEST := $(BIN)/python -m pytest -q --dist worksteal
 QUICK  := $(PYTEST) -n logical --hypothesis-profile quick tests/unit
 
-# Tests start hundreds of Python processes. Without bytecode files each of them compiles every library again.
+# Tests start hundreds of Python processes. Without bytecode files, each of them would compile every library again.
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
@@ -14,7 +14,7 @@ unexport PYTHONDONTWRITEBYTECODE
 help: ## List the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## (.*)/  make \1\t\2/' | expand -t 20
 
-setup: ## Environment, packages and browser: all that `demo` and `serve` need
+setup: ## Install what `demo` and `serve` need: environment, packages, browser
 	@$(PYTHON) scripts/setup.py demo
 
 setup-test:
@@ -23,53 +23,53 @@ setup-test:
 setup-check:
 	@$(PYTHON) scripts/setup.py test --no-browser
 
-demo: setup ## Judge the shipped example end to end: server, browser, scorecard (no key, no internet)
+demo: setup ## Judge the example answers end to end (needs no key or internet)
 	@$(BIN)/assay demo
 
 serve: setup ## Start the service on 127.0.0.1:8000
 	@$(BIN)/assay serve
 
-quick: setup-check ## Run the unit tests, without browser, server or database: seconds
+quick: setup-check ## Run the unit tests (no browser, server or database)
 	@$(QUICK)
 
-check: setup-check ## Check format, lint, types and import contracts, then run the quick tests
+check: setup-check ## Check format, lint, types and import contracts, then run `quick`
 	@$(BIN)/ruff format --check .
 	@$(BIN)/ruff check .
 	@$(BIN)/mypy
 	@$(BIN)/lint-imports
 	@$(QUICK)
 
-test: setup-test check ## Run `check`, then every test, with a real browser, PostgreSQL and the S3 protocol
+test: setup-test check ## Run `check`, then all tests with a real browser, PostgreSQL and the S3 protocol
 	@$(PYTEST) -n auto
 
-screenshots: setup-test ## Take the pictures in docs/screenshots anew: every page, wide and narrow, light and dark
+screenshots: setup-test ## Regenerate docs/screenshots: every page, wide and narrow, light and dark
 	@$(BIN)/python -m tests.screenshots
 
-bench: setup-test ## Measure against the figures to beat, with a stand-in model and pages of our own
+bench: setup-test ## Run the benchmarks against their targets, with a fake model and local pages
 	@$(BIN)/python -m tests.bench
 
-format: setup-check ## Put the code into the one format
+format: setup-check ## Format the code and fix lint errors
 	@$(BIN)/ruff format .
 	@$(BIN)/ruff check --fix .
 
-docs: setup-check ## Check the documents against the code: links, settings, commands, calls
+docs: setup-check ## Check the documents against the code: links, settings, commands, API operations
 	@$(BIN)/python -m pytest -q tests/architecture/test_documents.py
 
 LOCK := $(BIN)/uv pip compile --quiet --generate-hashes --no-emit-index-url --no-header --universal --python-version 3.11
-lock: setup-check ## Resolve the locks anew (UPGRADE=--upgrade for newer versions); review the diff
+lock: setup-check ## Regenerate the lock files (UPGRADE=--upgrade for newer versions); review the diff
 	@$(LOCK) $(UPGRADE) pyproject.toml --group dev -o requirements-dev.lock
 	@$(LOCK) pyproject.toml -c requirements-dev.lock -o requirements.lock
 	@$(LOCK) --group pyproject.toml:bootstrap -c requirements-dev.lock -o requirements-bootstrap.lock
 
 SETUP ?= setup-check
-audit: $(SETUP) ## Look up every locked package among known vulnerabilities (needs the internet)
+audit: $(SETUP) ## Check the locked packages for known vulnerabilities (needs the internet)
 	@$(BIN)/python scripts/audit.py
 
 SBOM ?= build/sbom.cdx.json
-sbom: $(SETUP) ## Write what the lock pins as a CycloneDX bill of materials (SBOM=FILE)
+sbom: $(SETUP) ## Write a CycloneDX SBOM of requirements.lock (SBOM=FILE)
 	@mkdir -p $(dir $(SBOM))
 	@$(BIN)/cyclonedx-py requirements --output-reproducible --of JSON -o $(SBOM) requirements.lock
 	@echo $(SBOM)
 
-clean: ## Remove the environment and every cache; ./data stays
+clean: ## Remove the environment and all tool caches; keep ./data
 	rm -rf .venv .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
