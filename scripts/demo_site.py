@@ -1,4 +1,4 @@
-"""Serves the demo's web site on loopback until interrupted, for trying the service by hand as the README does."""
+"""Serve the demo web site on loopback until interrupted, for the quick start in README.md."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ async def serve_until_stopped() -> None:
     for sign in (signal.SIGINT, signal.SIGTERM):
         asyncio.get_running_loop().add_signal_handler(sign, stopped.set)
     async with DemoSite() as site:
-        print(f"the demo's pages are at {site.url}; captures need ASSAY_EGRESS_ALLOW={site.egress_allow}", flush=True)
+        print(f"Demo pages: {site.url} (to capture them, set ASSAY_EGRESS_ALLOW={site.egress_allow})", flush=True)
         await stopped.wait()
 
 

@@ -1,6 +1,6 @@
 """Write the data sheet of the demo site, a one-page PDF: ``python scripts/make_demo_pdf.py``.
 
-The file is committed; run this only after changing the text, and mind app/demo/expected.py, which rests on it.
+The PDF is committed. Run this only after you change the text, and update app/demo/expected.py, which depends on it.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ LINES = (
 
 
 def write(target: Path) -> None:
-    """Write the sheet to ``target``; the same text gives the same bytes."""
+    """Write the PDF to ``target``. The same text always gives the same bytes."""
     with pymupdf.open() as document:  # type: ignore[no-untyped-call]
         page = document.new_page(width=595, height=842)
         top = 80

@@ -1,1 +1,1 @@
-"""What turns a bare checkout into one that runs: standard library only, since nothing is installed yet."""
+"""Set-up of a fresh checkout. Uses only the standard library, because no package is installed yet."""

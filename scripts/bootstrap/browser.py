@@ -1,7 +1,7 @@
-"""Finds a Chromium that really starts, or brings one: the order is fixed by the service's contract.
+"""Search for a working Chromium, or installation of one.
 
-ASSAY_BROWSER, an installed Chromium or Chrome, the one patchright downloads, the system's package. Where to look is the
-service's own knowledge (``cache.backends.browser_search``, standard library only), so both find the same browser.
+Order: ASSAY_BROWSER, an installed Chromium or Chrome, a download by patchright, the system package. The service
+searches with the same module (``cache.backends.browser_search``), so both find the same browser.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ DOWNLOAD_TIMEOUT_S = 600.0
 
 
 class Browser:
-    """Looks for a browser in ``folders`` and, where none starts, tries to install one."""
+    """Searches ``folders`` for a browser and installs one if none starts."""
 
     def __init__(
         self,
@@ -44,25 +44,26 @@ class Browser:
         self._folders = folders
 
     def find(self) -> str:
-        """The path of a browser that started.
+        """Return the path of a browser that starts.
 
         Raises:
-            SetupFailed: ASSAY_BROWSER is wrong, or every way was tried in vain.
+            SetupFailed: the browser in ASSAY_BROWSER does not start, or no browser starts and none could be installed.
         """
         chosen = os.environ.get("ASSAY_BROWSER")
         if chosen:
             if self._starts(chosen):
                 return chosen
             raise SetupFailed(
-                f"ASSAY_BROWSER={chosen} does not start", remedy="unset ASSAY_BROWSER or give the path of a Chromium"
+                f"ASSAY_BROWSER={chosen} does not start",
+                remedy="unset ASSAY_BROWSER, or set it to the path of a Chromium",
             )
         for found in (self._installed, self._from_patchright, self._from_system_packages):
             path = next((candidate for candidate in found() if self._starts(candidate)), None)
             if path is not None:
                 return path
         raise SetupFailed(
-            "no Chromium starts on this machine, and none could be installed: the captures need one",
-            remedy=f"{self._packages.remedy(DEBIAN_PACKAGES)}; or set ASSAY_BROWSER to the path of one",
+            "no Chromium starts on this machine and none could be installed; assay needs one to capture pages",
+            remedy=f"{self._packages.remedy(DEBIAN_PACKAGES)}; or set ASSAY_BROWSER to the path of a Chromium",
             log=next(
                 (log for log in map(self._commands.log_of, ("browser-probe", "browser-download")) if log.exists()), None
             ),
@@ -73,9 +74,9 @@ class Browser:
         yield from (str(path) for path in (found.shell, found.full) if path is not None)
 
     def _from_patchright(self) -> Iterator[str]:
-        """What patchright fetched earlier, else now; as root with the libraries a bare system lacks."""
+        """Yield browsers from patchright, downloading one if necessary. As root, also install missing libraries."""
         yield from self._downloaded()
-        self._say("      no installed browser starts: asking patchright for one")
+        self._say("      no installed browser starts; downloading one with patchright")
         patchright = [str(self._python), "-m", "patchright"]
         command = [*patchright, "install", "--no-progress", "chromium"]
         if not self._commands.run("browser-download", command, timeout_s=DOWNLOAD_TIMEOUT_S).ok:
@@ -97,12 +98,12 @@ class Browser:
     def _from_system_packages(self) -> Iterator[str]:
         if not self._packages.usable:
             return
-        self._say(f"      installing the system's packages {' '.join(DEBIAN_PACKAGES)}")
+        self._say(f"      installing the system packages {' '.join(DEBIAN_PACKAGES)}")
         self._packages.install("browser-packages", DEBIAN_PACKAGES)
         yield from self._installed()
 
     def _starts(self, path: str) -> bool:
-        """Whether it opens a page, runs its script and gives the text back: a version line proves too little."""
+        """Return whether the browser loads a page and runs its script. ``--version`` would not prove that."""
         with tempfile.TemporaryDirectory(prefix="assay-probe-", ignore_cleanup_errors=True) as profile:
             command = [
                 path,
@@ -110,7 +111,7 @@ class Browser:
                 "--disable-gpu",
                 "--no-first-run",
                 f"--user-data-dir={profile}",
-                "--no-sandbox",  # the page is ours; whether strangers' pages get a sandbox is the service's business
+                "--no-sandbox",  # the page is trusted; the service itself uses the sandbox
                 "--dump-dom",
                 PROBE,
             ]
@@ -119,7 +120,7 @@ class Browser:
 
 
 def install_locations(plan: str) -> list[Path]:
-    """The folders of Chromium builds in what ``patchright install --dry-run`` prints.
+    """Parse the folders of Chromium builds from the output of ``patchright install --dry-run``.
 
     >>> install_locations("Chrome\\n  Install location:    /c/chromium-1\\n\\nX\\n  Install location: /c/ffmpeg-2")
     [PosixPath('/c/chromium-1')]

@@ -1,4 +1,4 @@
-"""Runs one outside command: bounded in time, its output in a log, with a sign of life while it works."""
+"""Subprocesses of the set-up program, with a timeout, a log file and periodic progress lines."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from dataclasses import dataclass
 from pathlib import Path
 
 POLL_S = 0.1
-SIGN_OF_LIFE_S = 10.0
+PROGRESS_INTERVAL_S = 10.0
 GRACE_S = 5.0
 
 
 @dataclass(frozen=True)
 class Finished:
-    """How a command ended. ``tail`` holds the last lines it printed."""
+    """Outcome of a command. ``tail`` is the last lines of its output."""
 
     ok: bool
     seconds: float
@@ -28,30 +28,30 @@ class Finished:
 
 
 class Commands:
-    """Runs commands from the checkout and keeps one log a command in ``logs``."""
+    """Runs commands in the checkout and writes one log per command to ``logs``."""
 
     def __init__(
-        self, root: Path, logs: Path, say: Callable[[str], None], *, sign_of_life_s: float = SIGN_OF_LIFE_S
+        self, root: Path, logs: Path, say: Callable[[str], None], *, progress_interval_s: float = PROGRESS_INTERVAL_S
     ) -> None:
         self._root = root
-        self._sign_of_life_s = sign_of_life_s
+        self._progress_interval_s = progress_interval_s
         self._logs = logs
         self._say = say
 
     def log_of(self, name: str) -> Path:
-        """Where the output of the command called ``name`` is kept."""
+        """Return the path of the log of the command ``name``."""
         return self._logs / f"{name}.log"
 
     def run(
         self, name: str, command: Sequence[str], *, timeout_s: float, env: Mapping[str, str] | None = None
     ) -> Finished:
-        """Run ``command``; ``env`` is added to the inherited environment. Never raises for a failing command."""
+        """Run ``command`` with ``env`` added to the inherited environment. A failing command does not raise."""
         log = self.log_of(name)
         log.parent.mkdir(parents=True, exist_ok=True)
         started = time.monotonic()
         with log.open("wb") as output:
             try:
-                process = subprocess.Popen(  # noqa: S603 - the commands are this program's own
+                process = subprocess.Popen(  # noqa: S603 - commands are built by this program
                     list(command),
                     cwd=self._root,
                     env={**os.environ, **(env or {})},
@@ -73,16 +73,16 @@ class Commands:
         )
 
     def _wait(self, process: subprocess.Popen[bytes], log: Path, started: float, timeout_s: float) -> bool:
-        """Wait for the end or the deadline; say every few seconds what it is doing. True if it had to be stopped."""
-        next_sign = started + self._sign_of_life_s
+        """Wait until the process ends or times out, and print progress lines. Return whether it timed out."""
+        next_report = started + self._progress_interval_s
         try:
             while process.poll() is None:
                 now = time.monotonic()
                 if now - started > timeout_s:
                     _stop(process)
                     return True
-                if now >= next_sign:
-                    next_sign = now + self._sign_of_life_s
+                if now >= next_report:
+                    next_report = now + self._progress_interval_s
                     self._say(f"      {now - started:4.0f} s  {last_lines(log, 1)[:100]}")
                 time.sleep(POLL_S)
         except KeyboardInterrupt:
@@ -92,7 +92,7 @@ class Commands:
 
 
 def last_lines(log: Path, count: int) -> str:
-    """The last ``count`` non-empty lines of a log, without terminal control codes."""
+    """Return the last ``count`` non-empty lines of a log, without control characters."""
     with log.open("rb") as file:
         file.seek(0, os.SEEK_END)
         file.seek(max(0, file.tell() - 4096))
@@ -102,13 +102,13 @@ def last_lines(log: Path, count: int) -> str:
 
 
 def say(text: str) -> None:
-    """One line of progress, visible at once also in a pipe."""
+    """Print one line and flush, so that it is visible at once in a pipe too."""
     sys.stdout.write(text + "\n")
     sys.stdout.flush()
 
 
 def _stop(process: subprocess.Popen[bytes]) -> None:
-    """End the command with everything it started."""
+    """Terminate the process group of the command."""
     for sign in (signal.SIGTERM, signal.SIGKILL):
         try:
             os.killpg(process.pid, sign)

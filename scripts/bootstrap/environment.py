@@ -1,7 +1,7 @@
-"""The Python environment in ``.venv``, filled from the hashed locks and nothing else.
+"""Virtual environment in ``.venv``, installed from the hashed lock files.
 
-Works without ensurepip, which Debian keeps in a package of its own, and without uv, which does not read pip's
-configuration and so may not reach an index that pip does.
+Works without ensurepip, which Debian ships in a separate package. Works without uv, which does not read pip's
+configuration and may therefore not reach the package index.
 """
 
 from __future__ import annotations
@@ -27,13 +27,13 @@ UV_TIMEOUT_S = 600.0
 PIP_TIMEOUT_S = 1200.0
 
 INDEX_REMEDY = (
-    "check that this machine reaches a Python package index (try 'python3 -m pip download uv'); behind a proxy or with "
-    "an index of your own, set it in pip's configuration: set-up follows it. Then run the same command again"
+    "check that this machine reaches a Python package index (try 'python3 -m pip download uv'); for a proxy or a "
+    "private index, set it in pip's configuration, which set-up uses. Then run the same command again"
 )
 
 
 class Environment:
-    """``.venv`` of one checkout. ``has_module`` tells which modules the running Python can import."""
+    """``.venv`` of one checkout. ``has_module`` returns whether the running Python can import a module."""
 
     def __init__(
         self,
@@ -49,7 +49,7 @@ class Environment:
         self._has_module = has_module
 
     def is_sound(self) -> bool:
-        """Whether it was made here, by an interpreter of the version that runs now, and still starts."""
+        """Return whether it was created at this path, with the running Python version, and starts."""
         try:
             made_here = str(self.folder) in (self.folder / "bin" / "activate").read_text("utf-8")
         except OSError:
@@ -58,10 +58,10 @@ class Environment:
         return made_here and self._commands.run("python", [str(self.python), "-c", version], timeout_s=30).ok
 
     def create(self) -> None:
-        """Make the environment anew.
+        """Create the environment, replacing an existing one.
 
         Raises:
-            SetupFailed: nothing on this machine can make one.
+            SetupFailed: the environment cannot be created on this machine.
         """
         python = getattr(sys, "_base_executable", sys.executable)
         command = [python, "-m", "venv", str(self.folder)]
@@ -74,11 +74,13 @@ class Environment:
         made = self._commands.run("venv", command, timeout_s=CREATE_TIMEOUT_S)
         if not made.ok:
             raise SetupFailed(
-                f"the environment {self.folder} could not be made", remedy=f"see the log; {_disk_hint()}", log=made.log
+                f"the environment {self.folder} could not be created",
+                remedy=f"see the log; {_disk_hint()}",
+                log=made.log,
             )
 
     def _clear(self) -> None:
-        """Remove what an earlier environment left, but not the logs of this very run."""
+        """Delete an earlier environment, except the logs of the current run."""
         if not self.folder.is_dir():
             return
         for child in self.folder.iterdir():
@@ -88,82 +90,84 @@ class Environment:
                 shutil.rmtree(child)
 
     def _install_ensurepip(self) -> None:
-        """Debian and Ubuntu split it off python3; as root we may fetch it, else we say what to type."""
+        """Install ensurepip, which Debian and Ubuntu ship separately from python3. Needs root."""
         wanted = [f"python{sys.version_info.major}.{sys.version_info.minor}-venv"]
         remedy = self._packages.remedy(wanted)
         if not self._packages.usable:
-            raise SetupFailed("this Python cannot make environments: its module ensurepip is missing", remedy=remedy)
+            raise SetupFailed(
+                "this Python cannot create virtual environments: the module ensurepip is missing", remedy=remedy
+            )
         done = self._packages.install("python-venv", wanted)
         if not done.ok:
             raise SetupFailed(f"{wanted[0]} could not be installed", remedy=remedy, log=done.log)
 
     def install(self, lock: str) -> str:
-        """Install everything in ``lock`` (a file name) and the project itself; returns which installer did it.
+        """Install all packages of ``lock`` (a file name) and the project. Return the name of the installer.
 
         Raises:
-            SetupFailed: neither uv nor pip could; the log names the package.
+            SetupFailed: uv and pip both failed. The log names the package.
         """
         pip = self._pip()
-        uv = self._bring_build_tools(pip)
+        uv = self._install_build_tools(pip)
         if uv is not None:
             install, env = [uv, "pip", "install", "--python", str(self.python)], self._uv_environment(pip)
             command = [*install, *_locked(lock)]
             done = self._commands.run("packages-uv", command, timeout_s=UV_TIMEOUT_S, env=env)
             if done.ok or pip is None:
-                _demand(done, f"the packages of {lock}")
+                _require_success(done, f"the packages of {lock}")
                 self._install_project(install, env)
                 return "uv"
-        assert pip is not None  # noqa: S101 - without pip there was uv, or we would not be here
+        assert pip is not None  # noqa: S101 - _install_build_tools returns uv or raises without pip
         done = self._commands.run("packages-pip", [*pip, "install", *_locked(lock)], timeout_s=PIP_TIMEOUT_S)
-        _demand(done, f"the packages of {lock}")
+        _require_success(done, f"the packages of {lock}")
         self._install_project([*pip, "install"], {})
         return "pip"
 
     def _install_project(self, install: list[str], env: Mapping[str, str]) -> None:
         command = [*install, "--no-deps", "--no-build-isolation", "--editable", str(self.folder.parent)]
-        _demand(self._commands.run("project", command, timeout_s=UV_TIMEOUT_S, env=env), "the project itself")
+        _require_success(self._commands.run("project", command, timeout_s=UV_TIMEOUT_S, env=env), "the project itself")
 
-    def _bring_build_tools(self, pip: list[str] | None) -> str | None:
-        """Install what builds packages, and uv with it; returns the uv to go on with, None to go on with pip."""
+    def _install_build_tools(self, pip: list[str] | None) -> str | None:
+        """Install the build tools and uv. Return the path of uv, or None if pip must be used."""
         if pip is None:
             uv = shutil.which("uv")
             if uv is None:
-                raise SetupFailed("there is neither pip nor uv", remedy=self._packages.remedy(["python3-venv"]))
+                raise SetupFailed("neither pip nor uv is installed", remedy=self._packages.remedy(["python3-venv"]))
             command = [uv, "pip", "install", "--python", str(self.python), *_locked(BOOTSTRAP_LOCK)]
-            _demand(self._commands.run("tools-uv", command, timeout_s=UV_TIMEOUT_S), "the build tools")
+            _require_success(self._commands.run("tools-uv", command, timeout_s=UV_TIMEOUT_S), "the build tools")
             return uv
         if self._commands.run("tools", [*pip, "install", *_locked(BOOTSTRAP_LOCK)], timeout_s=PIP_TIMEOUT_S).ok:
             return str(self.folder / "bin" / "uv")
-        fewer = self.folder / "setup" / "without-uv.lock"  # an index may lack uv, or a wheel of it for this machine
+        fewer = self.folder / "setup" / "without-uv.lock"  # the index may have no uv, or no wheel for this machine
         fewer.write_text(without((self.folder.parent / BOOTSTRAP_LOCK).read_text("utf-8"), "uv"), "utf-8")
         done = self._commands.run("tools-pip", [*pip, "install", *_locked(str(fewer))], timeout_s=PIP_TIMEOUT_S)
-        _demand(done, "the build tools")
+        _require_success(done, "the build tools")
         return None
 
     def _pip(self) -> list[str] | None:
-        """How to call a pip that installs into the environment: its own, or the system's on its behalf."""
+        """Return the command of a pip that installs into the environment: its own, or the system's."""
         own = [str(self.python), "-m", "pip"]
         quiet = ["--disable-pip-version-check", "--no-input"]
         if self._commands.run("pip", [*own, "--version"], timeout_s=ASK_TIMEOUT_S).ok:
             return [*own, *quiet]
-        if self._has_module("pip"):  # 22.3 or newer can install for another environment
+        if self._has_module("pip"):  # --python needs pip 22.3 or newer
             return [sys.executable, "-m", "pip", "--python", str(self.python), *quiet]
         return None
 
     def _uv_environment(self, pip: list[str] | None) -> dict[str, str]:
-        """What the person configured for pip, in uv's words. What was set for uv itself wins."""
+        """Return pip's configuration as environment variables of uv. Variables already set for uv take precedence."""
         settings = {}
         if pip is not None:
             asked = self._commands.run("pip-config", [*pip, "config", "list"], timeout_s=ASK_TIMEOUT_S)
             settings = parse_pip_configuration(asked.log.read_text("utf-8", "replace")) if asked.ok else {}
         env = uv_environment(settings, system_certificates=SYSTEM_CERTIFICATES.exists())
-        if not os.access(Path.home(), os.W_OK):  # service users have no home to keep a cache in
+        if not os.access(Path.home(), os.W_OK):  # service users have no writable home for the cache
             env["UV_CACHE_DIR"] = str(self.folder / "setup" / "uv-cache")
         return {name: value for name, value in env.items() if name not in os.environ}
 
 
 def parse_pip_configuration(listing: str) -> dict[str, str]:
-    """Read the lines of ``pip config list``; of several sections the last one counts, as it does for pip.
+    """Parse the output of ``pip config list``. As in pip, the last section that sets a value wins.
 
     >>> parse_pip_configuration("global.cert='/a.crt'\\n:env:.cert='/b.crt'")
     {'cert': '/b.crt'}
@@ -180,7 +184,7 @@ def parse_pip_configuration(listing: str) -> dict[str, str]:
 
 
 def uv_environment(settings: Mapping[str, str], *, system_certificates: bool) -> dict[str, str]:
-    """The variables that make uv trust and ask whom pip does; ``settings`` by pip's names."""
+    """Return the variables that give uv the certificate, index and proxy of pip. ``settings`` has pip's names."""
     env = {"UV_NO_PROGRESS": "1"}
     if "cert" in settings:
         env["SSL_CERT_FILE"] = settings["cert"]
@@ -194,7 +198,7 @@ def uv_environment(settings: Mapping[str, str], *, system_certificates: bool) ->
 
 
 def without(lock: str, package: str) -> str:
-    """The lock text less the entry of one package.
+    """Return the lock text without the entry of one package.
 
     >>> without("a==1 --hash=x\\n    # via b\\nuv==2 --hash=y\\n    # via b\\n", "uv")
     'a==1 --hash=x\\n    # via b\\n'
@@ -209,16 +213,17 @@ def without(lock: str, package: str) -> str:
 
 
 def _locked(*locks: str) -> list[str]:
-    """The arguments that install exactly what the lock files hold: every byte hashed, no build tool fetched aside."""
+    """Return the installer arguments for the lock files: hashes required, no unlocked build tools."""
     files = [argument for lock in locks for argument in ("-r", lock)]
     return ["--require-hashes", "--no-build-isolation", *files]
 
 
-def _demand(done: Finished, what: str) -> None:
+def _require_success(done: Finished, what: str) -> None:
+    """Raise SetupFailed if the installation of ``what`` failed."""
     if not done.ok:
         end = "took too long" if done.timed_out else "could not be installed"
         raise SetupFailed(f"{what} {end}: {done.tail}", remedy=INDEX_REMEDY, log=done.log)
 
 
 def _disk_hint() -> str:
-    return "is the folder writable and is there space left?"
+    return "check that the folder is writable and the disk is not full"

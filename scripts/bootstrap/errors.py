@@ -1,7 +1,4 @@
-"""Why set-up stops, in words for the person in front of it.
-
-SetupFailed
-"""
+"""Error of the set-up program."""
 
 from __future__ import annotations
 
@@ -9,7 +6,7 @@ from pathlib import Path
 
 
 class SetupFailed(Exception):
-    """A step could not be done: ``what`` is missing, ``remedy`` is what to type, ``log`` holds the details."""
+    """A failed set-up step. ``what`` is the cause, ``remedy`` how to fix it, ``log`` the file with details."""
 
     def __init__(self, what: str, *, remedy: str, log: Path | None = None) -> None:
         super().__init__(what)

@@ -1,4 +1,4 @@
-"""One run of set-up: which steps are due, in which order, and what is remembered for the next run."""
+"""One run of the set-up program: steps, their order, and the record for the next run."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ INPUTS = ("pyproject.toml", BOOTSTRAP_LOCK, *LOCKS.values())
 
 
 class Session:
-    """Set-up of the checkout at ``root``; ``say`` receives its lines of progress."""
+    """Set-up of the checkout at ``root``. ``say`` receives progress lines."""
 
     def __init__(self, root: Path, say: Callable[[str], None]) -> None:
         self._say = say
@@ -35,10 +35,10 @@ class Session:
         self._browser = Browser(self._environment.python, self._commands, packages, say)
 
     def prepare(self, profile: str, *, with_browser: bool) -> None:
-        """Make the checkout ready to run ``profile`` ("demo" or "test").
+        """Install ``profile`` ("demo" or "test") and, if ``with_browser``, find a browser.
 
         Raises:
-            SetupFailed: a step failed; it says which and names the remedy.
+            SetupFailed: a step failed.
         """
         started = time.monotonic()
         inputs = stamps.fingerprint(self._root, INPUTS, f"{sys.version} {sys.base_prefix}")
@@ -47,11 +47,11 @@ class Session:
             due = known is None or not known.covers(profile)
             if due:
                 known = self._install(profile, inputs, known)
-            assert known is not None  # noqa: S101 - installed just now or before
+            assert known is not None  # noqa: S101 - _install returns a stamp
             wish = os.environ.get("ASSAY_BROWSER")
             if with_browser and not known.has_browser(wish):
                 due = True
-                with self._step("Looking for a browser that starts") as result:
+                with self._step("Searching for a working browser") as result:
                     path = self._browser.find()
                     result.append(path)
                 known = known.with_browser(path, wish)
@@ -71,8 +71,8 @@ class Session:
             else:
                 self._environment.create()
         lock = LOCKS[profile]
-        with self._step(f"Packages of {lock}, every one checked against its hash") as result:
-            result.append(f"by {self._environment.install(lock)}")
+        with self._step(f"Packages of {lock}, verified by hash") as result:
+            result.append(f"with {self._environment.install(lock)}")
         profiles = {profile, *(known.profiles if known else ())}
         fresh = Stamp(inputs, tuple(sorted(profiles)), *((known.browser, known.wish) if known else ()))
         stamps.save(self._memory, fresh)
@@ -80,7 +80,7 @@ class Session:
 
     @contextmanager
     def _step(self, title: str) -> Iterator[list[str]]:
-        """Announce a step, and say how long it took; what the step appends to the list is said too."""
+        """Print the title of a step, then its duration and what the step appends to the list."""
         self._say(f"  {title} ...")
         started = time.monotonic()
         result: list[str] = []
@@ -93,13 +93,13 @@ class Session:
 
     @contextmanager
     def _alone(self) -> Iterator[None]:
-        """Wait until no other set-up works on this checkout."""
+        """Hold an exclusive lock on the checkout, waiting for another set-up if necessary."""
         folder = os.open(self._root, os.O_RDONLY)
         try:
             try:
                 fcntl.flock(folder, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except BlockingIOError:
-                self._say("  another set-up is at work in this checkout: waiting for it ...")
+                self._say("  Another set-up is running in this checkout; waiting ...")
                 fcntl.flock(folder, fcntl.LOCK_EX)
             yield
         finally:

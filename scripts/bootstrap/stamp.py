@@ -1,6 +1,6 @@
-"""Remembers what set-up has already done, so that doing it again costs nothing.
+"""Record of completed set-up steps, so that a second set-up can skip them.
 
-The stamp lives inside ``.venv``: whoever deletes the environment deletes the memory of it too.
+The record is stored in ``.venv`` and is therefore deleted with the environment.
 """
 
 from __future__ import annotations
@@ -19,7 +19,11 @@ FORMAT = 1
 
 @dataclass(frozen=True)
 class Stamp:
-    """What was installed, from which inputs; the browser that answered (None: not looked for), and the one wished."""
+    """Completed set-up.
+
+    ``inputs`` is a fingerprint, ``browser`` the path of the browser (None: not searched), ``wish`` the value of
+    ASSAY_BROWSER.
+    """
 
     inputs: str
     profiles: tuple[str, ...] = ()
@@ -27,11 +31,11 @@ class Stamp:
     wish: str | None = None
 
     def covers(self, profile: str) -> bool:
-        """The test environment holds everything the demo's does."""
+        """Return whether ``profile`` is installed. The test profile includes the demo profile."""
         return profile in self.profiles or "test" in self.profiles
 
     def has_browser(self, wish: str | None) -> bool:
-        """Whether the browser found earlier is still there, and still the one asked for (ASSAY_BROWSER)."""
+        """Return whether the recorded browser still exists and ASSAY_BROWSER has not changed."""
         return self.browser is not None and self.wish == wish and os.access(self.browser, os.X_OK)
 
     def with_browser(self, browser: str, wish: str | None) -> Stamp:
@@ -39,9 +43,9 @@ class Stamp:
 
 
 def fingerprint(root: Path, files: Iterable[str], interpreter: str) -> str:
-    """One digest (hex) over the place, the interpreter and the files that decide what is installed.
+    """Return a hex digest of everything that determines the installation: location, interpreter and lock files.
 
-    The place counts because an environment that was moved or copied points at its old folder.
+    The location is included because a virtual environment contains absolute paths and cannot be moved.
     """
     digest = hashlib.sha256(f"{FORMAT}\n{root}\n{interpreter}\n{platform.machine()}\n".encode())
     for name in files:
@@ -50,7 +54,7 @@ def fingerprint(root: Path, files: Iterable[str], interpreter: str) -> str:
 
 
 def load(path: Path) -> Stamp | None:
-    """The stamp at ``path``; None where there is none or it cannot be read."""
+    """Return the stamp stored at ``path``, or None if it is missing or unreadable."""
     try:
         data: Any = json.loads(path.read_text("utf-8"))
         return Stamp(str(data["inputs"]), tuple(data["profiles"]), data["browser"], data["wish"])

@@ -1,4 +1,4 @@
-"""Debian and Ubuntu packages: installed where we may, named where we may not."""
+"""System packages of Debian and Ubuntu."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ INSTALL_TIMEOUT_S = 900.0
 
 
 class SystemPackages:
-    """apt-get, run at most as far as its user is allowed to."""
+    """Installs packages with apt-get if the process runs as root, otherwise only names the command."""
 
     def __init__(self, commands: Commands) -> None:
         self._commands = commands
@@ -21,7 +21,7 @@ class SystemPackages:
 
     @property
     def usable(self) -> bool:
-        """Whether this process may install packages: apt-get is there and we are root."""
+        """Whether this process can install packages: apt-get exists and the user is root."""
         return self.present and os.geteuid() == 0
 
     @property
@@ -29,13 +29,16 @@ class SystemPackages:
         return shutil.which("apt-get") is not None
 
     def remedy(self, packages: Sequence[str]) -> str:
-        """What a person types to get ``packages``."""
+        """Return the instruction for installing ``packages``."""
         if self.present:
             return f"sudo apt-get update && sudo apt-get install -y {' '.join(packages)}"
         return f"install {' and '.join(packages)} with this system's package manager"
 
     def install(self, name: str, packages: Sequence[str]) -> Finished:
-        """Install ``packages``; ``name`` names the log. A bare system has no package lists: they are fetched first."""
+        """Install ``packages``, after ``apt-get update`` because a minimal system has no package lists.
+
+        ``name`` is the name of the log.
+        """
         env = {"DEBIAN_FRONTEND": "noninteractive"}
         if not self._updated:
             updated = self._commands.run("apt-update", ["apt-get", "update"], timeout_s=UPDATE_TIMEOUT_S, env=env)

@@ -63,13 +63,13 @@ def lock(tmp_path: Path, *pins: str) -> str:
 def test_a_planted_weak_pin_fails_the_audit_and_is_named(osv: str, tmp_path: Path) -> None:
     ended = audit("--osv-url", osv, lock(tmp_path, "sound==2.0", "weakling==1.0"))
     assert ended.returncode == 1, ended.stderr
-    assert "weakling 1.0: PYSEC-0000-1, mended in 1.5" in ended.stdout
-    assert "2 packages, 1 with known weak spots" in ended.stdout
+    assert "weakling 1.0: PYSEC-0000-1, fixed in 1.5" in ended.stdout
+    assert "2 packages, 1 with known vulnerabilities" in ended.stdout
 
 
 def test_a_sound_lock_passes(osv: str, tmp_path: Path) -> None:
     ended = audit("--osv-url", osv, lock(tmp_path, "sound==2.0"))
-    assert (ended.returncode, ended.stdout) == (0, "some.lock: 1 packages, 0 with known weak spots\n")
+    assert (ended.returncode, ended.stdout) == (0, "some.lock: 1 packages, 0 with known vulnerabilities\n")
 
 
 def test_where_nobody_answers_the_lock_is_not_called_clean(tmp_path: Path) -> None:

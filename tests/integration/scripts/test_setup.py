@@ -109,7 +109,7 @@ def test_failing_step_says_what_is_missing_what_to_do_and_where_the_log_is(check
     (checkout / "requirements-bootstrap.lock").write_text(lock, "utf-8")
     done = run(checkout, "demo", "--no-browser")
     assert done.returncode == 1
-    assert "set-up stopped: the build tools could not be installed" in done.stdout
+    assert "Set-up failed: the build tools could not be installed" in done.stdout
     assert "what to do: check that this machine reaches a Python package index" in done.stdout
     log = Path(done.stdout.rpartition("log: ")[2].strip())
     assert "not-on-this-machine" in log.read_text("utf-8")

@@ -58,8 +58,8 @@ def test_command_past_its_deadline_is_ended_with_its_children(commands: Commands
     assert _ended_within(child, 5.0)
 
 
-def test_long_command_gives_a_sign_of_life_with_its_last_line(tmp_path: Path, said: list[str]):
-    commands = Commands(tmp_path, tmp_path / "logs", said.append, sign_of_life_s=0.2)
+def test_long_command_prints_progress_with_its_last_line(tmp_path: Path, said: list[str]):
+    commands = Commands(tmp_path, tmp_path / "logs", said.append, progress_interval_s=0.2)
     commands.run("long", python("import time; print('unpacking', flush=True); time.sleep(1)"), timeout_s=20)
     assert any("unpacking" in line for line in said)
 
