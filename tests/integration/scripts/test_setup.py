@@ -79,8 +79,8 @@ def test_first_run_does_every_step_and_the_second_none(checkout: Path, browser: 
     assert first.returncode == 0, first.stdout + first.stderr
     assert [line.strip() for line in first.stdout.splitlines() if line.endswith("...")] == [
         f"Python environment in {checkout}/.venv ...",
-        "Packages of requirements-dev.lock, every one checked against its hash ...",
-        "Looking for a browser that starts ...",
+        "Packages of requirements-dev.lock, verified by hash ...",
+        "Searching for a working browser ...",
     ]
     second = run(checkout, "demo", ASSAY_BROWSER=browser)
     assert second.stdout.startswith("Set-up is up to date")
