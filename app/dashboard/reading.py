@@ -17,8 +17,6 @@ from app.dashboard.errors import NothingThere
 from app.dashboard.outline import Node, Outline, outline
 from app.dashboard.settled import Settled, settled
 from app.dashboard.settling import OpenLeaf, open_leaves
-from judges.analysis.rubric_lint import lint_of_result
-from rubrics.lint import LintFinding
 
 KEPT = 16
 _RANKS = {
@@ -43,8 +41,6 @@ class Tree:
     open: Sequence[OpenLeaf]
     counts: Mapping[str, int]
     settled: Settled
-    lint: Sequence[LintFinding]
-    """Probable mistakes of the task's rubric, for the author of its judge."""
 
     def state(self, node: Node) -> str:
         """What is shown of a node. Where nobody found out, "failed" is only what the public toolkit would say."""
@@ -112,5 +108,4 @@ def _tree(result: Mapping[str, Any]) -> Tree:
         open=open_leaves(drawn, changed, result.get("pages") or ()),
         counts=counts,
         settled=settled(result),
-        lint=lint_of_result(result),
     )
