@@ -90,7 +90,7 @@ async def run_confined(nursery: Nursery, errand: Errand) -> Any:
 def _job_message(errand: Errand) -> dict[str, Any]:
     judge = errand.judge
     if judge.source is None or judge.path is None:
-        raise JudgeBug(f"the judge of {judge.task!r} has no file")
+        raise JudgeBug(f"the judge of {judge.task!r} was not loaded from a file")
     try:
         code = compiled(judge.source, str(judge.path))
     except (SyntaxError, ValueError) as error:

@@ -63,7 +63,7 @@ ACCIDENTS = {
     "recurses": ("def down(): down()\ndown()", None, "RecursionError"),
     "returns_nan": ("return {'final_score': float('nan')}", None, "final_score"),
     "returns_infinity": ("return {'final_score': float('inf')}", None, "final_score"),
-    "returns_a_circle": ("loop = {}\nloop['self'] = loop\nreturn loop", None, "written down"),
+    "returns_a_circle": ("loop = {}\nloop['self'] = loop\nreturn loop", None, "written as JSON"),
     "grows_a_circle": (
         "one = evaluator.add_parallel('one', 'One')\none.children.append(one)\none.children.append(root)",
         None,

@@ -88,4 +88,4 @@ async def test_a_pdf_is_taken_apart_by_the_service(nursery: Nursery, tmp_path: P
     noted = said(await confined(script(tmp_path, body, above="from mind2web2 import PDFParser"), nursery))
     assert "A lamp on paper." in noted["text"]
     assert noted["pictures"] == 1
-    assert noted["nothing"] == "PDF extraction failed: these bytes are no PDF"
+    assert noted["nothing"] == "PDF extraction failed: the data is not a PDF"
