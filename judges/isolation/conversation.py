@@ -25,8 +25,10 @@ Hearing: TypeAlias = Callable[[Mapping[str, Any]], None]
 
 
 class Conversation:
-    """RPC connection over two sockets, which it closes. ``answers`` and ``hears`` map names to handlers of calls and of
-    notifications."""
+    """RPC connection over two sockets, which it closes.
+
+    ``answers`` maps method names to handlers, ``hears`` names of notifications.
+    """
 
     def __init__(
         self,
@@ -89,8 +91,8 @@ class Conversation:
                     self._pending[place, number] = task
                     task.add_done_callback(partial(self._on_answered, (place, number)))
                 case {"cancel": int(number)}:
-                    if (task := self._pending.get((place, number))) is not None:
-                        task.cancel()
+                    if (unwanted := self._pending.get((place, number))) is not None:
+                        unwanted.cancel()
                 case {"tell": str(name), "with": dict(what)} if name in self._hears:
                     self._hears[name](what)
                 case {"done": _} | {"failed": dict()}:

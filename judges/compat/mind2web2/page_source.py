@@ -59,14 +59,6 @@ class LivePages(Protocol):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class PageUse:
-    """Page that was used. ``sha256`` (hex) is that of its text; None if it was not evidence."""
-
-    capture: Capture
-    sha256: str | None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class _Stored:
     """Cache entry of a page. ``body`` is a screenshot or a PDF.
 
