@@ -52,7 +52,7 @@ class Reading:
 
 
 class ValueReader(ABC):
-    """Abstract extractor. Subclasses ask ``model`` directly or through another process.
+    """Base class of extractors. Subclasses send requests to ``model`` directly or through another process.
 
     In the native style, invented URLs are dropped. Public scripts get the reply unchanged.
     """

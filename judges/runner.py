@@ -143,7 +143,7 @@ async def run(
         if not limit.expired():
             raise
         if runner_time.was_cancelled:
-            _leave_unread(rubric, f"not read within {deadline_s:g} s")
+            _leave_unread(rubric, f"extraction not finished within {deadline_s:g} s")
         elif not returned:
             raise JudgeBug(f"the judge of {judge.task!r} did not return within {deadline_s:g} s") from error
         else:

@@ -52,7 +52,7 @@ class _VoteRecord:
 
 
 class ClaimJudge(ABC):
-    """Abstract judge of claims. Subclasses ask ``model`` directly or through another process."""
+    """Base class of claim judges. Subclasses send requests to ``model`` directly or through another process."""
 
     model: str
 

@@ -73,10 +73,8 @@ class Asked:
     def grounded(self, quotes: Sequence[Quote]) -> bool | None:
         """Return whether a supported verdict with these grounds counts in the strict score.
 
-        None means that it needs no grounds.
-
-        A verdict on the answer alone needs no quotes. It does not count if the answer or the claim contains injected
-        instructions, or if the answer only announces an answer.
+        None means that it needs no grounds: a verdict on the answer alone needs no quotes. Such a verdict does not
+        count if the answer or the claim contains injected instructions, or if the answer only announces an answer.
         """
         if self.page is not None:
             return bool(quotes)

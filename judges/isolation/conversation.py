@@ -1,6 +1,6 @@
 """RPC connection to one judge file's process, from the service's side: reads calls, answers them, returns the result.
 
-The child is not trusted. Message size and the number of concurrent calls are limited.
+Messages of the child may be invalid, so they are validated. Their size and the number of concurrent calls are limited.
 """
 
 from __future__ import annotations
@@ -22,6 +22,7 @@ MAX_CALLS: Final = 1000
 Answering: TypeAlias = Callable[[Mapping[str, Any]], Awaitable[Any]]
 """Handler of one RPC method. Raises only JudgeError and CacheError, which are then raised in the child."""
 Hearing: TypeAlias = Callable[[Mapping[str, Any]], None]
+"""Handler of one kind of notification."""
 
 
 class Conversation:

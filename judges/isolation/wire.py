@@ -1,6 +1,6 @@
 """Message framing between the service and a judge file's process: a length prefix, then JSON.
 
-JSON, because the child runs untrusted code: its messages must be data only.
+JSON, because the child runs code that may be faulty: its messages must be data only.
 """
 
 from __future__ import annotations

@@ -212,7 +212,10 @@ class HostedCache(CacheFileSys):
         return {"total_urls": len(types), "web_pages": types.count("web"), "pdf_pages": types.count("pdf")}
 
     def captured(self, url: str) -> Capture | None:
-        """Return the capture of a cited page in any spelling of its URL; None if the script stored its own page."""
+        """Return the capture of a cited page, in any spelling of its URL.
+
+        None if there is none, or if the script stored its own page for this URL.
+        """
         if super().has(url) is not None:
             return None
         return self._captured.get(canonical_key(url)) or self._forgiving.get(forgiving_key(url))
