@@ -1,8 +1,8 @@
-"""What a native judge file sees: the answer, a way to read values out of it, and the rubric it declares.
+"""API for native judge files: the answer, extraction, and the rubric being declared.
 
-``check`` and ``verify`` declare; nothing is judged until the coroutine has returned or asks for it by
-``settle``. So authors write no gather, no ordering and no logging, and the tree can be printed,
-linted and priced before a token is spent.
+``check`` and ``verify`` only declare leaves. Nothing is judged until the coroutine returns or calls ``settle``. Judge
+files therefore need no concurrency, ordering or logging, and the rubric can be printed, linted and priced before any
+model request.
 """
 
 from __future__ import annotations
@@ -26,15 +26,15 @@ S = TypeVar("S", bound=BaseModel)
 
 
 class Settling(Protocol):
-    """Settles every leaf below a node, and whatever those wait for."""
+    """Settles every leaf below a node, and the leaves they depend on."""
 
     async def settle(self, node: RubricNode) -> bool:
-        """Whether the node came out with a full score."""
+        """Return whether the node has a full score."""
         ...
 
 
 class Reading(Protocol):
-    """Reads values out of the answer or, with ``source``, out of that page."""
+    """Extracts values from the answer or, if ``source`` is given, from that page."""
 
     async def read(
         self, schema: type[S], prompt: str, *, source: str | None, instruction: str | None, name: str
@@ -43,7 +43,7 @@ class Reading(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Leaf:
-    """A declared leaf: name it in ``requires``, hand it to ``settle``, or look at its verdict once settled."""
+    """Declared leaf. Pass it to ``requires`` or ``settle``; ``verdict`` is None until it is settled."""
 
     node: RubricNode
 
@@ -57,18 +57,16 @@ class Leaf:
 
 
 class _Tree:
-    """What all groups of one rubric share."""
+    """State shared by all groups of one rubric."""
 
     def __init__(self, rubric: Rubric) -> None:
         self.rubric = rubric
-        self.unread: str | None = None
-        """Why values could not be read, once an extraction has failed: what is declared from then on is unknown."""
+        self.extraction_error: str | None = None
+        """Error message of the failed extraction, if any. Leaves declared after it are not judged."""
 
 
 class Group:
-    """An inner node being filled. Ids are written relative to it: ``given`` below ``lineage/g1`` is
-    ``lineage/g1/given``.
-    """
+    """Inner node under construction. Child ids are relative: ``given`` below ``lineage/g1`` is ``lineage/g1/given``."""
 
     def __init__(self, tree: _Tree, node: RubricNode) -> None:
         self._tree = tree
@@ -81,24 +79,24 @@ class Group:
     def parallel(
         self, id: str, desc: str, *, critical: bool = False, weight: float = 1.0, requires: Needed = ()
     ) -> Group:
-        """Add a group whose children stand side by side.
+        """Add a group whose children are independent of each other.
 
         Raises:
             rubrics.errors.InvalidNode: the id is taken or empty, a weight is not above zero, or a child of a
-                critical group is not critical. The same goes for the three methods below.
+                critical group is not critical. Also applies to ``sequential``, ``check`` and ``verify``.
         """
         return self._group(id, desc, Strategy.PARALLEL, critical=critical, weight=weight, requires=requires)
 
     def sequential(
         self, id: str, desc: str, *, critical: bool = False, weight: float = 1.0, requires: Needed = ()
     ) -> Group:
-        """Add a group whose children are steps: after the first that does not pass, the others count 0."""
+        """Add a group whose children are ordered steps: after the first step that does not pass, the rest score 0."""
         return self._group(id, desc, Strategy.SEQUENTIAL, critical=critical, weight=weight, requires=requires)
 
     def check(
         self, id: str, value: object, desc: str | None = None, *, critical: bool = False, weight: float = 1.0
     ) -> Leaf:
-        """Add a leaf that code decides: it passes when ``value`` is truthy."""
+        """Add a leaf that code decides: it passes if ``value`` is truthy."""
         node = RubricNode(
             id=self._child_id(id),
             desc=desc or id.replace("_", " "),
@@ -119,11 +117,11 @@ class Group:
         instruction: str | None = None,
         requires: Needed = (),
     ) -> Leaf:
-        """Add a leaf that a judge decides.
+        """Add a leaf that the model decides.
 
-        ``sources=None``: judged from the answer and the task alone. Otherwise the claim must be supported by
-        one of these pages; when none is given, the claim fails without a model being asked.
-        ``requires`` names further nodes that must not have failed.
+        With ``sources=None``, the claim is judged on the answer and the task alone. Otherwise one of the pages must
+        support it; an empty list fails the claim without a model request. ``requires`` names further nodes that must
+        not have failed.
         """
         node = RubricNode(
             id=self._child_id(id),
@@ -150,8 +148,8 @@ class Group:
 
     def _leaf(self, node: RubricNode) -> Leaf:
         self._tree.rubric.add(self.node, node)
-        if self._tree.unread is not None:
-            node.verdict = unread_verdict(self._tree.unread)
+        if self._tree.extraction_error is not None:
+            node.verdict = unread_verdict(self._tree.extraction_error)
         return Leaf(node)
 
     def _child_id(self, id: str) -> str:
@@ -161,14 +159,12 @@ class Group:
 
 
 Needed: TypeAlias = "Leaf | Group | str | Iterable[Leaf | Group | str]"
-"""Nodes that must not have failed: what ``check``, ``verify``, ``parallel``, ``sequential`` returned, or full ids."""
+"""Nodes that must not have failed: return values of ``check``, ``verify``, ``parallel`` or ``sequential``, or full ids.
+"""
 
 
 class JudgeContext(Group):
-    """The sole input of a native judge: it is the root group, and knows the answer and the task.
-
-    ``task`` is the task's description as the judge file gives it.
-    """
+    """Only argument of a native judge: the root group, with the answer and the task description."""
 
     def __init__(self, *, rubric: Rubric, task: str, answer: Answer, reading: Reading, settling: Settling) -> None:
         super().__init__(_Tree(rubric), rubric.root)
@@ -186,35 +182,35 @@ class JudgeContext(Group):
         instruction: str | None = None,
         name: str = "extraction",
     ) -> S:
-        """Read ``schema`` out of the answer, or out of the page at ``source``; ``name`` labels it in the result.
+        """Extract ``schema`` from the answer, or from the page at ``source``. ``name`` is the label in the result.
 
         Raises:
-            ExtractionFailed: nothing could be read. Left alone it ends the judge, and the result is incomplete;
-                caught, every leaf declared afterwards is not judged, for its values say nothing about the answer.
+            ExtractionFailed: nothing could be extracted. If the judge does not catch it, the judge ends and the result
+                is incomplete. If it does, no leaf declared afterwards is judged.
         """
         try:
             return await self._reading.read(schema, prompt, source=source, instruction=instruction, name=name)
         except ExtractionFailed as error:
-            self._tree.unread = str(error)
+            self._tree.extraction_error = str(error)
             raise
 
     async def settle(self, node: Leaf | Group) -> bool:
-        """Settle everything below ``node`` now, and tell whether it came out with a full score.
+        """Settle everything below ``node`` now and return whether it has a full score.
 
-        For claims that can only be written once an earlier verdict is known. Gates count as declared so far.
+        Use it for claims that depend on an earlier verdict. Only gates declared so far apply.
         """
         return await self._settling.settle(node.node)
 
 
-def unread_verdict(why: str) -> Verdict:
-    """The verdict of a leaf whose values could not be read."""
-    return Verdict(outcome=Outcome.NOT_JUDGED, reason=Reason.EXTRACTION_FAILED, reasoning=why)
+def unread_verdict(reasoning: str) -> Verdict:
+    """Return the verdict of a leaf whose values could not be extracted."""
+    return Verdict(outcome=Outcome.NOT_JUDGED, reason=Reason.EXTRACTION_FAILED, reasoning=reasoning)
 
 
 def _sources(given: str | Iterable[str | None] | None) -> tuple[str, ...] | None:
-    """The addresses among what an answer gave as sources; None stays None, a lone text is one source.
+    """Return the URLs among the given sources. None stays None; a string is one source.
 
-    What holds no address ("see above", "N/A") is no source.
+    Text without a URL ("see above", "N/A") is dropped.
     """
     if given is None:
         return None
@@ -227,6 +223,6 @@ def _sources(given: str | Iterable[str | None] | None) -> tuple[str, ...] | None
 
 
 def _ids(needed: Needed) -> tuple[str, ...]:
-    """A lone node or id is meant as one; a string is never taken apart into letters."""
+    """Return the ids of the given nodes. A single string is one id, not a sequence of letters."""
     listed = [needed] if isinstance(needed, Leaf | Group | str) else needed
     return tuple(each if isinstance(each, str) else each.id for each in listed)

@@ -1,24 +1,24 @@
-"""What can keep a judge from speaking.
+"""Exceptions raised while judging.
 
-None of these is ever a verdict: whoever settles a leaf turns them into ``not_judged`` with
+None of these is ever a verdict. The code that settles a leaf turns them into ``not_judged`` with
 :attr:`JudgeError.reason`. The hierarchy::
 
     JudgeError
-    ├── LLMError                  the model was asked, or should have been
-    │   ├── LLMUnavailable        transient fault that outlasted every try
-    │   │   └── LLMTimeout        the reply did not come within the time allowed
-    │   ├── LLMRejected           refused for good: wrong key, no access, unknown model, bad request
-    │   │   ├── LLMQuotaExhausted the account has no money left
-    │   │   └── LLMCircuitOpen    not even asked, because an earlier request was refused for good
-    │   ├── LLMOutputUnusable     truncated, refused, filtered, empty, malformed, off-schema (``kind``)
+    ├── LLMError                  a model request failed or was not sent
+    │   ├── LLMUnavailable        transient fault after all retries
+    │   │   └── LLMTimeout        no reply in time
+    │   ├── LLMRejected           permanent error: wrong key, no access, unknown model, bad request
+    │   │   ├── LLMQuotaExhausted the account's quota or credit is used up
+    │   │   └── LLMCircuitOpen    not sent because of an earlier permanent error
+    │   ├── LLMOutputUnusable     truncated, refused, filtered, empty, malformed or off-schema (``kind``)
     │   └── LLMBudgetExceeded     the spending limit of this run is reached
-    ├── ExtractionFailed          values could not be read out of the answer or a page
-    ├── ModelNotConfigured        a model name or a key that cannot lead to a client
-    ├── PromptDamaged             a shipped prompt file is not what its front matter says
-    ├── IsolationFailed           no process could be made for a judge file; no fault of the file
+    ├── ExtractionFailed          no values could be extracted from the answer or a page
+    ├── ModelNotConfigured        no client for this model name or key
+    ├── PromptDamaged             a shipped prompt file does not match its front matter
+    ├── IsolationFailed           the process of a judge file could not be started; not a fault of the file
     └── JudgeBug                  the judge file itself failed; carries its traceback
-        ├── JudgeNotLoadable      it does not import, or lacks its function
-        └── ScriptStopped         it went beyond a limit, or took too long, and was ended
+        ├── JudgeNotLoadable      it cannot be imported, or lacks its function
+        └── ScriptStopped         it exceeded a resource or time limit and was killed
 """
 
 from __future__ import annotations
@@ -32,45 +32,51 @@ from rubrics.verdict import Reason, Usage
 
 
 class JudgeError(Exception):
-    """Base of everything this package raises on purpose."""
+    """Base class of the exceptions of this package."""
 
     reason: Reason | None = None
-    """Why a leaf that met this error is not judged; None where no leaf can be concerned."""
+    """Reason for a leaf that is not judged because of this error; None if the error never concerns a leaf."""
 
 
 class LLMError(JudgeError):
-    """A model gave no usable reply. ``usage`` is what was paid on the way there, ``unusable`` what it said there.
+    """No usable reply from a model.
 
-    ``shorter_page`` is set if it was asked once more with less of the page; ``unusable`` is then of that request.
-    ``retried`` are the faults after which the same was sent again. ``key`` is the key of the request, empty if the
-    client has no keys.
+    Attributes:
+        usage: Cost of the failed attempts.
+        unusable: The replies that could not be used.
+        shorter_page: Set if the request was sent again with less of its page; ``unusable`` then belongs to that
+            request.
+        retried: Faults that were retried.
+        key: Key of the request; empty if the client has no keys.
     """
 
     reason = Reason.LLM_UNAVAILABLE
-    # These stay in the service's process: they are not sent to the process of a judge file.
+    # Not sent to the process of a judge file.
     unusable: tuple[UnusableReply, ...] = ()
     shorter_page: ShorterPage | None = None
     retried: tuple[str, ...] = ()
     key: str = ""
     form: Any = None
-    """How the request was sent (a ``judges.llm.dialects.Dialect``), if the provider knows several forms."""
+    """Request format (a ``judges.llm.dialects.Dialect``), if the provider has several."""
 
     def __init__(self, message: str, *, usage: Usage | None = None) -> None:
         super().__init__(message)
         self.usage = usage or Usage()
 
     def unpaid(self) -> Self:
-        """A copy for a caller that joined the request of another caller, who pays for it."""
+        """Return a copy without usage, for a caller that joined the request of another caller."""
         copied = type(self).__new__(type(self), *self.args)
         copied.__dict__.update(self.__dict__, usage=Usage(), unusable=(), retried=())
         return copied
 
 
 class LLMUnavailable(LLMError):
-    """A connection error, 408, 409, 429 or 5xx.
+    """Connection error, or HTTP 408, 409, 429 or 5xx.
 
-    ``status`` is the HTTP status or None where there was no reply, ``retry_after_s`` what the provider
-    asked us to wait, ``tries`` how many attempts were made before giving up.
+    Attributes:
+        status: HTTP status; None without a response.
+        retry_after_s: Delay that the provider asked for.
+        tries: Number of attempts.
     """
 
     def __init__(
@@ -89,26 +95,28 @@ class LLMUnavailable(LLMError):
 
 
 class LLMTimeout(LLMUnavailable):
-    """No reply within the time allowed for one attempt, or for all of them."""
+    """No reply within the time limit of one attempt, or of all attempts."""
 
     reason = Reason.TIMEOUT
 
 
 class RejectionScope(StrEnum):
-    """What a provider's refusal says about further requests."""
+    """Range of requests that a provider's refusal applies to."""
 
     ENDPOINT = "endpoint"
-    """Every request to this endpoint would be refused: the key, the account."""
+    """All requests to this endpoint, for example because of the key or the account."""
     MODEL = "model"
-    """Every request for this model would be: no access to it, no such model, a parameter it does not take."""
+    """All requests for this model: no access, unknown model, unsupported parameter."""
     REQUEST = "request"
-    """Only this request: too long, a schema the provider does not take."""
+    """This request only: too long, unsupported schema."""
 
 
 class LLMRejected(LLMError):
     """Permanent error of the provider: a retry cannot succeed.
 
-    ``too_long``: a shorter request may be accepted. ``no_such_model``: the model is unknown there, or was retired.
+    Attributes:
+        too_long: A shorter request may be accepted.
+        no_such_model: The provider does not know the model, or has retired it.
     """
 
     reason = Reason.LLM_REJECTED
@@ -131,22 +139,22 @@ class LLMRejected(LLMError):
 
 
 class LLMQuotaExhausted(LLMRejected):
-    """The provider says the account's quota or credit is used up."""
+    """The account's quota or credit is used up, according to the provider."""
 
 
 class LLMCircuitOpen(LLMRejected):
-    """Not sent: an earlier request to this provider was refused for good, and nothing was mended since."""
+    """Not sent because the circuit breaker is open after an earlier permanent error of this provider."""
 
 
 class LLMProviderPaused(LLMCircuitOpen):
-    """Not sent: the operator wants this provider left alone for a while."""
+    """Not sent because the operator paused this provider."""
 
     def __init__(self, message: str) -> None:
         super().__init__(message, scope=RejectionScope.ENDPOINT)
 
 
 class UnusableKind(StrEnum):
-    """In which way a reply could not be used."""
+    """Reason that a reply cannot be used."""
 
     TRUNCATED = "truncated"
     REFUSED = "refused"
@@ -158,9 +166,13 @@ class UnusableKind(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UnusableReply:
-    """A reply that could not be used. ``detail`` is what the provider says of one without text, ``usage`` what it took,
-    ``then`` the messages that were added to the request when it was sent again. ``form`` is how the request was sent,
-    as ``LLMReply.form`` has it.
+    """Reply that could not be used.
+
+    Attributes:
+        detail: The provider's explanation of a reply without text.
+        usage: Cost of the reply.
+        then: Messages added to the request when it was sent again.
+        form: Request format, as in ``LLMReply.form``.
     """
 
     kind: UnusableKind
@@ -174,12 +186,16 @@ class UnusableReply:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ShorterPage:
-    """That a request was refused for its length and sent again with less of its page.
+    """Record of a request that was rejected as too long and sent again with less of its page.
 
-    ``refusal`` is the provider's message and ``form`` how that request was sent. ``page_chars`` is how much of the
-    page was left, from its beginning: with the request it determines what was sent then (``judges.llm.shrinking``).
-    ``unusable`` are the replies to the whole request before it was refused. ``text`` is a reply by ``model`` to the
-    shorter request that does not count, because the rest of the page was not seen.
+    Attributes:
+        refusal: Message of the provider.
+        page_chars: Number of characters of the page that were kept, from its beginning. Together with the request, this
+            determines the shorter request (see ``judges.llm.shrinking``).
+        unusable: Unusable replies to the full request, before it was rejected.
+        text: Reply to the shorter request that does not count because the rest of the page was not shown.
+        model: Model that sent ``text``.
+        form: Request format of the rejected request.
     """
 
     refusal: str
@@ -191,7 +207,7 @@ class ShorterPage:
 
 
 class LLMOutputUnusable(LLMError):
-    """The model replied, twice, and neither reply can be read as what was asked for."""
+    """The model replied twice, and neither reply can be parsed."""
 
     reason = Reason.LLM_OUTPUT_UNUSABLE
 
@@ -201,13 +217,13 @@ class LLMOutputUnusable(LLMError):
 
 
 class LLMBudgetExceeded(LLMError):
-    """The run has spent what it may spend."""
+    """The run has reached its spending limit."""
 
     reason = Reason.BUDGET
 
 
 class ExtractionFailed(JudgeError):
-    """Nothing could be read out of the answer or page. ``cause_reason`` is what lay behind it."""
+    """No values could be extracted from the answer or page. ``cause_reason`` is the underlying reason."""
 
     reason = Reason.EXTRACTION_FAILED
 
@@ -218,15 +234,15 @@ class ExtractionFailed(JudgeError):
 
 
 class ModelNotConfigured(JudgeError):
-    """No client can be made from this model name with the keys given. The message names the remedy."""
+    """No client can be created from this model name with the given keys. The message says how to fix it."""
 
 
 class PromptDamaged(JudgeError):
-    """A prompt file is missing, has no readable front matter, or was given the wrong variables."""
+    """A prompt file is missing, has invalid front matter, or was given the wrong variables."""
 
 
 class JudgeBug(JudgeError):
-    """The judge file raised, or described a tree that cannot be settled. ``traceback`` is text for its author."""
+    """The judge file raised, or declared a rubric that cannot be settled. ``traceback`` is for the file's author."""
 
     def __init__(self, message: str, *, traceback: str = "") -> None:
         super().__init__(message)
@@ -234,11 +250,11 @@ class JudgeBug(JudgeError):
 
 
 class JudgeNotLoadable(JudgeBug):
-    """The judge file cannot be imported or does not define what a judge file must define."""
+    """The judge file cannot be imported or does not define a judge."""
 
 
 class ScriptStopped(JudgeBug):
-    """The judge file's process was ended for what it took. ``limit`` names it: "time" or another of its limits."""
+    """The process of a judge file was killed because it exceeded ``limit``: "time" or the name of another limit."""
 
     def __init__(self, message: str, *, limit: str, traceback: str = "") -> None:
         super().__init__(message, traceback=traceback)
@@ -246,8 +262,8 @@ class ScriptStopped(JudgeBug):
 
 
 class IsolationFailed(JudgeError):
-    """A process of its own could not be made for a judge file, or our side of it broke."""
+    """The process of a judge file could not be started, or the service's side of it failed."""
 
 
 class NotKept(Exception):
-    """No reply to a question is kept that was to be answered by kept replies only. No fault, and never a verdict."""
+    """No cached reply exists for a request that must be answered from the cache. Neither a fault nor a verdict."""

@@ -1,6 +1,6 @@
-"""Reads values out of an answer or a page into a pydantic class.
+"""Extraction of values from an answer or a page into a pydantic class.
 
-An extraction that failed raises: an empty form would look like an answer that says nothing.
+A failed extraction raises. An empty value would look like an answer that says nothing.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ S = TypeVar("S", bound=BaseModel)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Extraction(Generic[S]):
-    """What was read. ``dropped`` is what the model gave that occurs nowhere in what it was shown."""
+    """Extracted values. ``dropped`` lists URLs from the model's reply that do not occur in the text it was shown."""
 
     value: S
     prompt: str
@@ -44,7 +44,7 @@ class Extraction(Generic[S]):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reading:
-    """A usable reply to an extraction, not looked at yet. ``evidence`` are the digests of what was shown."""
+    """Usable reply to an extraction request, not yet checked. ``evidence`` holds the digests of the page shown."""
 
     reply: LLMReply
     prompt: str
@@ -52,9 +52,9 @@ class Reading:
 
 
 class ValueReader(ABC):
-    """Extracts with ``model``, which is asked here, or wherever a subclass has it done.
+    """Base class of extractors. Subclasses send requests to ``model`` directly or through another process.
 
-    In the native style what was invented is dropped; public scripts get what came.
+    In the native style, invented URLs are dropped. Public scripts get the reply unchanged.
     """
 
     model: str
@@ -72,10 +72,10 @@ class ValueReader(ABC):
         instruction: str | None,
         use_screenshot: bool,
     ) -> Reading:
-        """Put the question to the model.
+        """Send the extraction request to the model.
 
         Raises:
-            ExtractionFailed: no usable reply.
+            ExtractionFailed: there is no usable reply.
         """
 
     async def extract(
@@ -89,10 +89,10 @@ class ValueReader(ABC):
         instruction: str | None = None,
         use_screenshot: bool = True,
     ) -> S:
-        """The values that ``prompt`` asks for, from the page of ``evidence`` or else from the answer.
+        """Return the values that ``prompt`` asks for, from the page of ``evidence`` or else from the answer.
 
         Raises:
-            ExtractionFailed: no usable reply, or none whose addresses are real.
+            ExtractionFailed: there is no usable reply, or it does not fit ``schema`` without its invented URLs.
         """
         extraction = await self.extract_in_full(
             schema,
@@ -116,10 +116,10 @@ class ValueReader(ABC):
         instruction: str | None = None,
         use_screenshot: bool = True,
     ) -> Extraction[S]:
-        """The same with everything the result keeps about it.
+        """Like ``extract``, with everything that the result stores about the extraction.
 
         Raises:
-            ExtractionFailed: as above.
+            ExtractionFailed: see ``extract``.
         """
         reading = await self.ask(
             schema,
@@ -149,7 +149,7 @@ class ValueReader(ABC):
 
 
 class Extractor(ValueReader):
-    """Extracts with one model, asked from here."""
+    """Extractor that asks one model."""
 
     def __init__(
         self,
@@ -203,7 +203,7 @@ class Extractor(ValueReader):
             ) from error
         if reply.text_only and page is not None and not page.text.strip():
             raise ExtractionFailed(
-                f"extraction failed: {self.model} takes no pictures, and this page has no text",
+                f"extraction failed: {self.model} does not accept images, and this page has no text",
                 cause_reason=Reason.LLM_REJECTED,
                 usage=reply.usage,
             )
@@ -214,12 +214,17 @@ def _of_class(reply: LLMReply, schema: type[S]) -> S:
     if isinstance(reply.parsed, schema):
         return reply.parsed
     raise ExtractionFailed(
-        "extraction failed: the client gave no parsed reply", cause_reason=Reason.LLM_OUTPUT_UNUSABLE, usage=reply.usage
+        "extraction failed: the model client returned no parsed reply",
+        cause_reason=Reason.LLM_OUTPUT_UNUSABLE,
+        usage=reply.usage,
     )
 
 
 def _checked(value: S, answer: str, evidence: Evidence | None, usage: Usage) -> tuple[S, tuple[str, ...]]:
-    """The value without invented addresses; those of a page may stand in its text, its links or be its own."""
+    """Return the value without invented URLs, and those URLs.
+
+    A URL is accepted if it occurs in the shown text, in the page's links, or is the page's own.
+    """
     if evidence is None:
         known = Addresses(answer)
     else:
@@ -230,7 +235,7 @@ def _checked(value: S, answer: str, evidence: Evidence | None, usage: Usage) -> 
         return drop_invented(value, known)
     except ValidationError as error:
         raise ExtractionFailed(
-            f"extraction failed: without its invented addresses the reply does not fit {type(value).__name__}",
+            f"extraction failed: without its invented URLs the reply does not match {type(value).__name__}",
             cause_reason=Reason.LLM_OUTPUT_UNUSABLE,
             usage=usage,
         ) from error

@@ -1,4 +1,4 @@
-"""How often Python's garbage collector looks for circles, and what it need not look at."""
+"""Tuning of Python's garbage collector: thresholds, and freezing of long-lived objects."""
 
 from __future__ import annotations
 
@@ -9,19 +9,19 @@ from contextlib import contextmanager
 from typing import Final
 
 COLLECT_AFTER: Final = (50_000, 20, 100)
-"""Objects until the garbage collector looks at new ones, and rounds until at older ones. Loading the libraries makes
-objects that stay: with the usual 700 a quarter of a start is spent looking at them."""
+"""Thresholds for ``gc.set_threshold``. Importing the libraries allocates many long-lived objects: with the default of
+700, a quarter of the start-up time is spent on garbage collection."""
 
 
 def collect_seldom() -> None:
-    """For this process, from now on."""
+    """Apply ``COLLECT_AFTER`` to this process."""
     gc.set_threshold(*COLLECT_AFTER)
 
 
 def leave_out_what_is_loaded() -> None:
-    """Keep the collector from going through all that is there by now, and stays, again and again.
+    """Exclude all objects that exist now from future collections.
 
-    A round over the libraries and all they hold stops everything for a tenth of a second.
+    A full collection over all loaded libraries would stop the process for about 100 ms.
     """
     gc.collect()
     gc.freeze()
@@ -29,9 +29,10 @@ def leave_out_what_is_loaded() -> None:
 
 @contextmanager
 def collecting_seldom() -> Iterator[None]:
-    """As ``collect_seldom`` during the block, for a program that is somebody else's: afterwards it is as it was.
+    """Apply ``COLLECT_AFTER`` during the block and restore the previous thresholds afterwards.
 
-    Blocks may overlap; the last one out sets it back. A program that collects more seldom, or never, goes on so.
+    For programs that only host this package. Blocks may overlap; the last one restores. Larger thresholds and a
+    disabled collector are left unchanged.
     """
     _blocks.enter()
     try:
@@ -40,28 +41,28 @@ def collecting_seldom() -> Iterator[None]:
         _blocks.leave()
 
 
-class _Blocks:
-    """How many blocks are under way, and what was set before the first."""
+class _ActiveBlocks:
+    """Counter of active blocks, with the thresholds from before the first one."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        self._many = 0
+        self._count = 0
         self._before: tuple[int, int, int] | None = None
 
     def enter(self) -> None:
         with self._lock:
-            if self._many == 0 and 0 < gc.get_threshold()[0] < COLLECT_AFTER[0]:
+            if self._count == 0 and 0 < gc.get_threshold()[0] < COLLECT_AFTER[0]:
                 self._before = gc.get_threshold()
                 collect_seldom()
-            self._many += 1
+            self._count += 1
 
     def leave(self) -> None:
         with self._lock:
-            self._many -= 1
-            if self._many == 0 and self._before is not None:
-                if gc.get_threshold() == COLLECT_AFTER:  # nobody else has set it meanwhile
+            self._count -= 1
+            if self._count == 0 and self._before is not None:
+                if gc.get_threshold() == COLLECT_AFTER:  # unchanged by other code since
                     gc.set_threshold(*self._before)
                 self._before = None
 
 
-_blocks = _Blocks()
+_blocks = _ActiveBlocks()

@@ -1,7 +1,7 @@
-"""The border to operator code: whatever a judge file raises becomes a ``JudgeBug`` with its traceback.
+"""Error boundary around judge code: every exception of a judge file becomes a ``JudgeBug`` with its traceback.
 
-One of the two places where every exception is caught. Cancellation and Ctrl-C pass through, and so do
-errors that are not the judge file's fault (``JudgeError``: an extraction that failed, for one).
+One of the two places that catch all exceptions. Cancellation and Ctrl-C pass through, and so does ``JudgeError``, which
+is not the judge file's fault (for example a failed extraction).
 """
 
 from __future__ import annotations
@@ -17,10 +17,10 @@ MAX_TRACEBACK_CHARS = 20_000
 
 @contextmanager
 def judge_code(what: str) -> Iterator[None]:
-    """Run operator code inside; ``what`` names it in the message.
+    """Run judge code inside the block. ``what`` starts the error message.
 
     Raises:
-        JudgeBug: the code raised, or tried to end the process.
+        JudgeBug: the code raised, or tried to exit the process.
     """
     try:
         yield
@@ -32,7 +32,7 @@ def judge_code(what: str) -> Iterator[None]:
 
 @contextmanager
 def judge_import(what: str) -> Iterator[None]:
-    """The same for importing a judge file.
+    """Like ``judge_code``, for importing a judge file.
 
     Raises:
         JudgeNotLoadable: the file raised while it was imported.
@@ -51,5 +51,5 @@ def _line(error: BaseException) -> str:
 
 
 def _trace(error: BaseException) -> str:
-    """The traceback as text, the end of it where it is very long: the end says what happened."""
+    """Return the traceback as text, cut at the start if it is too long: the end shows the error."""
     return "".join(traceback.format_exception(error))[-MAX_TRACEBACK_CHARS:]

@@ -1,8 +1,8 @@
 """Assignment of the cost of model requests to the leaves of one answer.
 
-Equal requests are sent once, and which of their callers is charged depends on the order in which they arrive. In a
-result, the first leaf in tree order that needed a request carries its cost, and every other leaf a cached call. Costs
-are only exchanged between equal requests, so totals stay the same.
+Equal requests are sent once, and which caller is charged depends on the order in which they arrive. In a result, the
+first leaf in tree order that needed a request carries its cost; every other leaf has a cached call. Costs move only
+between equal requests, so totals do not change.
 """
 
 from __future__ import annotations
@@ -15,13 +15,13 @@ from typing import TypeAlias
 from rubrics.verdict import ModelRequest, Usage, Verdict, Vote
 
 _Costs: TypeAlias = dict[str, list[Usage]]
-"""What the requests with each key cost, in the order in which they are assigned."""
+"""Costs by request key, in the order of assignment."""
 
 
 def charged_in_tree_order(verdicts: Sequence[Verdict], requests: Iterable[ModelRequest] | None = None) -> list[Verdict]:
     """Return the verdicts of an answer's leaves, given in tree order, with costs assigned in that order.
 
-    ``requests`` are all requests of the answer, if some of them belong to no leaf. Those get what the leaves leave.
+    ``requests`` are all requests of the answer, if some belong to no leaf. Those get the costs that no leaf takes.
     """
     if requests is None:
         requests = [request for verdict in verdicts for request in verdict.requests]
@@ -56,7 +56,7 @@ def _charged(verdict: Verdict, costs: _Costs) -> Verdict:
 
 
 def _vote(vote: Vote, own: _Costs) -> Vote:
-    """The vote, marked as cached if its request cost nothing in this verdict."""
+    """Return the vote, marked as cached if its request cost nothing in this verdict."""
     if not vote.request or not own[vote.request]:
         return vote
     usage = own[vote.request].pop(0)

@@ -1,8 +1,8 @@
-"""From folders of judge files to a catalogue: file name = task id.
+"""Loader for folders of judge files. The file name is the task id.
 
-A native file is imported, because only then is known what it declares. A public judge script is only
-parsed: running it is the compat host's business. A file that is neither, or that cannot be read, is
-listed as broken with the reason, so that it is seen before anybody submits an answer to it.
+A native file is imported, because its rubric is known only then. A public judge script is only parsed; the mind2web2
+host runs it. A file that is neither, or that cannot be read, is listed as broken with the reason, so that operators
+see the problem before the first submission.
 """
 
 from __future__ import annotations
@@ -22,25 +22,24 @@ from judges.registry import MARK, TASK_PATTERN, Judge, JudgeKind
 from judges.source_code import compiled, run_as_module
 
 SCRIPT_FUNCTION = "evaluate_answer"
-_parsing = Lock()
-"""Python 3.11 counts the depth of all trees that are being made together: two threads at it break each other's."""
+_parse_lock = Lock()
+"""Python 3.11 shares the AST recursion depth between threads, so concurrent parsing can fail."""
 SCRIPT_ARGUMENTS = ("client", "answer", "agent_name", "answer_name", "cache", "semaphore", "logger")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JudgeCatalogue:
-    """What was found: ``judges`` by task id, and ``broken`` files by task id with what is wrong with them."""
+    """Loaded ``judges`` by task id, and the reasons of ``broken`` files by task id."""
 
     judges: dict[str, Judge] = field(default_factory=dict)
     broken: dict[str, str] = field(default_factory=dict)
 
 
 def load_judges(folders: Iterable[Path], *, importing: bool = True) -> JudgeCatalogue:
-    """Load every judge file directly inside ``folders``; of two files for one task the earlier folder's counts.
+    """Load every judge file directly inside ``folders``. If a task occurs twice, the earlier folder takes precedence.
 
-    Files whose name starts with ``_`` are passed over. A broken file is not replaced by a sound one of a
-    later folder: whoever put it first would be judged by something else than he thinks.
-    ``importing=False``: as ``load_judge``.
+    Files whose name starts with ``_`` are ignored. A broken file also takes precedence: replacing it with a file of a
+    later folder would silently run another judge. For ``importing``, see ``load_judge``.
     """
     catalogue = JudgeCatalogue()
     for folder in folders:
@@ -55,18 +54,20 @@ def load_judges(folders: Iterable[Path], *, importing: bool = True) -> JudgeCata
 
 
 def load_judge(path: Path, *, importing: bool = True) -> Judge:
-    """Read one judge file, native or public.
+    """Load one judge file, native or public.
 
-    ``importing=False``: no code of a native file is run here. What it declares is then still to be found out.
+    With ``importing=False``, a native file is not executed, so its description, version and coroutine stay unknown.
 
     Raises:
-        JudgeNotLoadable: it cannot be read, parsed or imported, or defines no judge of the task it is named after.
+        JudgeNotLoadable: it cannot be read, parsed or imported, or defines no judge of the task in its file name.
     """
     if not TASK_PATTERN.fullmatch(path.stem):
-        raise JudgeNotLoadable("the file name is the task id: letters, digits and . _ - only, at most 100")
+        raise JudgeNotLoadable(
+            "the file name is the task id: use letters, digits, '.', '_' or '-' (max 100 characters)"
+        )
     source = _read(path)
     try:
-        with _parsing:
+        with _parse_lock:
             tree = ast.parse(source, filename=str(path))
     except (SyntaxError, ValueError) as error:
         raise JudgeNotLoadable(f"cannot be parsed: {error}") from error
@@ -85,7 +86,7 @@ def declared_by(code: CodeType, path: str, task: str) -> Judge:
     Raises:
         JudgeNotLoadable: it raised, or declares no such judge.
     """
-    with judge_import("importing it failed"):
+    with judge_import("import failed"):
         module = run_as_module(code, path, prefix="judge_")
     return _declared_in(module, task)
 
@@ -98,7 +99,7 @@ def _read(path: Path) -> bytes:
 
 
 def _is_script(tree: ast.Module) -> bool:
-    """Whether the file binds ``evaluate_answer`` at its top level, checked as far as can be seen without running it."""
+    """Return whether the file defines ``evaluate_answer`` at its top level, as far as the syntax tree shows."""
     found = False
     for node in tree.body:
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) and node.name == SCRIPT_FUNCTION:
@@ -113,23 +114,23 @@ def _is_script(tree: ast.Module) -> bool:
 
 def _check_script(script: ast.FunctionDef | ast.AsyncFunctionDef) -> None:
     if isinstance(script, ast.FunctionDef):
-        raise JudgeNotLoadable(f"{SCRIPT_FUNCTION} must be written with `async def`")
+        raise JudgeNotLoadable(f"{SCRIPT_FUNCTION} must be defined with `async def`")
     named = {argument.arg for argument in (*script.args.posonlyargs, *script.args.args, *script.args.kwonlyargs)}
     missing = sorted(set(SCRIPT_ARGUMENTS) - named)
     if missing:
-        raise JudgeNotLoadable(f"{SCRIPT_FUNCTION} lacks the arguments {', '.join(missing)}")
+        raise JudgeNotLoadable(f"{SCRIPT_FUNCTION} is missing the parameters {', '.join(missing)}")
 
 
 def _declared_in(module: ModuleType, task: str) -> Judge:
-    """The judge of ``task`` that a module declares."""
+    """Return the judge of ``task`` that a module declares."""
     functions = {id(value): value for value in vars(module).values() if inspect.iscoroutinefunction(value)}
     marks = [mark for value in functions.values() if isinstance(mark := getattr(value, MARK, None), Judge)]
     matching = [judge for judge in marks if judge.task == task]
     if len(matching) == 1:
         return matching[0]
     if matching:
-        raise JudgeNotLoadable(f"declares {len(matching)} judges of {task!r}")
+        raise JudgeNotLoadable(f"declares {len(matching)} judges for {task!r}")
     if marks:
         others = ", ".join(repr(judge.task) for judge in marks)
-        raise JudgeNotLoadable(f"declares a judge of {others}, but the file name is the task id")
+        raise JudgeNotLoadable(f"declares a judge for {others}, but the file name must be the task id")
     raise JudgeNotLoadable(f"defines neither a @judge coroutine nor `async def {SCRIPT_FUNCTION}`")

@@ -1,4 +1,4 @@
-"""Work on texts: short ones at once, long ones in a thread, where they cannot hold up the event loop."""
+"""Offloading of CPU-bound text work: long texts go to a thread so that they do not block the event loop."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from typing import Final, TypeVar
 T = TypeVar("T")
 
 LARGE_TEXT_CHARS: Final = 50_000
-"""Up to here a text is worked on in a millisecond or two, which is little more than being handed to a thread costs."""
+"""Below this size, the work takes 1-2 ms, which is about the cost of a thread switch."""
 
 
 async def worked_out(work: Callable[[], T], *texts: str) -> T:
-    """What ``work`` on these texts gives."""
+    """Return the result of ``work``, run in a thread if ``texts`` are long."""
     return work() if sum(map(len, texts)) < LARGE_TEXT_CHARS else await asyncio.to_thread(work)

@@ -1,7 +1,7 @@
-"""What a judge is: the coroutine that writes down a task's rubric, and where it came from.
+"""Judges and the ``@judge`` decorator.
 
-``@judge`` only marks a coroutine function; nothing is registered anywhere, so importing a judge file
-changes no state outside it. ``judges.loader`` finds the marks.
+``@judge`` only marks a coroutine function. There is no global registry, so importing a judge file changes no state
+outside of it. ``judges.loader`` finds the marks.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from judges.context import JudgeContext
 
 TASK_PATTERN: Final = NAME_PATTERN
-"""A task id is a name like any other."""
+"""Pattern of task ids, the same as for all names."""
 MARK: Final = "__judge__"
 
 JudgeCoroutine: TypeAlias = "Callable[[JudgeContext], Awaitable[None]]"
@@ -29,22 +29,24 @@ F = TypeVar("F", bound=Callable[..., Awaitable[None]])
 
 
 class JudgeKind(StrEnum):
-    """Who runs a judge file."""
+    """Kind of a judge file."""
 
     NATIVE = "native"
-    """A ``@judge`` coroutine; run by ``judges.runner``."""
+    """``@judge`` coroutine; run by ``judges.runner``."""
     MIND2WEB2 = "mind2web2"
-    """A public judge script with ``evaluate_answer``; run by the compat host, never imported by the loader."""
+    """Public judge script with ``evaluate_answer``; run by the mind2web2 host, never imported by the loader."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Judge:
-    """A task's judge. ``sha256`` (hex) of its file decides whether an old result is still current.
+    """Judge of one task.
 
-    ``coroutine`` is None for a public script, and for a native file that was only described, by a process of its own;
-    ``function`` is then its name. ``source`` is what ``sha256`` is of, and what is run: a file that changes afterwards
-    changes nothing until it is loaded again. ``path``, ``sha256`` and ``source`` are None for a judge that was declared
-    in a running program and not loaded from a file.
+    Attributes:
+        coroutine: None for a public script, and for a native file that was described in another process.
+        function: Name of the function if ``coroutine`` is None.
+        source: Source code that is run. Later changes of the file have no effect until it is loaded again.
+        sha256: Hex digest of ``source``. A stored result is current only if its digest is equal.
+        path: File of the judge. ``path``, ``sha256`` and ``source`` are None if the judge was not loaded from a file.
     """
 
     task: str
@@ -67,20 +69,21 @@ class Judge:
 def judge(
     *, task: str, description: str, version: str = "1", strategy: Strategy = Strategy.PARALLEL
 ) -> Callable[[F], F]:
-    """Mark a coroutine function as the judge of ``task``; ``strategy`` is that of the rubric's root.
+    """Mark a coroutine function as the judge of ``task``. ``strategy`` applies to the root of the rubric.
 
     Raises:
-        JudgeNotLoadable: the task id is no usable name, or what is marked is not ``async def``.
+        JudgeNotLoadable: the task id is invalid, or the function is not ``async def``.
     """
     if not TASK_PATTERN.fullmatch(task):
         raise JudgeNotLoadable(
-            f"task id {task!r}: letters, digits and . _ - only, at most 100, not starting with one of these"
+            f"Invalid task id {task!r}: use letters, digits, '.', '_' or '-' (max 100 characters). "
+            "The first character must be a letter or a digit."
         )
 
     def mark(function: F) -> F:
         is_async: bool = inspect.iscoroutinefunction(function)
         if not is_async:
-            raise JudgeNotLoadable(f"the judge of {task!r} must be written with `async def`")
+            raise JudgeNotLoadable(f"the judge of {task!r} must be defined with `async def`")
         described = Judge(
             task=task, description=description, version=version, strategy=Strategy(strategy), coroutine=function
         )
@@ -91,12 +94,12 @@ def judge(
 
 
 def judge_of(function: object) -> Judge:
-    """The judge that ``@judge`` attached to a coroutine function.
+    """Return the judge that ``@judge`` attached to a coroutine function.
 
     Raises:
-        JudgeNotLoadable: nothing is attached.
+        JudgeNotLoadable: the function is not marked.
     """
     found = getattr(function, MARK, None)
     if not isinstance(found, Judge):
-        raise JudgeNotLoadable(f"{function!r} is not marked with @judge")
+        raise JudgeNotLoadable(f"{function!r} is not decorated with @judge")
     return found

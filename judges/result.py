@@ -1,5 +1,7 @@
-"""The result of one answer judged once, as JSON: what ``get_summary()`` of the public toolkit says, and everything
-needed to dispute it. Native judgements and public scripts go through ``build_result`` alike.
+"""Result of one judged answer as JSON.
+
+It contains ``get_summary()`` of the public toolkit and everything needed to dispute the score. Native judgements and
+public scripts both go through ``build_result``.
 """
 
 from __future__ import annotations
@@ -19,12 +21,12 @@ from rubrics.verdict import Usage
 RESULT_SCHEMA_VERSION: Final = 1
 NO_INFO: Final = {"no_info": "No information recorded"}
 LEXICAL_NOTICE: Final = (
-    "Judged by the lexical baseline, which compares words, names, numbers and dates and knows no meaning."
+    "Judged by the lexical baseline, which compares words, names, numbers and dates but not meaning."
 )
 
 
 def native_summary(judgement: Judgement, *, agent_name: str) -> dict[str, Any]:
-    """A native judgement in the shape of the public ``get_summary()``, with our status and scores beside it."""
+    """Return a native judgement in the format of the public ``get_summary()``, plus ``status`` and both scores."""
     rubric = judgement.rubric
     return {
         "agent_name": agent_name,
@@ -60,10 +62,11 @@ def build_result(
     pages: Iterable[Capture],
     calls: Mapping[str, Any] | None = None,
 ) -> dict[str, Any]:
-    """The whole result. ``summary`` is a ``get_summary()`` that carries ``status``, ``score`` and ``score_strict``.
+    """Return the complete result.
 
-    ``timing`` is in seconds by stage, ``id`` None for a result that is not stored. ``calls`` names the record of what
-    models were asked; None where none was kept.
+    ``summary`` is a ``get_summary()`` with ``status``, ``score`` and ``score_strict``. ``id`` is None if the result is
+    not stored. ``timing`` is in seconds by stage. ``calls`` identifies the record of model calls; None if there is
+    none.
     """
     result = {
         "schema_version": RESULT_SCHEMA_VERSION,
@@ -91,14 +94,15 @@ def build_result(
 
 
 def score_json(score: Score) -> dict[str, float | None]:
-    """A score as results write it."""
+    """Return a score in the format of results."""
     return {"value": score.value, "low": score.low, "high": score.high}
 
 
 def page_json(capture: Capture) -> dict[str, Any]:
-    """What a result says of a cited page. ``sha256`` is that of its text, or of its first body where it has none.
+    """Return the entry of a cited page.
 
-    ``bodies`` has the SHA-256 of everything that was kept of it, by role.
+    ``sha256`` is that of the page text, or of its first stored body if it has no text. ``bodies`` maps the role of
+    every stored body to its SHA-256.
     """
     blobs = capture.blobs
     shown = blobs.get("text") or next(iter(blobs.values()), None)
@@ -119,7 +123,7 @@ def page_json(capture: Capture) -> dict[str, Any]:
 
 
 def _info(record: ExtractionRecord) -> dict[str, Any]:
-    """One extraction under its name, as the public summary lists it; a failed one says so."""
+    """Return one extraction under its name, as in the public summary; a failed one has an ``error``."""
     if record.value is None:
         return {record.name: {"error": record.error}}
     return {record.name: record.value}

@@ -1,7 +1,7 @@
-"""Names and places of result files in the public folder layout. Written once, for ``assay evaluate`` and compat.
+"""Names and paths of result files in the public folder layout, shared by ``assay evaluate`` and the compat package.
 
-``<out>/<agent>/<task_id>/answer_<k>/results/<YYYYmmdd_HHMMSS>_answer_<k>.md.json`` holds one result, the answer it
-was made from is copied beside it, and the newest result of an answer is the one whose name sorts last.
+A result is stored at ``<out>/<agent>/<task_id>/answer_<k>/results/<YYYYmmdd_HHMMSS>_answer_<k>.md.json``. A copy of the
+answer is stored in ``answer_<k>``. The newest result of an answer is the one whose name sorts last.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ def task_folder(out: Path, agent: str, task_id: str) -> Path:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AnswerFolder:
-    """Where everything about one answer lies; ``answer_name`` ends in ``.md``."""
+    """Folder of one answer. ``answer_name`` ends in ``.md``."""
 
     out: Path
     agent: str
@@ -54,18 +54,18 @@ class AnswerFolder:
         return self.path / self.answer_name
 
     def result_path(self, at: datetime, *, debug: bool = False) -> Path:
-        """The file a result finished ``at`` is written to."""
+        """Return the path of a result that finished at ``at``."""
         mark = DEBUG_MARK if debug else ""
         return self.results / f"{at.strftime(STAMP_FORMAT)}_{self.answer_name}{mark}.json"
 
     def free_result_path(self, finished_at: datetime, *, debug: bool = False) -> Path:
-        """As ``result_path``; of two results of one second the later one takes the next free second."""
+        """Like ``result_path``, but advance by one second while the path exists."""
         while (path := self.result_path(finished_at, debug=debug)).exists():
             finished_at += timedelta(seconds=1)
         return path
 
     def newest_result(self) -> Path | None:
-        """The newest result by name; results of self-debug runs do not count."""
+        """Return the newest result by name, without results of self-debug runs."""
         if not self.results.is_dir():
             return None
         ending = f"_{self.answer_name}.json"
@@ -73,12 +73,12 @@ class AnswerFolder:
 
 
 def judged_tasks(out: Path, agent: str) -> list[str]:
-    """Tasks of which the agent has a folder, sorted."""
+    """Return the tasks for which the agent has a folder, sorted."""
     return _folders(agent_folder(out, agent))
 
 
 def judged_answers(out: Path, agent: str, task_id: str) -> list[AnswerFolder]:
-    """The answers of one task that have a folder with a result, sorted by name."""
+    """Return the answers of one task that have a result, sorted by name."""
     folders = [
         AnswerFolder(out=out, agent=agent, task_id=task_id, answer_name=f"{name}.md")
         for name in _folders(task_folder(out, agent, task_id))
@@ -87,13 +87,13 @@ def judged_answers(out: Path, agent: str, task_id: str) -> list[AnswerFolder]:
 
 
 def write_json(path: Path, document: Any) -> None:
-    """Write JSON; what it has no word for becomes text, half a surrogate pair a question mark."""
+    """Write JSON. Values that JSON does not support are converted with ``str``; lone surrogates become ``?``."""
     text = json.dumps(document, ensure_ascii=False, indent=2, default=str) + "\n"
     write_whole(path, text.encode("utf-8", errors="replace"))
 
 
 def write_whole(path: Path, data: bytes) -> None:
-    """Write a file, and its folder if need be, so that it is there whole or not at all."""
+    """Write a file atomically. Create its folder if necessary."""
     path.parent.mkdir(parents=True, exist_ok=True)
     draft = path.with_name(f".{uuid4().hex}.tmp")
     draft.write_bytes(data)

@@ -1,7 +1,7 @@
-"""Runs one native judge on one answer: its coroutine declares a rubric, then every leaf is settled.
+"""Runner for native judges: one judge, one answer.
 
-The only place where a judge file's exceptions end (as ``JudgeBug``) and where values that could not be read
-become leaves that are not judged.
+The judge's coroutine declares a rubric; the runner then settles every leaf. The runner is the only place that turns an
+exception of a judge file into ``JudgeBug``, and a failed extraction into leaves that are not judged.
 """
 
 from __future__ import annotations
@@ -39,12 +39,12 @@ log = logging.getLogger(__name__)
 S = TypeVar("S", bound=BaseModel)
 
 UNREAD_LEAF = "extraction"
-"""The id of the leaf that stands for everything a judge could not declare."""
+"""Id of the leaf that represents everything a judge could not declare because an extraction failed."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JudgeTools:
-    """What a run needs of the outside: a model behind two roles, and pages. ``trials`` is the votes per claim."""
+    """Services that a run uses: a model in two roles, and pages. ``trials`` is the number of votes per claim."""
 
     verifier: ClaimJudge
     extractor: ValueReader
@@ -54,7 +54,7 @@ class JudgeTools:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ExtractionRecord:
-    """One extraction as the result keeps it; ``value`` is None when it failed, and then ``error`` says why."""
+    """One extraction as stored in the result. If it failed, ``value`` is None and ``error`` gives the reason."""
 
     name: str
     value: dict[str, Any] | None = None
@@ -67,7 +67,7 @@ class ExtractionRecord:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Judgement:
-    """One answer judged once: the settled rubric and what was read on the way."""
+    """Outcome of judging one answer once: the settled rubric and all extractions."""
 
     judge: Judge
     answer: Answer
@@ -85,7 +85,7 @@ class Judgement:
 
     @property
     def complete(self) -> bool:
-        """Whether nothing is left that we did not find out."""
+        """Whether every leaf has a verdict other than ``not_judged``."""
         return all(verdict.outcome is not Outcome.NOT_JUDGED for verdict in self.verdicts)
 
     @property
@@ -120,13 +120,13 @@ async def run(
         JudgeBug: the judge file raised, did not return in time, or declared a rubric that cannot be settled.
     """
     if judge.coroutine is None:
-        raise JudgeBug(f"the judge of {judge.task!r} is a public script and has a host of its own")
+        raise JudgeBug(f"the judge of {judge.task!r} is a public script; run it with the mind2web2 host")
     rubric = Rubric(judge.task, judge.description or judge.task, judge.strategy)
-    ours = _OurTime()
-    reader = _Reader(answer, judge.description, tools, ours)
+    runner_time = _RunnerTime()
+    reader = _Reader(answer, judge.description, tools, runner_time)
     settler = Settler(rubric, _judging(judge, answer, tools), progress)
     context = JudgeContext(
-        rubric=rubric, task=judge.description, answer=answer, reading=reader, settling=_Settling(settler, ours)
+        rubric=rubric, task=judge.description, answer=answer, reading=reader, settling=_Settling(settler, runner_time)
     )
     returned = False
     limit = asyncio.timeout(deadline_s)
@@ -142,13 +142,13 @@ async def run(
     except TimeoutError as error:
         if not limit.expired():
             raise
-        if ours.cut_off:
-            _leave_unread(rubric, f"not read within {deadline_s:g} s")
+        if runner_time.was_cancelled:
+            _leave_unread(rubric, f"extraction not finished within {deadline_s:g} s")
         elif not returned:
             raise JudgeBug(f"the judge of {judge.task!r} did not return within {deadline_s:g} s") from error
         else:
             _leave_unsettled(rubric, f"not settled within {deadline_s:g} s")
-    _charge(rubric)
+    _assign_usage(rubric)
     judgement = Judgement(
         judge=judge, answer=answer, rubric=rubric, model=tools.verifier.model, extractions=tuple(reader.records)
     )
@@ -165,46 +165,46 @@ def _judging(judge: Judge, answer: Answer, tools: JudgeTools) -> Judging:
     return judging
 
 
-class _OurTime:
-    """Tells a judge that hangs from one that was waiting for us when its time was up."""
+class _RunnerTime:
+    """Tells a judge that hangs from one that was waiting for the runner at the deadline."""
 
     def __init__(self) -> None:
-        self.cut_off = False
+        self.was_cancelled = False
 
     @contextmanager
     def counted(self) -> Iterator[None]:
         try:
             yield
         except asyncio.CancelledError:
-            self.cut_off = True
+            self.was_cancelled = True
             raise
 
 
 @dataclass(frozen=True, slots=True)
 class _Settling:
-    """The context's way to settle."""
+    """Settler of a ``JudgeContext``."""
 
     settler: Settler
-    ours: _OurTime
+    runner_time: _RunnerTime
 
     async def settle(self, node: RubricNode) -> bool:
-        with self.ours.counted():
+        with self.runner_time.counted():
             return await self.settler.settle(node)
 
 
 @dataclass(slots=True)
 class _Reader:
-    """The context's way to extract; keeps a record of every extraction."""
+    """Extractor of a ``JudgeContext``. Records every extraction."""
 
     answer: Answer
     task: str
     tools: JudgeTools
-    ours: _OurTime
+    runner_time: _RunnerTime
     records: list[ExtractionRecord] = field(default_factory=list)
 
     async def read(self, schema: type[S], prompt: str, *, source: str | None, instruction: str | None, name: str) -> S:
         try:
-            with self.ours.counted():
+            with self.runner_time.counted():
                 evidence = None if source is None else await self._evidence(source)
                 extraction = await self.tools.extractor.extract_in_full(
                     schema, prompt, task=self.task, answer=self.answer.text, evidence=evidence, instruction=instruction
@@ -232,25 +232,26 @@ class _Reader:
             raise ExtractionFailed(f"extraction failed: {verdict.reasoning}", cause_reason=verdict.reason) from error
 
 
-def _leave_unread(rubric: Rubric, why: str) -> None:
-    """Mark what is declared as unknown, and what could not be declared by one critical leaf: the score may be
-    anything from 0 up.
+def _leave_unread(rubric: Rubric, reasoning: str) -> None:
+    """Mark all declared leaves as not judged and add one critical leaf for what could not be declared.
+
+    The lower bound of the score is then 0.
     """
-    _mark_unsettled([leaf for leaf in rubric.leaves() if leaf is not rubric.root], unread_verdict(why))
+    _mark_unsettled([leaf for leaf in rubric.leaves() if leaf is not rubric.root], unread_verdict(reasoning))
     leaf_id = UNREAD_LEAF
     while leaf_id in rubric:
         leaf_id += "_"
-    leaf = RubricNode(id=leaf_id, desc="The values could be read out of the answer", critical=True)
-    leaf.verdict = unread_verdict(why)
+    leaf = RubricNode(id=leaf_id, desc="The values can be extracted from the answer", critical=True)
+    leaf.verdict = unread_verdict(reasoning)
     rubric.add(rubric.root, leaf)
 
 
-def _leave_unsettled(rubric: Rubric, why: str) -> None:
-    verdict = Verdict(outcome=Outcome.NOT_JUDGED, reason=Reason.TIMEOUT, reasoning=why)
+def _leave_unsettled(rubric: Rubric, reasoning: str) -> None:
+    verdict = Verdict(outcome=Outcome.NOT_JUDGED, reason=Reason.TIMEOUT, reasoning=reasoning)
     _mark_unsettled([leaf for leaf in rubric.leaves() if leaf.claim is not None], verdict)
 
 
-def _charge(rubric: Rubric) -> None:
+def _assign_usage(rubric: Rubric) -> None:
     """Make the usage of each leaf independent of the order in which the leaves were settled."""
     settled = [(leaf, leaf.verdict) for leaf in rubric.leaves() if leaf.verdict is not None]
     charged = charged_in_tree_order([verdict for _, verdict in settled])

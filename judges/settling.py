@@ -1,7 +1,7 @@
-"""Settles a declared rubric: checks first, then every claim as soon as what it waits for is settled.
+"""Settlement of a declared rubric: checks first, then each claim once its dependencies are settled.
 
-Which leaf waits for which, and what gates it, is decided in ``rubrics``; here it is only carried out, side by
-side as far as that allows. The same verdicts give the same tree, whatever finishes first.
+``rubrics`` decides which leaf waits for which and what gates it. Claims are judged concurrently where possible. The
+result does not depend on the order in which they finish.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from rubrics.verdict import Claim, Outcome, Reason, Verdict
 
 Judging: TypeAlias = Callable[[Claim], Awaitable[Verdict]]
 Progress: TypeAlias = Callable[[int, int], None]
-"""Called with the leaves that are settled and all that are declared."""
+"""Called with the number of settled leaves and the number of declared leaves."""
 
 
 class Settler:
@@ -32,15 +32,15 @@ class Settler:
         self._rubric = rubric
         self._judging = judging
         self._progress = progress
-        self._one_at_a_time = asyncio.Lock()
+        self._lock = asyncio.Lock()
 
     async def settle(self, node: RubricNode) -> bool:
-        """Settle every leaf below ``node`` and those they wait for; tell whether ``node`` has a full score.
+        """Settle every leaf below ``node`` and the leaves they wait for. Return whether ``node`` has a full score.
 
         Raises:
-            JudgeBug: leaves wait for each other in a circle.
+            JudgeBug: leaves wait for each other in a cycle.
         """
-        async with self._one_at_a_time:
+        async with self._lock:
             self._settle_checks()
             await self._settle_claims(leaves_below(node))
         return fold(node, lambda leaf: compatible(leaf.verdict).score) == 1.0
@@ -52,10 +52,10 @@ class Settler:
         self._report()
 
     async def _settle_claims(self, wanted: Iterable[RubricNode]) -> None:
-        circle = wait_cycle(self._rubric)
-        if circle:
-            raise JudgeBug(f"nodes wait for each other: {' -> '.join([*circle, circle[0]])}")
-        waits = self._with_what_they_wait_for(wanted)
+        cycle = wait_cycle(self._rubric)
+        if cycle:
+            raise JudgeBug(f"cyclic dependency between nodes: {' -> '.join([*cycle, cycle[0]])}")
+        waits = self._with_dependencies(wanted)
         settled = {leaf_id: asyncio.Event() for leaf_id in waits}
 
         async def one(leaf: RubricNode, needed: Iterable[RubricNode]) -> None:
@@ -72,8 +72,8 @@ class Settler:
             for leaf, needed in waits.values():
                 group.create_task(one(leaf, needed), name=f"leaf {leaf.id}")
 
-    def _with_what_they_wait_for(self, wanted: Iterable[RubricNode]) -> dict[str, tuple[RubricNode, list[RubricNode]]]:
-        """The unsettled claims among ``wanted`` and those they wait for, each with the leaves it waits for."""
+    def _with_dependencies(self, wanted: Iterable[RubricNode]) -> dict[str, tuple[RubricNode, list[RubricNode]]]:
+        """Return the unsettled claims among ``wanted`` and those they wait for, each with the leaves it waits for."""
         found: dict[str, tuple[RubricNode, list[RubricNode]]] = {}
         pending = list(wanted)
         while pending:
@@ -92,14 +92,14 @@ class Settler:
 
 
 def check_verdict(*, passed: bool) -> Verdict:
-    """The verdict of a leaf that code decides."""
+    """Return the verdict of a leaf that code decides."""
     if passed:
         return Verdict(outcome=Outcome.PASSED, grounded=True)
     return Verdict(outcome=Outcome.FAILED, reason=Reason.CHECK_FALSE)
 
 
 def gated(blocker: RubricNode) -> Verdict:
-    """The verdict of a leaf that ``blocker`` keeps from being judged."""
+    """Return the verdict of a leaf that is skipped because of ``blocker``."""
     return Verdict(outcome=Outcome.SKIPPED, reason=Reason.GATED, blocked_by=blocker.id)
 
 

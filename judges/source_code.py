@@ -1,4 +1,4 @@
-"""A judge file's source, compiled once and run as often as it is wanted, each time as a module of its own."""
+"""Compilation and execution of judge files."""
 
 from __future__ import annotations
 
@@ -12,19 +12,19 @@ from types import CodeType, ModuleType
 
 @lru_cache(maxsize=512)
 def compiled(source: bytes, path: str) -> CodeType:
-    """The code of a file. Equal bytes of one path are compiled once.
+    """Return the compiled code of a file, cached by bytes and path.
 
     Raises:
-        SyntaxError, ValueError: it is no Python.
+        SyntaxError, ValueError: the source is not valid Python.
     """
     return compile(source, path, "exec", dont_inherit=True)
 
 
 def run_as_module(code: CodeType, path: str, *, prefix: str) -> ModuleType:
-    """Run the code of a file under a fresh name that starts with ``prefix``.
+    """Run the code of a file as a new module whose name starts with ``prefix``.
 
-    The module is registered before it runs: dataclasses and pydantic look it up. What it raises is raised, and then
-    nothing of it stays.
+    The module is registered in ``sys.modules`` before it runs because dataclasses and pydantic look it up there. If the
+    code raises, the module is removed and the exception propagates.
     """
     name = f"{prefix}{uuid.uuid4().hex}"
     spec = ModuleSpec(name, None, origin=path)
@@ -32,7 +32,7 @@ def run_as_module(code: CodeType, path: str, *, prefix: str) -> ModuleType:
     module = module_from_spec(spec)
     sys.modules[name] = module
     try:
-        exec(code, module.__dict__)  # noqa: S102 - this is what a judge file is for
+        exec(code, module.__dict__)  # noqa: S102 - judge files are trusted operator code
     except BaseException:
         del sys.modules[name]
         raise

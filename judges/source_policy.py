@@ -1,7 +1,7 @@
-"""What becomes of a claim when pages are missing, and what several pages say together. Pure.
+"""Verdicts for missing pages, and the combined verdict of several pages. Pure functions.
 
-A source that is known to be gone is a verdict: the answer cited what is not there. Everything else that keeps
-a page away is no verdict at all.
+A page that is known to be gone fails the claim, because the answer cites a page that does not exist. Any other missing
+page leaves the claim not judged.
 """
 
 from __future__ import annotations
@@ -28,12 +28,14 @@ _REASONS: Final = MappingProxyType(
 
 
 def no_source() -> Verdict:
-    """The verdict of a claim that needs a source and has none."""
-    return Verdict(outcome=Outcome.FAILED, reason=Reason.NO_SOURCE, reasoning="The answer names no source for this.")
+    """Return the verdict of a claim that needs a source and has none."""
+    return Verdict(
+        outcome=Outcome.FAILED, reason=Reason.NO_SOURCE, reasoning="The answer cites no source for this claim."
+    )
 
 
 def without_evidence(error: CacheError) -> Verdict:
-    """The verdict of a claim whose page cannot be shown."""
+    """Return the verdict of a claim whose page is not available."""
     if isinstance(error, NoEvidence):
         if error.gone:
             return Verdict(outcome=Outcome.FAILED, reason=Reason.SOURCE_GONE, reasoning=str(error))
@@ -46,10 +48,10 @@ def without_evidence(error: CacheError) -> Verdict:
 
 
 def together(verdicts: Sequence[Verdict]) -> Verdict:
-    """One verdict from those on 1..n sources, in the order in which the answer names them.
+    """Combine the verdicts on several sources, given in the order in which the answer cites them.
 
-    The first source that supports the claim decides. Without one, a single source that could not be looked at
-    leaves the claim open; only when all spoke does it fail.
+    The first source that supports the claim decides. Otherwise a source without a verdict leaves the claim not judged.
+    The claim fails only if every source was judged and none supports it.
     """
     usage = sum((verdict.usage for verdict in verdicts), Usage())
     evidence = tuple(dict.fromkeys(digest for verdict in verdicts for digest in verdict.evidence))
@@ -81,5 +83,5 @@ def _deciding(verdicts: Sequence[Verdict]) -> Verdict:
         for verdict in verdicts:
             if verdict.outcome is outcome:
                 return verdict
-    # All sources spoke against it; one that was there and was read says more than one that is gone.
+    # No source supports the claim. Prefer a page that was read to one that is gone.
     return next((verdict for verdict in verdicts if verdict.reason is not Reason.SOURCE_GONE), verdicts[0])

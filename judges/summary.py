@@ -1,8 +1,8 @@
-"""The arithmetic of summaries, once: what the public toolkit writes about an agent's scored answers.
+"""Aggregation of scores into the summaries of the public toolkit.
 
-Pure functions over plain values. The compat package writes them into folders, the service answers them
-over HTTP and the command line prints them; none of them adds, averages or rounds by itself. The folders and
-file names around them are in ``judges.result_files``.
+Pure functions over plain values. The only place that computes averages and rounds them: the compat package writes these
+summaries to folders, the service returns them over HTTP and the command line prints them. For folders and file names,
+see ``judges.result_files``.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from statistics import fmean, pstdev
 from typing import Any, TypeAlias
 
 Summary: TypeAlias = dict[str, Any]
-"""A JSON object in the public toolkit's shape."""
+"""JSON object in the public toolkit's format."""
 
 SHARE_DECIMALS = 4
 WORD_DECIMALS = 1
@@ -22,7 +22,7 @@ TASK_AVERAGE_DECIMALS = 6
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ScoredAnswer:
-    """One answer that has a result. ``score`` in [0, 1], ``words`` of its text, ``answer_name`` with ``.md``.
+    """Answer with a result: ``score`` in [0, 1], ``words`` in its text, ``answer_name`` with ``.md``.
 
     Answers of the same name belong to the same run: ``answer_1.md`` of every task is the first run.
     """
@@ -39,14 +39,14 @@ class ScoredAnswer:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Spread:
-    """A mean over runs and its population standard deviation (0.0 for one run)."""
+    """Mean over runs and its population standard deviation (0.0 for one run)."""
 
     mean: float
     std: float
 
 
 def is_success(score: float) -> bool:
-    """Only a full score is a success."""
+    """Return whether the score is a full score."""
     return score == 1.0
 
 
@@ -55,7 +55,7 @@ def word_count(text: str) -> int:
 
 
 def answer_entry(answer_name: str, score: float) -> Summary:
-    """One answer as it stands in a task's ``summary.json``."""
+    """Return the entry of one answer in a task's ``summary.json``."""
     return {
         "answer_name": answer_name,
         "score": score,
@@ -65,12 +65,12 @@ def answer_entry(answer_name: str, score: float) -> Summary:
 
 
 def task_summary(scores: Mapping[str, float]) -> list[Summary]:
-    """The entries of one task's ``summary.json``, sorted by name: ``scores`` maps answer name to score."""
+    """Return the entries of a task's ``summary.json``, sorted by name. ``scores`` maps answer name to score."""
     return [answer_entry(name, scores[name]) for name in sorted(scores)]
 
 
 def merge(summaries: Iterable[tuple[str, str, Sequence[Summary]]]) -> dict[str, dict[str, list[Summary]]]:
-    """``(agent, task_id, entries)`` of many task summaries as one object: task, then agent, both sorted."""
+    """Merge task summaries ``(agent, task_id, entries)`` into one object by task, then agent, both sorted."""
     merged: dict[str, dict[str, list[Summary]]] = {}
     for agent, task_id, entries in sorted(summaries, key=lambda one: (one[1], one[0])):
         merged.setdefault(task_id, {})[agent] = list(entries)
@@ -78,7 +78,7 @@ def merge(summaries: Iterable[tuple[str, str, Sequence[Summary]]]) -> dict[str, 
 
 
 def runs(answers: Iterable[ScoredAnswer]) -> dict[str, list[ScoredAnswer]]:
-    """Answers by run, that is by answer name, sorted by name."""
+    """Group answers by run (answer name), sorted by name."""
     by_name: dict[str, list[ScoredAnswer]] = {}
     for answer in answers:
         by_name.setdefault(answer.answer_name, []).append(answer)
@@ -98,7 +98,7 @@ def over_runs(answers: Iterable[ScoredAnswer], value: Callable[[ScoredAnswer], f
 
 
 def pass_at_k(answers: Iterable[ScoredAnswer]) -> float:
-    """The share of tasks of which any answer is a success.
+    """Return the fraction of tasks with at least one successful answer.
 
     Raises:
         ValueError: there is no answer.
@@ -112,7 +112,7 @@ def pass_at_k(answers: Iterable[ScoredAnswer]) -> float:
 
 
 def agent_summary(agent_name: str, answers: Iterable[ScoredAnswer]) -> Summary | None:
-    """An agent's ``summary.json``; None when no answer has a result."""
+    """Return an agent's ``summary.json``, or None if no answer has a result."""
     scored = sorted(answers, key=lambda one: (one.task_id, one.answer_name))
     if not scored:
         return None

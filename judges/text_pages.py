@@ -1,4 +1,4 @@
-"""Pages given as texts, never captured: for trials of judge files, and for labels that carry their pages."""
+"""Pages given as text instead of captures, for trials of judge files and for labels that include their pages."""
 
 from __future__ import annotations
 
@@ -15,16 +15,16 @@ CAPTURED_AT = datetime(2000, 1, 1, tzinfo=UTC)
 
 
 class TextPages:
-    """Texts by URL. A page that is not among them is gone (404)."""
+    """Page texts by URL. Any other URL counts as gone (404)."""
 
     def __init__(self, texts: Mapping[str, str]) -> None:
         self._by_key = {canonical_key(url): evidence_of(url, text) for url, text in texts.items()}
 
     async def evidence_for(self, url: str) -> Evidence:
-        """What a judge is shown of a page.
+        """Return the evidence for a URL.
 
         Raises:
-            NoEvidence: there is no such page.
+            NoEvidence: there is no text for this URL.
         """
         found = self._by_key.get(canonical_key(url))
         if found is None:
@@ -33,7 +33,7 @@ class TextPages:
 
 
 def evidence_of(url: str, text: str) -> Evidence:
-    """A page with nothing but this text."""
+    """Return evidence that consists of this text only."""
     sha256 = hashlib.sha256(text.encode()).hexdigest()
     capture = Capture(
         id=sha256[:12],

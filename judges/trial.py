@@ -1,7 +1,7 @@
-"""Tries a judge file out on a made-up answer and made-up pages: no model, no browser, no network.
+"""Trial run of a judge file with a given answer and page texts: no model, no browser, no network.
 
-For the tests that judge authors write beside their files. The lexical judge speaks, so a claim is supported by a page
-that holds its names, numbers and most of its words.
+For tests that judge authors keep next to their files. The lexical judge decides: a page supports a claim if it contains
+the claim's names, numbers and most of its words.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from judges.verifier import Verifier
 
 
 async def try_judge(path: Path, answer: str, pages: Mapping[str, str]) -> Judgement:
-    """Judge ``answer`` by the file at ``path``; ``pages`` maps URLs to their texts, any other page is gone (404).
+    """Judge ``answer`` with the file at ``path``. ``pages`` maps URL to text; any other page counts as gone (404).
 
     Raises:
         JudgeBug: the file does not load, or the judge raised.

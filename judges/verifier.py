@@ -1,7 +1,7 @@
-"""Settles one claim: shows it to a model beside its evidence, counts votes, and checks the quotes itself.
+"""Verification of one claim by majority vote of a model.
 
-Faults become lost votes here and, where no majority is left, a verdict of ``not_judged`` with the reason.
-Nothing that goes wrong is ever turned into "false".
+The model is shown the claim with its evidence. Code, not the model, checks the quotes. A fault costs one vote. If the
+remaining votes have no majority, the verdict is ``not_judged`` with the reason, never "failed".
 """
 
 from __future__ import annotations
@@ -32,17 +32,17 @@ from rubrics.verdict import Claim, ModelRequest, Outcome, Quote, Reason, Usage, 
 log = logging.getLogger(__name__)
 
 EvidenceFor: TypeAlias = Callable[[str], Awaitable[Evidence]]
-"""Gives the evidence of a URL or raises an error of ``cache.errors``."""
+"""Returns the evidence of a URL or raises an error of ``cache.errors``."""
 
 DEFAULT_TRIALS: Final = 3
 MAX_REASONING_CHARS: Final = 4_000
 PICTURES_NOT_SHOWN: Final = "pictures_not_shown"
-"""The signal of a claim that was judged on text alone, because the model takes no pictures."""
+"""Signal on a verdict that was reached on text alone because the model does not accept images."""
 
 
 @dataclass(frozen=True, slots=True)
-class _Cast:
-    """One vote that was cast or lost, and what came with it."""
+class _VoteRecord:
+    """One vote, cast or lost, with its cost and reply."""
 
     vote: Vote
     usage: Usage
@@ -52,7 +52,7 @@ class _Cast:
 
 
 class ClaimJudge(ABC):
-    """Settles claims with ``model``: here, or wherever a subclass has it done."""
+    """Base class of claim judges. Subclasses send requests to ``model`` directly or through another process."""
 
     model: str
 
@@ -67,7 +67,7 @@ class ClaimJudge(ABC):
         trials: int = DEFAULT_TRIALS,
         use_screenshot: bool = True,
     ) -> Verdict:
-        """Settle a claim on one page, or without ``evidence`` on the answer alone. ``claim.sources`` is not read.
+        """Settle a claim on one page, or on the answer alone if ``evidence`` is None. Ignores ``claim.sources``.
 
         Raises:
             ValueError: ``trials`` is not a positive odd number.
@@ -83,7 +83,7 @@ class ClaimJudge(ABC):
         trials: int = DEFAULT_TRIALS,
         use_screenshot: bool = True,
     ) -> Verdict | None:
-        """As ``judge``, by replies that are kept already; None where one is missing. Asks nobody."""
+        """Like ``judge``, but use cached replies only. Return None if a reply is missing."""
         return None
 
     async def judge_any(
@@ -96,10 +96,11 @@ class ClaimJudge(ABC):
         trials: int = DEFAULT_TRIALS,
         use_screenshot: bool = True,
     ) -> Verdict:
-        """Settle a claim by its own ``sources``: none, the answer alone, or any of several pages at once.
+        """Settle a claim on its ``sources``: None means the answer alone, several mean any of these pages.
 
-        The first page that supports the claim decides and the others are called off. Of several pages those go first
-        on which kept replies decide, so that no other page is asked about again only because it was called off before.
+        The pages are judged concurrently. The first page that supports the claim decides, and the other requests are
+        cancelled. Pages that cached replies can decide come first, so that a rerun does not pay for requests that were
+        cancelled the first time.
         """
         if claim.sources is None:
             return await self.judge(claim, task=task, answer=answer, trials=trials)
@@ -127,7 +128,7 @@ class ClaimJudge(ABC):
 
 
 class Verifier(ClaimJudge):
-    """Judges claims with one model. ``params`` are sent with every vote, on top of those of the model's family."""
+    """Claim judge that asks one model. ``params`` are sent with every vote, on top of those of the model's family."""
 
     def __init__(
         self,
@@ -178,35 +179,39 @@ class Verifier(ClaimJudge):
             return None
 
     async def _settled(self, question: Question, trials: int, *, kept_only: bool) -> Verdict:
-        """The verdict on a question. Raises NotKept where nobody may be asked and a reply lacks."""
+        """Return the verdict on a question.
+
+        Raises:
+            NotKept: ``kept_only`` is set and a reply is not cached.
+        """
         page = question.page
         rendered = await worked_out(
             lambda: render_claim(question, self._separator, self._style), question.answer, question.task
         )
         cast = await self._votes(rendered, page, trials, kept_only=kept_only)
-        read = self._is_to_be_read(cast, trials)
+        read = self._needs_reading(cast, trials)
 
-        def look() -> tuple[Asked, Verdict]:
+        def ground() -> tuple[Asked, Verdict]:
             asked = Asked.of(question.claim, task=question.task, answer=question.answer, page=page, read=read)
             return asked, self._verdict(cast, trials, rendered, asked)
 
         texts = (question.claim, question.task, question.answer)
-        looked_at, verdict = await (self._pages.work_out(look) if read else worked_out(look, *texts))
+        asked, verdict = await (self._pages.work_out(ground) if read else worked_out(ground, *texts))
         if self._style is Style.NATIVE and page is not None and lacks_quote(verdict) and is_all_picture(page):
-            verdict = await self._transcribed(verdict, question, looked_at, kept_only=kept_only)
+            verdict = await self._transcribed(verdict, question, asked, kept_only=kept_only)
         log.info("verdict reached", extra={"outcome": verdict.outcome, "reason": verdict.reason, "votes": len(cast)})
         return verdict
 
     async def _votes(
         self, rendered: Rendered, page: PreparedPage | None, trials: int, *, kept_only: bool
-    ) -> list[_Cast]:
-        """As many votes as it takes, those that are needed in any case together."""
-        cast: list[_Cast] = []
+    ) -> list[_VoteRecord]:
+        """Collect votes until they decide. Votes that are needed in any case are requested concurrently."""
+        cast: list[_VoteRecord] = []
         while count := to_ask([each.vote.result for each in cast], trials):
             indices = range(len(cast), len(cast) + count)
             if kept_only:
-                # One after the other: nobody is waited for, and the group of errors that side by side they would end
-                # in is a circle, which holds the page in memory until the garbage collector comes round.
+                # Sequential, because cached replies need no waiting. The ExceptionGroup of a TaskGroup would create a
+                # reference cycle that keeps the page in memory until the next garbage collection.
                 cast += [await self._vote(rendered, page, index, kept_only=True) for index in indices]
                 continue
             async with asyncio.TaskGroup() as group:
@@ -214,17 +219,16 @@ class Verifier(ClaimJudge):
             cast += [task.result() for task in asked]
         return cast
 
-    def _is_to_be_read(self, cast: Sequence[_Cast], trials: int) -> bool:
-        """Whether code must look through the page: not for a verdict that rests on nothing that was quoted from it.
+    def _needs_reading(self, cast: Sequence[_VoteRecord], trials: int) -> bool:
+        """Whether code must search the page for quotes. It need not if the verdict relies on no quote.
 
-        Where quotes were asked for as part of the task, their absence is a reason to look; a client that knows only
-        the public toolkit's reply never has any.
+        The native prompt asks for quotes, so their absence must be examined. The public toolkit's reply has no quotes.
         """
         if decided([each.vote.result for each in cast], trials) is not True:
             return False
         return self._style is Style.NATIVE or any(each.reply is not None and each.reply.quotes for each in cast)
 
-    async def _vote(self, rendered: Rendered, page: PreparedPage | None, index: int, *, kept_only: bool) -> _Cast:
+    async def _vote(self, rendered: Rendered, page: PreparedPage | None, index: int, *, kept_only: bool) -> _VoteRecord:
         request = LLMRequest(
             model=self.model,
             messages=rendered.messages,
@@ -242,18 +246,21 @@ class Verifier(ClaimJudge):
         except LLMError as fault:
             log.warning("vote lost", extra={"reason": fault.reason, "error": str(fault)})
             lost = Vote(result=None, model=self.model, fault=fault.reason, request=fault.key)
-            return _Cast(lost, fault.usage, fault=fault)
-        said = _read(reply)
-        if reply.text_only and not said.result and page is not None and is_all_picture(page):
-            # What the page says may stand in its pictures, which this model was not shown.
-            unseen = LLMRejected(f"{self.model} takes no pictures, and this page has next to no text")
+            return _VoteRecord(lost, fault.usage, fault=fault)
+        parsed = _read(reply)
+        if reply.text_only and not parsed.result and page is not None and is_all_picture(page):
+            # The evidence may be in the pictures, which this model cannot see.
+            unseen = LLMRejected(f"{self.model} does not accept images, and this page has almost no text")
             lost = Vote(result=None, model=reply.model, cached=reply.cached, fault=unseen.reason, request=reply.key)
-            return _Cast(lost, reply.usage, fault=unseen, text_only=True)
-        vote = Vote(result=said.result, model=reply.model, cached=reply.cached, request=reply.key)
-        return _Cast(vote, reply.usage, said, text_only=reply.text_only)
+            return _VoteRecord(lost, reply.usage, fault=unseen, text_only=True)
+        vote = Vote(result=parsed.result, model=reply.model, cached=reply.cached, request=reply.key)
+        return _VoteRecord(vote, reply.usage, parsed, text_only=reply.text_only)
 
     async def _transcribed(self, verdict: Verdict, question: Question, asked: Asked, *, kept_only: bool) -> Verdict:
-        """The verdict with what one call copied out of the pictures; without it where that fails or says nothing."""
+        """Return the verdict with quotes that one extra request transcribed from the screenshots.
+
+        If that request fails or finds nothing, the verdict has no such quotes.
+        """
         rendered = render_transcription(question, self._separator)
         request = LLMRequest(
             model=self.model,
@@ -275,7 +282,7 @@ class Verifier(ClaimJudge):
         verdict = replace(verdict, quotes=quotes, grounded=asked.grounded(quotes))
         return _with_request(verdict, reply.key, reply.usage)
 
-    def _verdict(self, cast: Sequence[_Cast], trials: int, rendered: Rendered, asked: Asked) -> Verdict:
+    def _verdict(self, cast: Sequence[_VoteRecord], trials: int, rendered: Rendered, asked: Asked) -> Verdict:
         page = asked.page
         base = Verdict(
             outcome=Outcome.NOT_JUDGED,
@@ -289,7 +296,7 @@ class Verifier(ClaimJudge):
         )
         result = decided([each.vote.result for each in cast], trials)
         if result is None or result is NO_MAJORITY:
-            reason, reasoning = _why_lost(cast)
+            reason, reasoning = _loss_reason(cast)
             return replace(base, reason=reason, reasoning=reasoning)
         replies = [each.reply for each in cast if each.reply is not None and each.reply.result is result]
         reasoning = replies[0].reasoning[:MAX_REASONING_CHARS]
@@ -300,27 +307,27 @@ class Verifier(ClaimJudge):
         return replace(base, outcome=Outcome.PASSED, reasoning=reasoning, quotes=quotes, grounded=grounded)
 
 
-def _signals(cast: Sequence[_Cast], asked: Asked) -> tuple[str, ...]:
-    """What a reader should know of the material, and that its pictures were not shown."""
+def _signals(cast: Sequence[_VoteRecord], asked: Asked) -> tuple[str, ...]:
+    """Return the signals of the material, plus ``PICTURES_NOT_SHOWN`` if a vote saw text only."""
     found = asked.signals()
     return tuple(sorted({*found, PICTURES_NOT_SHOWN})) if any(each.text_only for each in cast) else found
 
 
 def _with_request(verdict: Verdict, key: str, usage: Usage) -> Verdict:
-    """Return the verdict with one more request behind it."""
+    """Return the verdict with one more request added to its record and usage."""
     requests = (*verdict.requests, ModelRequest(key=key, usage=usage))
     return replace(verdict, usage=verdict.usage + usage, requests=requests)
 
 
 def _read(reply: LLMReply) -> BinaryEvalResult:
-    """The reply as a vote; clients that know only the public toolkit's two fields are read too."""
+    """Return the reply as a vote. A reply with only the public toolkit's two fields is accepted too."""
     if isinstance(reply.parsed, BinaryEvalResult):
         return reply.parsed
     return BinaryEvalResult.model_validate(reply.parsed, from_attributes=True)
 
 
-def _why_lost(cast: Sequence[_Cast]) -> tuple[Reason, str]:
-    """The reason all votes were lost for if there is just one, otherwise that no majority was left."""
+def _loss_reason(cast: Sequence[_VoteRecord]) -> tuple[Reason, str]:
+    """Return the common reason of all lost votes, or ``NO_MAJORITY`` if there is none, and the messages."""
     faults = [each.fault for each in cast if each.fault is not None]
     reasons = {fault.reason for fault in faults}
     reasoning = "\n".join(dict.fromkeys(str(fault) for fault in faults))
@@ -329,7 +336,7 @@ def _why_lost(cast: Sequence[_Cast]) -> tuple[Reason, str]:
 
 
 def _grounds(replies: Sequence[BinaryEvalResult], asked: Asked) -> tuple[Quote, ...]:
-    """The quotes of the first supporting vote that quotes the page rightly and to the point."""
+    """Return the quotes of the first supporting vote whose quotes are in the page and count as grounds."""
     page = asked.page
     if page is None or not asked.read:
         return ()
@@ -344,9 +351,9 @@ def _grounds(replies: Sequence[BinaryEvalResult], asked: Asked) -> tuple[Quote, 
 async def _until_supported(
     urls: Mapping[int, str], judge: Callable[[str], Coroutine[Any, Any, Verdict | None]]
 ) -> dict[int, Verdict]:
-    """Judge by all sources side by side until one supports the claim; the verdicts there are, by place."""
+    """Judge all sources concurrently until one supports the claim. Return the verdicts reached, by place."""
     async with asyncio.TaskGroup() as group:
-        tasks = {place: group.create_task(_lightly(judge(url))) for place, url in urls.items()}
+        tasks = {place: group.create_task(_without_traceback(judge(url))) for place, url in urls.items()}
         pending: set[asyncio.Task[Verdict | None]] = set(tasks.values())
         supported = False
         while pending and not supported:
@@ -358,16 +365,16 @@ async def _until_supported(
     return {place: verdict for place, verdict in found.items() if verdict is not None}
 
 
-async def _lightly(judging: Coroutine[Any, Any, Verdict | None]) -> Verdict | None:
-    """What comes of ``judging``. Called off, it ends without the frames it was called off in.
+async def _without_traceback(judging: Coroutine[Any, Any, Verdict | None]) -> Verdict | None:
+    """Await ``judging``; if it is cancelled, re-raise without the traceback.
 
-    Those of a TaskGroup hold the error in turn (up to Python 3.12), and with it the page: a circle, which stays in
-    memory until the garbage collector comes round.
+    Up to Python 3.12, the frames of a TaskGroup reference the error and the error references the frames. This cycle
+    would keep the page in memory until the next garbage collection.
     """
     try:
         return await judging
-    except asyncio.CancelledError as called_off:
-        raise called_off.with_traceback(None) from None
+    except asyncio.CancelledError as cancelled:
+        raise cancelled.with_traceback(None) from None
 
 
 def _supports(task: asyncio.Task[Verdict | None]) -> bool:

@@ -1,7 +1,7 @@
-"""How votes become a verdict. Pure: counts only, no IO, no models.
+"""Majority voting. Pure functions: no I/O, no models.
 
-A majority is a majority of all votes that were to be cast, so a lost vote can prevent one but never
-make one, and the asking stops only when no further vote could change the outcome.
+A majority counts against all planned votes. A lost vote can therefore prevent a majority but never create one. Voting
+stops as soon as no further vote can change the outcome.
 """
 
 from __future__ import annotations
@@ -16,13 +16,13 @@ class _NoMajority(Enum):
 
 
 NO_MAJORITY: Final = _NoMajority.NO_MAJORITY
-"""So many votes are lost that neither side can reach a majority any more."""
+"""Result if too many votes are lost for either side to reach a majority."""
 
 NoMajority: TypeAlias = Literal[_NoMajority.NO_MAJORITY]
 
 
 def decided(votes: Sequence[bool | None], trials: int) -> bool | NoMajority | None:
-    """Return the certain outcome of ``votes`` (None in it = lost), None while further votes are needed.
+    """Return the certain outcome of ``votes`` (None = lost vote), or None while more votes are needed.
 
     >>> decided([True, True], 3), decided([True, False], 3), decided([True, None], 3)
     (True, None, None)
@@ -46,9 +46,9 @@ def decided(votes: Sequence[bool | None], trials: int) -> bool | NoMajority | No
 
 
 def to_ask(votes: Sequence[bool | None], trials: int) -> int:
-    """Return how many votes are needed next in any case, and so can be asked side by side; 0 once decided.
+    """Return how many votes are needed next in any case and can be requested concurrently; 0 once decided.
 
-    Asking that many together never asks more in total than asking one after the other would.
+    The total number of requests is the same as with sequential voting.
 
     >>> to_ask([], 3), to_ask([True, False], 3), to_ask([True, True], 3), to_ask([], 5)
     (2, 1, 0, 3)
@@ -59,7 +59,7 @@ def to_ask(votes: Sequence[bool | None], trials: int) -> int:
 
 
 def majority_of(trials: int) -> int:
-    """Return how many equal votes decide ``trials`` votes.
+    """Return how many equal votes decide among ``trials`` votes.
 
     Raises:
         ValueError: ``trials`` is not a positive odd number.

@@ -1,1 +1,1 @@
-"""Grounding: checks, by code alone, that a verdict's quotes and terms really occur in the page."""
+"""Grounding checks: code verifies that the quotes and terms of a verdict occur in the page."""

@@ -1,5 +1,6 @@
-"""A text as somebody reads it who does not look closely: folded, without accents, and letters of other scripts that
-look Latin made Latin. For recognising what was disguised, never for finding quotes: too much becomes equal.
+"""Confusable characters: maps a folded text to a skeleton without accents, with Latin look-alikes replaced.
+
+For the detection of disguised text, never for finding quotes, because different texts become equal.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ from typing import Final
 from judges.grounding.folding import FoldedText
 
 _MARKS = re.compile("[\u0300-\u036f\u0483-\u0489\u1ab0-\u1aff\u1dc0-\u1dff\u20d0-\u20ff\u3099\u309a\ufe20-\ufe2f]+")
-_ABROAD = re.compile("[^\x00-\x7f]+")
+_NON_ASCII = re.compile("[^\x00-\x7f]+")
 _LATIN_TWINS = {
     "a": "\u0430\u03b1\u0251\u1d00", "b": "\u0432\u0299", "c": "\u0441\u1d04\u03f2", "d": "\u0501\u1d05",
     "e": "\u0435\u03b5\u1d07", "g": "\u0261\u0262", "h": "\u04bb\u043d\u029c", "i": "\u0456\u03b9\u0131\u026a",
@@ -24,11 +25,11 @@ LOOK_ALIKES: Final = {
     **{ord(twin): letter for letter, twins in _LATIN_TWINS.items() for twin in twins},
     **{first + place: chr(97 + place) for first in (0x24B6, 0x24D0) for place in range(26)},
 }
-"""Letters (lower case; circled ones in both cases) that look like a Latin one, for ``str.translate``."""
+"""Map for ``str.translate`` from letters that look like a Latin one (lower case; circled ones in both cases)."""
 
 
 def plain_text(folded: FoldedText) -> FoldedText:
-    """A folded text with accents taken off and letters that only look Latin made Latin."""
+    """Return a folded text without accents and with look-alikes replaced by Latin letters."""
     if folded.text.isascii():
         return folded
     kept: list[str] = []
@@ -40,4 +41,4 @@ def plain_text(folded: FoldedText) -> FoldedText:
         place = found.end()
     kept.append(folded.text[place:])
     starts.extend(folded.starts[place:])
-    return FoldedText(_ABROAD.sub(lambda found: found[0].translate(LOOK_ALIKES), "".join(kept)), starts)
+    return FoldedText(_NON_ASCII.sub(lambda found: found[0].translate(LOOK_ALIKES), "".join(kept)), starts)

@@ -1,5 +1,7 @@
-"""A text as it is compared: without what copying changes (case, spaces, quotation marks, dashes, invisible
-characters), with what it must not change (letters, digits, signs), and with the way back to the original.
+"""Text folding for comparisons, with a map back to the original text.
+
+Folding removes differences that copying introduces: case, spaces, quotation marks, dashes, invisible characters. It
+keeps letters, digits and signs.
 """
 
 from __future__ import annotations
@@ -25,24 +27,24 @@ _SAME = {
     "\u2044": "/",
 }
 _KEPT_FORMS = ("<super>", "<sub>", "<fraction>", "<circle>")
-"""Compatibility forms that mean something else than their plain digits: 10 squared is not 102."""
+"""Compatibility forms whose meaning differs from their plain digits: 10 squared is not 102."""
 _INVISIBLE_CATEGORIES = frozenset({"Cf", "Cc", "Cs"})
 
 
 @dataclass(frozen=True, slots=True)
 class FoldedText:
-    """``text`` is the folded text; its character at ``i`` comes from ``starts[i]`` of the original."""
+    """Folded text. The character at index ``i`` comes from position ``starts[i]`` of the original."""
 
     text: str
     starts: array[int]
 
     def span(self, start: int, end: int) -> tuple[int, int]:
-        """The place in the original of ``text[start:end]``, which must not be empty."""
+        """Return the span in the original of ``text[start:end]``, which must not be empty."""
         return self.starts[start], self.starts[end - 1] + 1
 
     @property
     def size(self) -> int:
-        """Roughly, in bytes of memory."""
+        """Approximate memory in bytes."""
         return 2 * len(self.text) + self.starts.itemsize * len(self.starts)
 
 
@@ -71,7 +73,7 @@ def fold(text: str) -> FoldedText:
 
 
 def fold_marks(text: str) -> str:
-    """Fold quotation marks, dashes, spaces and invisible characters only: letters keep their case and accents.
+    """Fold quotation marks, dashes, spaces and invisible characters only. Letters keep case and accents.
 
     >>> fold_marks("Mary  O\u2019Shea \u2013 Cafe\u0301") == "Mary O'Shea - Caf\u00e9"
     True
@@ -89,7 +91,7 @@ def _folded_marks(piece: re.Match[str]) -> str:
 
 @lru_cache(maxsize=8192)
 def _folded(char: str, *, keep_case: bool = False) -> str:
-    """Fold one character outside ASCII; empty for an invisible one."""
+    """Return the folded form of a non-ASCII character; empty for an invisible one."""
     same = _SAME.get(char)
     if same is not None:
         return same

@@ -1,9 +1,8 @@
-"""Finds text that speaks to whoever checks an answer: orders, imitated prompts, announced verdicts. Pure.
+"""Detection of prompt injection: instructions to the judge, imitated prompts and claimed verdicts. Pure functions.
 
-What is found is kept and shown to the judge as it is, in its block; but a passage that says how to judge is
-no evidence of what it says, and a verdict reached beside it needs better grounds (``judges.grounding.support``).
-This recognises wordings, and somebody who knows them can avoid them: it is one defence of several, and
-docs/decisions says what it does not prove.
+A detected passage stays in the text and is shown to the judge inside its block. It is not accepted as evidence, and a
+verdict that saw it needs better grounds (``judges.grounding.support``). Detection matches known wordings, which an
+attacker who knows them can avoid. It is one of several defences; see docs/decisions for its limits.
 """
 
 from __future__ import annotations
@@ -26,9 +25,9 @@ from judges.grounding.phrase_search import WordingSearch
 
 MAX_SCAN_CHARS: Final = 500_000
 NEAR_CHARS: Final = 200
-"""Signs at most this far apart belong to one passage."""
+"""Signs at most this far apart form one passage."""
 REACH_CHARS: Final = 500
-"""How far a passage may reach beyond its first and last sign, and the longest sign."""
+"""Maximum distance of a passage beyond its first and last sign, and maximum length of a sign."""
 STRIDE_CHARS: Final = 20_000
 TELLING: Final = ALONE | COMPANY.keys()
 WORDINGS: Final = (*ENGLISH, *ABROAD)
@@ -36,7 +35,7 @@ _TELLING: Final = WordingSearch(wording for wording in WORDINGS if wording.sign 
 _OTHERS: Final = WordingSearch(wording for wording in WORDINGS if wording.sign not in TELLING)
 FLOOD_TIMES: Final = 20
 FLOOD_SHARE: Final = 0.3
-"""A sentence that stands in a text so often, and makes up so much of it, is a flood and says nothing."""
+"""A sentence repeated this often that makes up this fraction of a text is a flood and proves nothing."""
 MIN_ENCODED_CHARS: Final = 24
 MAX_ENCODED: Final = 100
 
@@ -55,9 +54,9 @@ _BEFORE_START = re.compile(r"(?:^|[\n.!?:;>\])}\"'*#|-])\s*$")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Order:
-    """A passage that speaks to the checker: ``text[start:end]`` of the text that was scanned.
+    """Injected instruction: the passage ``text[start:end]`` of the scanned text.
 
-    ``quoted``: it only stands in quotation marks, as in an article about such orders.
+    ``quoted``: it occurs only in quotation marks, for example in an article about prompt injection.
     """
 
     start: int
@@ -68,8 +67,10 @@ class Order:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Scan:
-    """What was found in one text. ``is_opener``: the whole text merely announces an answer, or is empty of words.
-    ``is_flood``: one sentence makes up much of it.
+    """Result of a scan.
+
+    ``is_opener``: the whole text only announces an answer, or has no words. ``is_flood``: one repeated sentence makes
+    up much of the text.
     """
 
     orders: tuple[Order, ...] = ()
@@ -78,12 +79,12 @@ class Scan:
 
     @property
     def is_suspect(self) -> bool:
-        """Whether anything gives reason to doubt what a judge made of the text."""
+        """Whether anything found casts doubt on a verdict that used this text."""
         return bool(self.orders) or self.is_opener or self.is_flood
 
     @property
     def gives_orders(self) -> bool:
-        """Whether anything does so in the text's own voice."""
+        """Whether the text contains an injected instruction outside of quotation marks."""
         return any(not order.quoted for order in self.orders)
 
 
@@ -95,22 +96,22 @@ class _Hit:
 
 
 def scan(text: str, plain: FoldedText | None = None) -> Scan:
-    """Look through a text of at most 500,000 characters; what is beyond is not looked at. ``plain`` is the same
-    text folded and plain, where somebody has that already.
+    """Scan a text. Text beyond 500,000 characters is not scanned.
 
-    Takes some hundred milliseconds for a long one: call it off the event loop.
+    ``plain`` is the confusables skeleton of the text, if already computed. Takes some hundred milliseconds for a long
+    text; call it in a thread.
     """
     if plain is None or len(text) > MAX_SCAN_CHARS:
         text = text[:MAX_SCAN_CHARS]
         plain = plain_text(fold(text))
-    orders = [*_orders(plain, text), *_turned_around(text), *_decoded(text), *_rotated(plain, text)]
+    orders = [*_orders(plain, text), *_reversed(text), *_decoded(text), *_rotated(plain, text)]
     opener = 0 < len(text) <= NEAR_CHARS and OPENER.fullmatch(plain.text.strip()) is not None
     in_order = sorted(set(orders), key=lambda order: (order.start, order.end))
     return Scan(orders=tuple(in_order), is_opener=opener, is_flood=_is_flood(plain.text))
 
 
 def scan_url(url: str) -> Scan:
-    """The same for the words of an address: what parts them there are other characters than spaces."""
+    """Scan the words of a URL, with its separators replaced by spaces."""
     return scan(re.sub(r"%20|[+_/?&=#.-]+", " ", url.partition("://")[2]))
 
 
@@ -120,23 +121,23 @@ def _is_flood(plain: str) -> bool:
 
 
 def is_flood(times: int, chars: int, of_chars: int) -> bool:
-    """Whether a passage of ``chars`` characters that stands ``times`` in a text of ``of_chars`` floods it."""
+    """Return whether a passage of ``chars`` characters that occurs ``times`` times floods a text of ``of_chars``."""
     return times >= FLOOD_TIMES and times * chars >= FLOOD_SHARE * of_chars
 
 
 def _orders(plain: FoldedText, text: str) -> Iterator[Order]:
-    """Passages whose signs together make an order, with the sentences around them."""
-    spoken: list[tuple[int, int]] | None = None
+    """Return passages whose signs together form an instruction, with the surrounding sentences."""
+    quoted_spans: list[tuple[int, int]] | None = None
     for group in _groups(_hits(plain, text)):
         signs = frozenset(hit.sign for hit in group)
         if not _is_order(signs):
             continue
         first, last = group[0].start, max(hit.end for hit in group)
-        if spoken is None:  # most texts give no orders, and nobody needs to know what is quoted in them
-            spoken = [found.span() for found in _QUOTED.finditer(plain.text)]
-        place = bisect_right(spoken, (first, len(plain.text))) - 1
-        if place >= 0 and spoken[place][1] >= last and _says_more(plain.text, *spoken[place]):
-            start, end = plain.span(*spoken[place])
+        if quoted_spans is None:  # only computed if needed: most texts have none
+            quoted_spans = [found.span() for found in _QUOTED.finditer(plain.text)]
+        place = bisect_right(quoted_spans, (first, len(plain.text))) - 1
+        if place >= 0 and quoted_spans[place][1] >= last and _has_context(plain.text, *quoted_spans[place]):
+            start, end = plain.span(*quoted_spans[place])
             yield Order(start=start, end=end, signs=signs, quoted=True)
         else:
             start, end = plain.span(first, last)
@@ -145,16 +146,16 @@ def _orders(plain: FoldedText, text: str) -> Iterator[Order]:
 
 
 def _hits(plain: FoldedText, text: str) -> list[_Hit]:
-    """Every sign that counts, in order: those that say something first, their company only near them."""
+    """Return all relevant signs, sorted. Supporting signs are only searched near signs that require them."""
     hits = [hit for start in range(0, len(plain.text), STRIDE_CHARS) for hit in _found(_TELLING, plain, text, start)]
-    needy = sorted(hit.start for hit in hits if hit.sign in COMPANY)
-    for start, end in _windows(needy):
+    anchors = sorted(hit.start for hit in hits if hit.sign in COMPANY)
+    for start, end in _windows(anchors):
         hits += _found(_OTHERS, plain, text, start, end)
     return sorted(set(hits), key=lambda hit: (hit.start, hit.end, hit.sign))
 
 
 def _found(search: WordingSearch, plain: FoldedText, text: str, start: int, end: int | None = None) -> Iterator[_Hit]:
-    """Hits that start in one stretch. It is short, so that other threads get their turn in between."""
+    """Return hits that start in one stretch. Stretches are short so that other threads can run in between."""
     end = start + STRIDE_CHARS if end is None else end
     for hit in search.found(plain.text, start, end, reach=REACH_CHARS):
         if not hit.wording.at_start or _starts_here(plain, text, hit.start):
@@ -162,7 +163,7 @@ def _found(search: WordingSearch, plain: FoldedText, text: str, start: int, end:
 
 
 def _windows(places: list[int]) -> Iterator[tuple[int, int]]:
-    """Stretches around these places, in order, none twice."""
+    """Return disjoint stretches around these places, in order."""
     done = 0
     for place in places:
         start, end = max(done, place - NEAR_CHARS), place + REACH_CHARS
@@ -177,7 +178,7 @@ def _starts_here(plain: FoldedText, text: str, place: int) -> bool:
 
 
 def _groups(hits: list[_Hit]) -> Iterator[list[_Hit]]:
-    """Hits that stand near each other, in order; never a whole page in one."""
+    """Group hits that are close to each other, in order. The length of a group is limited."""
     group: list[_Hit] = []
     end = 0
     for hit in hits:
@@ -194,14 +195,14 @@ def _is_order(signs: frozenset[Sign]) -> bool:
     return bool(signs & ALONE) or any(signs & COMPANY[sign] for sign in signs if sign in COMPANY)
 
 
-def _says_more(plain: str, start: int, end: int) -> bool:
-    """Whether there is a sentence around a quotation, as where somebody reports what was said."""
+def _has_context(plain: str, start: int, end: int) -> bool:
+    """Return whether words surround a quotation, as in a report about it."""
     before, after = plain[max(0, start - 120) : start], plain[end : end + 120]
     return len(re.findall(r"\w+", f"{re.split('[.!?]', before)[-1]} {re.split('[.!?]', after)[0]}")) >= 4
 
 
 def _back(text: str, start: int, neighbours: int) -> int:
-    """The start of the sentence at ``start``, or of one so many before it in its paragraph."""
+    """Return the start of the sentence at ``start``, or of the n-th (``neighbours``) before it in its paragraph."""
     floor = max(0, start - REACH_CHARS)
     first_word = _NOT_WORD.match(text, start, start + NEAR_CHARS)
     place = start if first_word is None else first_word.end()
@@ -211,7 +212,7 @@ def _back(text: str, start: int, neighbours: int) -> int:
 
 
 def _ahead(text: str, end: int, neighbours: int) -> int:
-    """The end of the sentence at ``end``, or of one so many after it in its paragraph."""
+    """Return the end of the sentence at ``end``, or of the n-th (``neighbours``) after it in its paragraph."""
     ceiling = min(len(text), end + REACH_CHARS)
     paragraph = _PARAGRAPH.search(text, end, ceiling)
     limit = ceiling if paragraph is None else paragraph.start()
@@ -219,14 +220,14 @@ def _ahead(text: str, end: int, neighbours: int) -> int:
     return ends[neighbours] if len(ends) > neighbours else limit
 
 
-def _turned_around(text: str) -> Iterator[Order]:
-    """Orders written backwards behind a mark that shows them forwards."""
+def _reversed(text: str) -> Iterator[Order]:
+    """Return instructions written backwards after a bidi override, which displays them forwards."""
     for found in _REVERSED.finditer(text):
-        yield from _as_one(found.start(), found.end(), found[1][::-1])
+        yield from _encoded_order(found.start(), found.end(), found[1][::-1])
 
 
 def _decoded(text: str) -> Iterator[Order]:
-    """Orders in base64."""
+    """Return instructions in base64."""
     for count, found in enumerate(_ENCODED.finditer(text)):
         if count >= MAX_ENCODED:
             return
@@ -235,21 +236,21 @@ def _decoded(text: str) -> Iterator[Order]:
             hidden = base64.b64decode(written + "=" * (-len(written) % 4), validate=True).decode("utf-8")
         except (binascii.Error, UnicodeDecodeError):
             continue
-        yield from _as_one(found.start(), found.end(), hidden)
+        yield from _encoded_order(found.start(), found.end(), hidden)
 
 
 def _rotated(plain: FoldedText, text: str) -> Iterator[Order]:
-    """Orders with each letter moved by thirteen places; only the plainest are looked for."""
+    """Return instructions in ROT13. Only the strongest signs are searched."""
     if not any(word in plain.text for word in _ROTATED_WORDS):
         return
-    turned = FoldedText(plain.text.translate(_ROT13), plain.starts)
-    for order in _orders(turned, text):
+    decoded = FoldedText(plain.text.translate(_ROT13), plain.starts)
+    for order in _orders(decoded, text):
         if order.signs & {Sign.OVERRIDE, Sign.ORDER}:
             yield order
 
 
-def _as_one(start: int, end: int, hidden: str) -> Iterator[Order]:
-    """``text[start:end]`` as an order, if what it hides is one."""
+def _encoded_order(start: int, end: int, hidden: str) -> Iterator[Order]:
+    """Return ``text[start:end]`` as an instruction if ``hidden``, its decoded content, is one."""
     signs = frozenset(sign for order in _orders(plain_text(fold(hidden)), hidden) for sign in order.signs)
     if signs:
         yield Order(start=start, end=end, signs=signs)

@@ -1,5 +1,6 @@
-"""Orders in the languages most pages are written in, as stems that stand near each other; and in any language the
-words with which a text announces an answer and gives none.
+"""Injection patterns for languages other than English, as word stems near each other, and for empty announcements.
+
+An empty announcement (``OPENER``) is a text that announces an answer without giving one, in any language.
 """
 
 from __future__ import annotations
@@ -74,4 +75,4 @@ OPENER: Final = re.compile(
     r"soluzione|risposta|resposta|oplossing|antwoord|解|解答|解决方案|答案|回答|思考过程|分析|かいとう|解説|"
     rf"{_stems('ответ решение рассуждение')})?\W*"
 )
-"""A text that only announces an answer. Matched against the whole of a plain text, and true of an empty one."""
+"""Text that only announces an answer. For ``fullmatch`` on a whole skeleton text; also matches an empty text."""

@@ -1,6 +1,6 @@
-"""What the signs of an order look like in English: families of wording, each a pattern over plain text.
+"""English injection patterns: families of wordings for each sign, as regular expressions over skeleton text.
 
-Nothing here is a list of known attacks; what a family covers is measured on wordings that were not used to write it.
+This is not a list of known attacks. Coverage is measured on wordings that were not used to write the patterns.
 """
 
 from __future__ import annotations
@@ -272,7 +272,7 @@ _WORDINGS: tuple[tuple[Sign, str, bool], ...] = (
     (Sign.LAYOUT, r"\bclaim ?\d* ?[:=][^:]{3,300}\b(?:verdict|result|judge?ment|label|answer|supported) ?[:=]", False),
 )  # fmt: skip
 
-# Orders by the mood of their verb: what stands before it is looked at only where the rest fits, which is rare.
+# Imperative wordings. The text before the verb is only checked if the rest matches, which is rare.
 _COMMANDS = (
     rf"\b{_GIVE}\b[^.!?]{{0,60}}\b{_CORE}\b[^.!?]{{0,40}}?\b(?:as|is|are|to be|be|=|to|with) [\"']?{_RIGHT}",
     rf"\b{_GIVE} (?:only |just |with )?(?:the (?:word|value|verdict) )?[\"']?(?:supported|"

@@ -1,7 +1,6 @@
-"""What a sentence does that speaks to whoever checks an answer, instead of about the world.
+"""Signs of prompt injection in a sentence, and the combinations of signs that form an injected instruction.
 
-One sign alone proves little; which of them together make an order is written down here, what they look like in
-``injection_wordings`` and ``injection_abroad``.
+A single sign proves little. For the patterns of each sign, see ``injection_patterns`` and ``injection_multilingual``.
 """
 
 from __future__ import annotations
@@ -13,51 +12,54 @@ from typing import Final
 
 
 class Sign(StrEnum):
-    """One thing that such a sentence does."""
+    """Sign that a sentence addresses the judge."""
 
     OVERRIDE = "override"
-    """Tells to set earlier rules aside."""
+    """Asks to ignore earlier rules."""
     IMITATION = "imitation"
-    """Imitates what only this program writes or a model replies: chat tokens, our tags, a verdict as data."""
+    """Imitates output of this program or of a model: chat tokens, block tags, a verdict as data."""
     ORDER = "order"
-    """Tells in plain words which verdict to give on a claim or an answer."""
+    """Demands a certain verdict on a claim or an answer."""
     ADDRESS = "address"
-    """Speaks to a model or a checker."""
+    """Addresses a model or a judge."""
     VERDICT = "verdict"
-    """Says of a claim, a statement or an answer that it is right, or asks for that, or for leniency."""
+    """States or demands that a claim, statement or answer is right, or asks for leniency."""
     PRAISE = "praise"
-    """Says so of nothing in particular: "everything", "it", "this"."""
+    """Like ``VERDICT``, but without an object: "everything", "it", "this"."""
     AUTHORITY = "authority"
-    """Calls on those who run the check, or on people who are said to have checked already."""
+    """Invokes the operators of the evaluation, or people who have allegedly checked already."""
     RULES = "rules"
-    """Says that the rules of the check are new or other ones."""
+    """Claims that the rules of the evaluation have changed."""
     PRESSURE = "pressure"
-    """Threatens, hurries, begs or promises."""
+    """Threatens, urges, begs or promises."""
     LAYOUT = "layout"
-    """Is laid out like a prompt: a role's name, an example of a check."""
+    """Has the layout of a prompt: a role name, an example of a check."""
 
 
 ALONE: Final = frozenset({Sign.OVERRIDE, Sign.IMITATION, Sign.ORDER})
-"""Signs that need no other."""
+"""Signs that are sufficient on their own."""
 COMPANY: Final = {
     Sign.VERDICT: frozenset({Sign.ADDRESS, Sign.AUTHORITY, Sign.RULES, Sign.PRESSURE, Sign.LAYOUT}),
     Sign.PRAISE: frozenset({Sign.ADDRESS, Sign.AUTHORITY, Sign.LAYOUT}),
     Sign.RULES: frozenset({Sign.ADDRESS, Sign.AUTHORITY, Sign.LAYOUT}),
 }
-"""Signs that need one of these beside them. The remaining signs say nothing about a verdict."""
+"""Signs that require one of the listed signs nearby. The remaining signs say nothing about a verdict."""
 ONE_SENTENCE: Final = (frozenset({Sign.ORDER, Sign.VERDICT, Sign.PRAISE}), frozenset({Sign.IMITATION}))
-"""Signs that ordinary pages have too (a quiz, an API's documentation): with no others the sentence is all that counts
-as an order. Otherwise what stands around it belongs to it.
+"""Signs that also occur on ordinary pages (a quiz, API documentation).
+
+If a passage has no other signs, only its sentence counts as the instruction. Otherwise the surrounding sentences are
+included.
 """
 
 BEFORE_CHARS: Final = 80
-"""How far before a wording it is looked for what it must stand behind."""
+"""Maximum distance before a match in which ``Wording.after`` is searched."""
 
 
 @dataclass(frozen=True, slots=True)
 class Wording:
-    """A pattern over plain text (``judges.grounding.confusables``). ``at_start``: only where a line or sentence starts;
-    ``after``: only behind this, which looks at the text up to there.
+    """Pattern for a sign over skeleton text (``judges.grounding.confusables``).
+
+    ``at_start``: matches only at the start of a line or sentence. ``after``: must match immediately before.
     """
 
     sign: Sign
@@ -66,5 +68,5 @@ class Wording:
     after: re.Pattern[str] | None = None
 
     def may_stand(self, text: str, place: int) -> bool:
-        """Whether what is before ``place`` lets it begin there."""
+        """Return whether the text before ``place`` allows a match that starts there."""
         return self.after is None or self.after.search(text, max(0, place - BEFORE_CHARS), place) is not None

@@ -1,6 +1,6 @@
-"""What code makes of a page's text, to check what a judge says of it: worked out once, when somebody first asks.
+"""Index of a page's text for grounding checks, computed once on first use.
 
-None of it goes into a prompt, so it can be worked out while the model thinks.
+Nothing of it goes into a prompt, so it can be computed while the model request is pending.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from judges.grounding.injection import Scan, scan
 from judges.grounding.term_overlap import stems_in, stems_of
 
 _BYTES_PER_CHAR: Final = 6
-"""A character folded and its place in the original; the stems are few beside that."""
+"""Bytes per character: the folded character and its original position. The stems are small in comparison."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -27,9 +27,11 @@ class _Read:
 
 
 class PageReading:
-    """``shown`` is as much of a page's text as a judge is shown, ``besides`` words that count as the page's too,
-    ``hidden`` what of a PDF's text no eye sees. The first use of a property takes tens of milliseconds for a long
-    page: off the event loop. Safe to use from several threads.
+    """Lazily computed index of a page's text. Thread-safe.
+
+    ``shown`` is the text as shown to the judge, ``besides`` additional words that count as the page's, ``hidden`` the
+    part of a PDF's text that is not rendered. The first property access takes tens of milliseconds for a long page; do
+    it in a thread.
     """
 
     def __init__(self, shown: str, *, besides: str = "", hidden: str = "") -> None:
@@ -41,27 +43,27 @@ class PageReading:
 
     @property
     def folded(self) -> FoldedText:
-        """The text for finding quotes."""
+        """Folded text, for finding quotes."""
         return self._read().folded
 
     @property
     def stems(self) -> frozenset[str]:
-        """Those of all words and numbers of the page."""
+        """Stems of all words and numbers of the page."""
         return self._read().stems
 
     @property
     def unseen(self) -> str:
-        """What no eye sees, folded."""
+        """Text that is not rendered, folded."""
         return self._read().unseen
 
     @property
     def scan(self) -> Scan:
-        """What in the text speaks to the judge."""
+        """Injection scan of the text."""
         return self._read().scan
 
     @property
     def size(self) -> int:
-        """Roughly, in bytes of memory, once it is read."""
+        """Approximate memory in bytes after the first use."""
         return _BYTES_PER_CHAR * len(self._shown) + len(self._hidden)
 
     def _read(self) -> _Read:

@@ -1,6 +1,6 @@
-"""Looks for many wordings in a text at about the cost of one: each is tried only at words that it can begin with.
+"""Simultaneous search for many patterns: each pattern is only tried at words with which it can begin.
 
-Trying every pattern at every place would take longer than all else that is done with a page.
+Trying every pattern at every position would dominate the time spent on a page.
 """
 
 from __future__ import annotations
@@ -13,11 +13,11 @@ from judges.grounding.injection_signals import Wording
 
 _LETTERS = re.compile(r"[^\W\d_]+")
 _QUOTE: Final = "[\\\"']?"
-"""What may stand before the word at which a pattern begins."""
+"""Optional quotation mark before the first word of a pattern."""
 
 
 class Hit(NamedTuple):
-    """``text[start:end]`` has this wording."""
+    """Match of a wording at ``text[start:end]``."""
 
     wording: Wording
     start: int
@@ -25,7 +25,7 @@ class Hit(NamedTuple):
 
 
 class _Candidate(NamedTuple):
-    """A wording to try. ``number`` counts them; ``may_quote``: a quotation mark right before belongs to it."""
+    """Wording to try. ``number`` is its index. ``may_quote``: a quotation mark directly before belongs to the match."""
 
     number: int
     wording: Wording
@@ -33,7 +33,7 @@ class _Candidate(NamedTuple):
 
 
 class WordingSearch:
-    """Searches many texts for the same wordings; finds what the pattern of each finds by itself."""
+    """Searches texts for a fixed set of wordings, with the same results as each pattern on its own."""
 
     def __init__(self, wordings: Iterable[Wording]) -> None:
         self._anywhere: list[Wording] = []
@@ -51,7 +51,7 @@ class WordingSearch:
         self._openings = [_Openings(r"\b", at_words), _Openings("", inside)]
 
     def found(self, text: str, start: int, end: int, *, reach: int) -> Iterator[Hit]:
-        """Every hit that starts in ``text[start:end]``; it may go on for ``reach`` characters beyond."""
+        """Return every hit that starts in ``text[start:end]``. It may extend ``reach`` characters beyond ``end``."""
         for wording in self._anywhere:
             for hit in wording.pattern.finditer(text, start, end + reach):
                 if hit.start() >= end:
@@ -63,11 +63,11 @@ class WordingSearch:
 
 
 class _Openings:
-    """The letters that some wordings can begin with, looked for all at once."""
+    """Combined search for the first letters of many wordings."""
 
     def __init__(self, before: str, by_letters: Mapping[str, Sequence[_Candidate]]) -> None:
         self._pattern = re.compile(before + _any_of(by_letters)) if by_letters else None
-        # The pattern finds the longest letters at a place; shorter ones that they start with stand there too.
+        # The pattern finds the longest letters at a position. Their prefixes match there as well.
         self._to_try = {
             found: tuple({each for letters in by_letters if found.startswith(letters) for each in by_letters[letters]})
             for found in by_letters
@@ -92,14 +92,14 @@ class _Openings:
 
 
 class Beginnings(NamedTuple):
-    """The letters that a match can begin with; ``at_words``: only where a word begins."""
+    """Letters that a match can begin with. ``at_words``: only at the start of a word."""
 
     letters: frozenset[str]
     at_words: bool
 
 
 def beginnings(pattern: str) -> Beginnings | None:
-    r"""Tell from the source of a pattern how its matches can begin; None where that is not plain.
+    r"""Determine from the source of a pattern how its matches can begin; None if that is not evident.
 
     >>> known = beginnings(r"\b(?:ignor(?:e|ing)|(?:do not|stop) x|claims?)\b.*")
     >>> known and (sorted(known.letters), known.at_words)
@@ -117,7 +117,7 @@ def beginnings(pattern: str) -> Beginnings | None:
 
 
 def _first_letters(pattern: str) -> set[str] | None:
-    """The literal letters with which a pattern without alternatives begins, one set for all its ways to begin."""
+    """Return the literal first letters of a pattern without top-level alternatives, for all its ways to begin."""
     if pattern.startswith("(?:"):
         inner, rest = _group(pattern)
         ways = [_first_letters(alternative) for alternative in _alternatives(inner)]
@@ -134,7 +134,7 @@ def _first_letters(pattern: str) -> set[str] | None:
 
 
 def _alternatives(pattern: str) -> list[str]:
-    """The parts of a pattern between the bars that stand outside of all groups."""
+    """Split a pattern at the bars outside of groups."""
     parts = [""]
     depth = 0
     for piece in _pieces(pattern):
@@ -147,7 +147,7 @@ def _alternatives(pattern: str) -> list[str]:
 
 
 def _group(pattern: str) -> tuple[str, str]:
-    """The inside of the group at the start of a pattern, and what comes after the group."""
+    """Return the content of the group at the start of a pattern, and the rest of the pattern."""
     depth = place = 0
     for piece in _pieces(pattern):
         depth += {"(": 1, ")": -1}.get(piece, 0)
@@ -161,12 +161,12 @@ _PIECE = re.compile(r"\\.|\[\^?\]?(?:\\.|[^\]\\])*\]|.", re.DOTALL)
 
 
 def _pieces(pattern: str) -> Iterator[str]:
-    """The characters of a pattern, escapes and character classes whole."""
+    """Return the characters of a pattern, with escapes and character classes as one piece."""
     return (piece[0] for piece in _PIECE.finditer(pattern))
 
 
 def _any_of(words: Iterable[str]) -> str:
-    """A pattern for the longest of these words that stands at a place, shared beginnings tried once."""
+    """Return a pattern for the longest of these words at a position, with common prefixes factored out."""
     by_letter: dict[str, set[str]] = {}
     for word in words:
         by_letter.setdefault(word[:1], set()).add(word[1:])

@@ -1,7 +1,7 @@
-"""What was extracted is checked by code: an address that occurs nowhere in what was read was made up, and goes; so
-does an item of a list of which not one name or number occurs there.
+"""Provenance check of extracted values: removes URLs and list items that do not occur in the source text.
 
-Works on any pydantic value. What a text field says beyond that is a judge's question.
+A URL that occurs nowhere in the source was invented by the model. A list item is removed if none of its names and
+numbers occurs there. Works on any pydantic value. Other content of text fields is checked by verification, not here.
 """
 
 from __future__ import annotations
@@ -20,12 +20,12 @@ S = TypeVar("S", bound=BaseModel)
 
 _ADDRESS = re.compile(r"\s*(?:https?://|www\.)\S+\s*", re.IGNORECASE)
 _TELLING = re.compile(r"\b(?:[A-Z]\w{2,}|\w*\d\w*)")
-_GOES_ON = r"(?![\w/?&=%#-])"
+_URL_END = r"(?![\w/?&=%#-])"
 _DROPPED: Final = object()
 
 
 class Addresses:
-    """The addresses that occur in a text and among links, and the words of the text."""
+    """URLs that occur in a text and among links, and the words of the text."""
 
     def __init__(self, text: str, links: Iterable[str] = ()) -> None:
         self._text = text
@@ -33,25 +33,25 @@ class Addresses:
         self._keys = {canonical_key(_absolute(url)) for url in (*unique_urls(text), *links)}
 
     def __contains__(self, url: str) -> bool:
-        """Whether ``url`` occurs, in whatever spelling of the same page, or stands in the text as it is."""
+        """Return whether ``url`` occurs in any spelling of the same page, or literally in the text."""
         trimmed = url.strip()
         if canonical_key(_absolute(trimmed)) in self._keys:
             return True
-        return re.search(re.escape(trimmed) + _GOES_ON, self._text) is not None
+        return re.search(re.escape(trimmed) + _URL_END, self._text) is not None
 
     def knows_none_of(self, words: Iterable[str]) -> bool:
-        """Whether there are words, and not one of them stands in the text."""
+        """Return whether there are words and none of them occurs in the text."""
         folded = [fold(word).text for word in words]
         return bool(folded) and not any(word in self._folded for word in folded)
 
 
 def drop_invented(value: S, known: Addresses) -> tuple[S, tuple[str, ...]]:
-    """Return ``value`` without what is not ``known``, and what was dropped: addresses, and items of lists.
+    """Return ``value`` without invented URLs and list items, and what was removed.
 
-    In a list the entry goes; a field becomes None where its type allows that, else an empty text.
+    In a list, the entry is removed. A field becomes None if its type allows it, else an empty string.
 
     Raises:
-        pydantic.ValidationError: the class allows neither, so there is no honest value of it.
+        pydantic.ValidationError: the class allows neither.
     """
     dropped: list[str] = []
     fields = _pruned(value.model_dump(by_alias=True), known, dropped, instead=None)
@@ -87,7 +87,7 @@ def _kept(value: Any, known: Addresses, dropped: list[str], *, instead: str | No
 
 
 def _is_invented(item: dict[Any, Any], known: Addresses) -> bool:
-    """Whether an item names something, and none of it occurs in what was read."""
+    """Return whether an item has names or numbers and none of them occurs in the source."""
     texts = list(_texts(item))
     if any(_ADDRESS.fullmatch(text) and text in known for text in texts):
         return False

@@ -1,13 +1,13 @@
-"""Looks up quotes in a page's text. Code alone decides whether a quote stands there; no model is asked.
+"""Location of quotes in a page's text. Code alone decides whether a quote occurs there; no model is involved.
 
-A quote counts if it is long or telling enough, stands in the page word for word, and was not cut so that it says
-something else: no digit and no "not" may be lost at its edges.
+A quote counts if it is long or specific enough, occurs in the page verbatim, and is not cut so that its meaning
+changes: no digit and no "not" may be lost at its edges.
 
-A quote with an ellipsis ("A ... B") is found if all its parts stand in the page in order. Each part becomes a quote of
-its own, so that only words that were quoted count as evidence. Leaving out text makes it easy to turn its meaning
-around, so the rules for parts are stricter: each has three words and twelve characters (a lone name or number will not
-do), neighbours are at most ``MAX_GAP`` characters apart, and no negation stands in the text left out as far as it
-belongs to the sentence that a part ends in or begins in.
+A quote with an ellipsis ("A ... B") is found if all its parts occur in the page in order. Each part becomes a separate
+quote, so that only quoted words count as evidence. Because omissions can easily reverse the meaning, the rules for
+parts are stricter. Each part has at least three words and twelve characters (a single name or number is not enough).
+Adjacent parts are at most ``MAX_GAP`` characters apart. The omitted text contains no negation in the sentences that the
+parts belong to.
 """
 
 from __future__ import annotations
@@ -25,18 +25,18 @@ MAX_QUOTE_CHARS: Final = 2_000
 MIN_CHARS: Final = 12
 MIN_WORDS: Final = 3
 MIN_NAME: Final = 5
-"""Letters of a name of one word."""
+"""Minimum letters of a single-word name."""
 MAX_PARTS: Final = 4
-"""Parts of a quote with ellipses."""
+"""Maximum parts of a quote with ellipses."""
 MAX_GAP: Final = 2_000
-"""Characters between two parts of a quote with an ellipsis."""
+"""Maximum characters between two parts of a quote with an ellipsis."""
 MAX_PLACES: Final = 200
-"""Places of one quote that are looked at: enough for a page of repetitions."""
+"""Maximum occurrences of one quote that are examined, for pages with many repetitions."""
 NEGATION_REACH: Final = 4
-"""Words before a quote that are searched for a negation."""
+"""Number of words before a quote that are searched for a negation."""
 
 Span: TypeAlias = tuple[int, int]
-"""Start and end in a text."""
+"""Start and end offsets in a text."""
 
 _NEGATIONS = frozenset(
     {
@@ -46,21 +46,21 @@ _NEGATIONS = frozenset(
 )
 _EDGES = " \t\n\"'.,;:!?*_\u2022\u2026"
 _ELLIPSIS = re.compile(r"[\[(]? ?\.(?: ?\.){2,} ?[\])]?")
-"""In folded text: three dots or more, which spaces may separate, in brackets or not."""
+"""Three or more dots in folded text, optionally separated by spaces and in brackets."""
 _WORD = re.compile(r"[^\W_]+(?:['.-][^\W_]+)*")
 _NAME_REST = re.compile(r"[\w'.-]+")
 _CLAUSE_END = re.compile(r"[.,;:!?()\"]\s|[\n|]")
 _SENTENCE_END = re.compile(r"[.!?][\"')\]]*\s|[\u3002\uff01\uff1f]")
 _UNSPACED_SCRIPTS = 0x2E80
-"""Code points from here on (CJK and its neighbours) belong to scripts that do not separate words."""
+"""Code points from here on (CJK and neighbours) belong to scripts that do not separate words."""
 
 
 def find_quotes(
     page: FoldedText, original: str, quotes: Sequence[str], *, page_id: str, url: str = ""
 ) -> tuple[Quote, ...]:
-    """Return those of the first three ``quotes`` that stand in the page, with their places in ``original``.
+    """Return those of the first three ``quotes`` that occur in the page, with their offsets in ``original``.
 
-    A quote with ellipses gives one entry for each part.
+    A quote with ellipses gives one entry per part.
     """
     found = [
         Quote(text=original[start:end], page_id=page_id, start=start, end=end)
@@ -71,14 +71,14 @@ def find_quotes(
 
 
 def find_quote(page: FoldedText, quote: str, *, url: str = "") -> tuple[Span, ...]:
-    """Return where ``quote`` stands in the page's original text: one span, or one for each part; empty if it does not.
+    """Return the spans of ``quote`` in the page's original text: one, or one per part; empty if it does not occur.
 
-    Words that the page's own address carries in its query do not count: whoever wrote the link chose them.
+    Words that the page's own URL carries in its query do not count, because the author of the link chose them.
     """
     if len(quote) > MAX_QUOTE_CHARS:
         return ()
     folded, echoed = fold(quote), echoes([url])
-    # A page may have an ellipsis of its own, so the quote is first looked up as it is.
+    # The page itself may contain an ellipsis, so the whole quote is searched first.
     for parts in dict.fromkeys(((_trimmed(folded.text, 0, len(folded.text)),), _parts(folded.text))):
         texts = [folded.text[start:end] for start, end in parts]
         if not 0 < len(texts) <= MAX_PARTS or any(not text or any(text in each for each in echoed) for text in texts):
@@ -92,7 +92,7 @@ def find_quote(page: FoldedText, quote: str, *, url: str = "") -> tuple[Span, ..
 
 
 def is_telling(quote: str) -> bool:
-    """Whether a quote could prove anything: three words of twelve characters, a number, or a name."""
+    """Return whether a quote can prove anything: it has three words and twelve characters, a number, or a name."""
     if _is_long_part(quote):
         return True
     plain = fold_marks(quote).strip(_EDGES)
@@ -102,25 +102,25 @@ def is_telling(quote: str) -> bool:
 
 
 def is_long(quote: str) -> bool:
-    """Whether a quote has three words and twelve characters."""
+    """Return whether a quote has three words and twelve characters."""
     plain = fold_marks(quote).strip(_EDGES)
     return len(plain) >= MIN_CHARS and len(_WORD.findall(plain)) >= MIN_WORDS
 
 
 def _is_long_part(quote: str) -> bool:
-    """Whether a quote is long; scripts that do not separate words need six characters."""
+    """Return whether a quote is long. Scripts that do not separate words need six characters."""
     return is_long(quote) or sum(ord(char) >= _UNSPACED_SCRIPTS for char in quote) >= MIN_CHARS // 2
 
 
 def _is_name(plain: str) -> bool:
-    """Whether a text is several capitalised words, or a single one of five letters."""
+    """Return whether a text is several capitalised words, or one of at least five letters."""
     words = plain.split(" ")
     capitalised = all(word[:1].isupper() and _NAME_REST.fullmatch(word[1:]) for word in words)
     return capitalised and (len(words) > 1 or (len(plain) >= MIN_NAME and "." not in plain))
 
 
 def _parts(folded: str) -> tuple[Span, ...]:
-    """Return the places of the parts between ellipses."""
+    """Return the spans of the parts between ellipses."""
     ellipses = [found.span() for found in _ELLIPSIS.finditer(folded)]
     starts, ends = [0, *(end for _, end in ellipses)], [*(start for start, _ in ellipses), len(folded)]
     parts = (_trimmed(folded, start, end) for start, end in zip(starts, ends, strict=True))
@@ -128,14 +128,14 @@ def _parts(folded: str) -> tuple[Span, ...]:
 
 
 def _trimmed(text: str, start: int, end: int) -> Span:
-    """Return ``start`` and ``end`` without what does not count at the edges."""
+    """Return ``start`` and ``end`` without insignificant characters at the edges."""
     part = text[start:end]
     first = start + len(part) - len(part.lstrip(_EDGES))
     return first, max(first, start + len(part.rstrip(_EDGES)))
 
 
 def _in_order(text: str, parts: Sequence[str]) -> list[Span]:
-    """Return the first places at which all parts stand in order, close enough and without a negation between them."""
+    """Return the first spans of all parts in order, close enough and without a negation between them."""
     *earlier, last = (list(_whole_places(text, part)) for part in parts)
     chains = [[place] for place in last]
     for places in reversed(earlier):
@@ -150,13 +150,13 @@ def _in_order(text: str, parts: Sequence[str]) -> list[Span]:
 
 
 def _negation_after(text: str, end: int) -> int:
-    """Return where the first negation in the rest of the sentence begins; the end of the text if there is none."""
+    """Return the start of the first negation in the rest of the sentence, or the end of the text."""
     rest = _SENTENCE_END.split(text[end : end + MAX_GAP], maxsplit=1)[0]
     return next((end + word.start() for word in _WORD.finditer(rest) if _is_negation(word[0])), len(text))
 
 
 def _negation_before(text: str, start: int) -> int:
-    """Return where the last negation before ``start`` in its sentence ends; 0 if there is none."""
+    """Return the end of the last negation before ``start`` in its sentence, or 0."""
     before = max(0, start - MAX_GAP)
     sentence = _SENTENCE_END.split(text[before:start])[-1]
     ends = [word.end() for word in _WORD.finditer(sentence) if _is_negation(word[0])]
@@ -180,7 +180,7 @@ def _places(text: str, wanted: str) -> Iterator[int]:
 
 
 def _is_whole(text: str, start: int, end: int) -> bool:
-    """Whether no word or number goes on beyond the edges of ``text[start:end]``."""
+    """Return whether no word or number extends beyond the edges of ``text[start:end]``."""
     before, after = text[max(0, start - 2) : start], text[end : end + 2]
     if (before and _joined(before[-1], text[start])) or (after and _joined(text[end - 1], after[0])):
         return False
@@ -194,14 +194,14 @@ def _is_whole(text: str, start: int, end: int) -> bool:
 
 
 def _joined(left: str, right: str) -> bool:
-    """Whether two neighbouring characters belong to one word."""
+    """Return whether two adjacent characters belong to one word."""
     if ord(left) >= _UNSPACED_SCRIPTS or ord(right) >= _UNSPACED_SCRIPTS:
         return False
     return left.isalnum() and right.isalnum()
 
 
 def _loses_negation(text: str, start: int) -> bool:
-    """Whether a "not" stands before the quote in the same clause."""
+    """Return whether the quote omits a negation that precedes it in the same clause."""
     before = text[max(0, start - 80) : start]
     clause = _CLAUSE_END.split(before)[-1]
     return any(_is_negation(word) for word in _WORD.findall(clause)[-NEGATION_REACH:])

@@ -1,8 +1,7 @@
-"""What the address of a source says about it: who could have written there, and whether it leads where it seems to.
+"""Signals from the addresses of a source: who can publish there, and whether a link leads where it seems to.
 
-Pure: addresses in, marks out; nothing is looked up. A mark in ``REFUSED`` means that in the strict score a page
-cannot bear a claim, whatever it says; every other mark is shown to the reader, and those in ``WATCHED`` ask for
-better grounds.
+Pure functions of the addresses; nothing is looked up. In the strict score, a page with a mark in ``REFUSED`` cannot
+support a claim. All other marks are shown to the reader, and those in ``WATCHED`` require better grounds.
 """
 
 from __future__ import annotations
@@ -24,28 +23,28 @@ MIN_ECHO_CHARS: Final = 12
 _TWINS = frozenset(
     "\u0430\u0441\u0501\u0435\u04bb\u0456\u0458\u04cf\u043e\u0440\u051b\u0455\u051d\u0445\u0443\u03bf\u03bd\u0251\u0261\u0131"
 )
-"""Letters of host names that nobody can tell from a Latin one."""
+"""Letters in host names that are indistinguishable from a Latin letter."""
 
 
 class SourceMark(StrEnum):
-    """One thing to know about an address."""
+    """Signal from an address."""
 
     CREDENTIALS = "source_with_credentials"
-    """``good.org@evil.org``: the part people read is not the host."""
+    """``good.org@evil.org``: the visible name is not the host."""
     PASTE = "source_is_paste"
-    """Anybody puts any text there, at once and without a name."""
+    """Anyone can publish there instantly and anonymously."""
     SHORTENER = "source_is_shortener"
-    """The address does not say where it leads, and its owner can change that."""
+    """The address does not show its target, and its owner can change the target."""
     OPEN_REDIRECT = "source_is_open_redirect"
-    """The cited site only passes on to an address that the citation itself carries."""
+    """The cited site only redirects to an address given in the citation."""
     LOOK_ALIKE = "source_host_looks_like_another"
-    """The host imitates a Latin name with letters of other scripts."""
+    """The host name imitates a Latin name with letters of other scripts."""
     USER_CONTENT = "source_is_user_content"
-    """A platform whose members write what stands there."""
+    """A platform whose members write the content."""
     SEARCH = "source_is_search"
-    """A list of search results: it repeats what was asked."""
+    """A list of search results, which repeats the query."""
     OTHER_SITE = "source_redirects_elsewhere"
-    """The page that was read belongs to another site than the one that was cited."""
+    """The captured page belongs to another site than the cited one."""
 
 
 REFUSED: Final = frozenset(
@@ -65,7 +64,7 @@ _SECOND_LEVEL = frozenset({"ac", "co", "com", "edu", "go", "gob", "gouv", "gov",
 
 
 def source_marks(capture: Capture) -> frozenset[SourceMark]:
-    """The marks of a capture's addresses: as cited, as reached, and on the way."""
+    """Return the marks of a capture's addresses: cited, final, and the redirects between."""
     cited, reached = _parts(capture.url), _parts(capture.final_url or capture.url)
     if cited is None or reached is None:
         return frozenset()
@@ -89,7 +88,7 @@ def source_marks(capture: Capture) -> frozenset[SourceMark]:
 
 
 def echoes(urls: Iterable[str]) -> tuple[str, ...]:
-    """What these addresses carry in query, fragment or search path, folded; short values are left out.
+    """Return the text that these URLs carry in query, fragment or search path, folded. Short values are omitted.
 
     >>> echoes(["https://a.org/search/ida-norrstad-was-director", "https://a.org/?q=Ida+N&x=was+it+the+director"])
     ('ida norrstad was director', 'was it the director')
@@ -108,7 +107,7 @@ def echoes(urls: Iterable[str]) -> tuple[str, ...]:
 
 
 def looks_like_another(host: str) -> bool:
-    """Whether a name under a Latin ending is written with letters of other scripts that nobody can tell from Latin.
+    """Return whether a host name under a Latin top-level domain uses letters indistinguishable from Latin ones.
 
     >>> looks_like_another("xn--80ak6aa92e.com"), looks_like_another("xn--mnchen-3ya.de")
     (True, False)
@@ -142,19 +141,19 @@ def _hosts(name: str) -> frozenset[str]:
 
 
 def _is_listed(parts: SplitResult, name: str) -> bool:
-    """Whether the host, or one that it is below, is on the list of that name."""
+    """Return whether the host or one of its parent domains is in the list ``name`` of source_hosts.toml."""
     hosts = _hosts(name)
     labels = (parts.hostname or "").removeprefix("www.").split(".")
     return any(".".join(labels[place:]) in hosts for place in range(len(labels) - 1))
 
 
 def _is_search(parts: SplitResult) -> bool:
-    asks = any(name.lower() in _SEARCH_FIELDS and value for name, value in parse_qsl(parts.query))
-    return bool(_SEARCH_PATH.search(parts.path)) or asks
+    has_query = any(name.lower() in _SEARCH_FIELDS and value for name, value in parse_qsl(parts.query))
+    return bool(_SEARCH_PATH.search(parts.path)) or has_query
 
 
 def _site(parts: SplitResult) -> str:
-    """The part of a host name that one owner registers, nearly: there is no list of public suffixes here."""
+    """Return approximately the registrable domain. No public suffix list is used."""
     labels = (parts.hostname or "").rstrip(".").split(".")
     if labels[-1].isdigit() or len(labels) < 3:
         return ".".join(labels)
@@ -162,6 +161,6 @@ def _site(parts: SplitResult) -> str:
 
 
 def _carries(cited: SplitResult, reached: SplitResult) -> bool:
-    """Whether the cited address itself names the host that was reached."""
+    """Return whether the cited address contains the host of the final address."""
     carried = unquote(unquote(f"{cited.path}?{cited.query}#{cited.fragment}")).lower()
     return bool(reached.hostname) and str(reached.hostname).removeprefix("www.") in carried

@@ -1,9 +1,9 @@
-"""Whether a supported verdict stands on the page, or only on the judge's word.
+"""Grounds of a supported verdict: whether its quotes prove it, or only the judge's word does.
 
-A judge's quotes were found in the page already (``judges.grounding.quotes``). Here it is decided whether they are
-grounds: not when the source cannot bear a claim at all, when the quote is itself an order to the judge, an
-echo of the address or a flood; and where anything the judge read speaks to judges, only when the quotes bear
-on the claim. No model is asked, and no verdict is changed: all this decides is whether it counts as grounded.
+The quotes were already found in the page (``judges.grounding.quotes``). They do not count as grounds if the source
+cannot support any claim, or if a quote is itself an injected instruction, an echo of the address or part of a flood. If
+any text that the judge read contains injected instructions, the quotes must also cover the claim's terms. No model is
+involved and no outcome changes: the result only decides whether the verdict counts as grounded.
 """
 
 from __future__ import annotations
@@ -24,23 +24,25 @@ from rubrics.verdict import Quote
 
 TASK_RUN_WORDS: Final = 6
 TASK_SHARE: Final = 0.5
-"""A page with this share of a task's runs of six words was written for the task."""
+"""Fraction of a task's six-word sequences; a page that contains this many was written for the task."""
 MIN_TASK_WORDS: Final = 15
 
-_TAKEN_BACK = re.compile(
+_DENIAL = re.compile(
     r"[\"')\]]*(?:\?|,? (?:is|are|was|were|has been|have been|turned out|proved)(?: \w+)? "
     r"(?:(?:to be )?(?:false|untrue|wrong|incorrect|mistaken|a myth|a hoax|a legend|fiction|invented|fabricated|"
     r"refuted|disproved|disproven|debunked|denied|retracted|rejected)|not (?:true|correct|so|the case)))"
 )
 
 scan_once = lru_cache(maxsize=64)(scan)
-"""Answers and claims are looked through once for many questions."""
+"""Cached ``scan``, because answers and claims occur in many questions."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Asked:
-    """One question with what was looked for in its texts. ``page`` is None for a claim on the answer alone, and
-    ``read`` says whether its text was looked through: nothing can be grounds otherwise.
+    """Question with the checks of its texts.
+
+    ``page`` is None for a claim on the answer alone. ``read`` is False if the page was not searched; then nothing
+    counts as grounds.
     """
 
     claim: str
@@ -53,7 +55,7 @@ class Asked:
 
     @classmethod
     def of(cls, claim: str, *, task: str, answer: str, page: PreparedPage | None, read: bool = True) -> Asked:
-        """Look through the texts; takes time for long ones: call it off the event loop."""
+        """Check the texts. Takes time for long texts; call it in a thread."""
         return cls(
             claim=claim,
             answer_scan=scan_once(answer),
@@ -65,26 +67,26 @@ class Asked:
         )
 
     def signals(self) -> tuple[str, ...]:
-        """What a reader of the verdict should know, sorted."""
+        """Return signals for the reader of the verdict, sorted."""
         return tuple(sorted(self._signals()))
 
     def grounded(self, quotes: Sequence[Quote]) -> bool | None:
-        """Whether a supported verdict with these grounds counts in the strict score; None: grounds are not asked for.
+        """Return whether a supported verdict with these grounds counts in the strict score.
 
-        A verdict on the answer alone has no page to be found in. It does not count when the answer or the claim
-        gives orders, or the answer says nothing.
+        None means that it needs no grounds: a verdict on the answer alone needs no quotes. Such a verdict does not
+        count if the answer or the claim contains injected instructions, or if the answer only announces an answer.
         """
         if self.page is not None:
             return bool(quotes)
-        talked_into = self.answer_scan.gives_orders or self.claim_scan.gives_orders or self.answer_scan.is_opener
-        return False if talked_into else None
+        is_suspect = self.answer_scan.gives_orders or self.claim_scan.gives_orders or self.answer_scan.is_opener
+        return False if is_suspect else None
 
     def grounds(self, quotes: Sequence[Quote]) -> tuple[Quote, ...]:
-        """Those of the quotes found in the page that are grounds; none when together they are not enough."""
+        """Return the found quotes that count as grounds; none if together they are not enough."""
         page = self.page
         if page is None or not self.read or page.marks & REFUSED or self.restates_task or self.lacking:
             return ()
-        kept = [(quote, rest) for quote in quotes if (rest := self._rest(quote, page)) is not None]
+        kept = [(quote, rest) for quote in quotes if (rest := self._factual_part(quote, page)) is not None]
         if self._is_doubtful(page) and not bears_on(self.claim, [rest for _, rest in kept]):
             return ()
         return tuple(quote for quote, _ in kept)
@@ -113,12 +115,12 @@ class Asked:
         scans = (self.answer_scan, self.claim_scan, page.reading.scan, page.url_scan)
         return any(found.is_suspect for found in scans) or bool(page.marks & WATCHED)
 
-    def _rest(self, quote: Quote, page: PreparedPage) -> str | None:
-        """What of a quote says something about the world; None where that is too little."""
-        if _is_taken_back(page, quote):
+    def _factual_part(self, quote: Quote, page: PreparedPage) -> str | None:
+        """Return the part of a quote that states facts, or None if it is insufficient."""
+        if _is_denied(page, quote):
             return None
-        pieces = re.split(r"(?<=[.!?])\s+|\n+", " ".join(_outside(quote, page)))
-        rest = " ".join(piece for piece in pieces if not (_is_flood(page, piece) or _is_unseen(page, piece)))
+        pieces = re.split(r"(?<=[.!?])\s+|\n+", " ".join(_without_orders(quote, page)))
+        rest = " ".join(piece for piece in pieces if not (_is_flood(page, piece) or _is_unrendered(page, piece)))
         for echo in page.echoes:
             without = " ".join(fold(rest).text.split(echo))
             if len(without) < len(fold(rest).text) and not _adds(without, self.claim, page.echoes):
@@ -131,7 +133,7 @@ class Asked:
 
 
 def restates(page: str, task: str) -> bool:
-    """Whether a page, folded, repeats the task word for word: pages of the world do not know it."""
+    """Return whether a folded page repeats the task verbatim. Genuine pages do not."""
     words = fold(task).text.split()
     if len(words) < MIN_TASK_WORDS:
         return False
@@ -139,8 +141,8 @@ def restates(page: str, task: str) -> bool:
     return sum(run in page for run in runs) >= TASK_SHARE * len(runs)
 
 
-def _outside(quote: Quote, page: PreparedPage) -> Iterator[str]:
-    """The pieces of a quote that lie outside passages that speak to the judge."""
+def _without_orders(quote: Quote, page: PreparedPage) -> Iterator[str]:
+    """Return the pieces of a quote outside of injected instructions."""
     place = quote.start
     for order in page.reading.scan.orders:
         if order.end <= place or order.start >= quote.end:
@@ -157,8 +159,8 @@ def _is_flood(page: PreparedPage, piece: str) -> bool:
     return bool(wanted) and is_flood(page.reading.folded.text.count(wanted), len(wanted), len(page.reading.folded.text))
 
 
-def _is_unseen(page: PreparedPage, piece: str) -> bool:
-    """Whether every place of a piece belongs to text that is in a PDF and not on its paper."""
+def _is_unrendered(page: PreparedPage, piece: str) -> bool:
+    """Return whether every occurrence of a piece is in PDF text that is not rendered."""
     wanted = fold(piece).text.strip()
     return (
         bool(wanted)
@@ -167,14 +169,14 @@ def _is_unseen(page: PreparedPage, piece: str) -> bool:
     )
 
 
-def _is_taken_back(page: PreparedPage, quote: Quote) -> bool:
-    """Whether the page goes on to ask or deny what the quote, cut there, would say."""
+def _is_denied(page: PreparedPage, quote: Quote) -> bool:
+    """Return whether the page continues after the quote with a question mark or a denial."""
     after = fold(page.text[quote.end : quote.end + 80]).text
-    return quote.text[-1:] not in ".!?" and _TAKEN_BACK.match(after) is not None
+    return quote.text[-1:] not in ".!?" and _DENIAL.match(after) is not None
 
 
 def _adds(rest: str, claim: str, echoed: Iterable[str]) -> bool:
-    """Whether a text says anything of the claim that the address did not bring along."""
+    """Return whether a text contains terms of the claim that the address does not carry."""
     asked = {word for echo in echoed for word in terms(echo).all}
     fresh = {word.lower() for word in terms(claim).all} - asked
     return bool(fresh & terms(rest).all)

@@ -1,9 +1,8 @@
-"""What code can say of whether a text bears a claim out: which names and numbers stand in it. Pure.
+"""Overlap of terms between a claim and a text: names and numbers that both contain. Pure functions.
 
-Far less than understanding, and so two questions of different strength. ``lacking`` is asked of every page: a
-name or number of the claim that stands nowhere in it cannot have been read there. ``bears_on`` is asked of quotes
-where something gives reason to doubt the judge, so that one who was talked into a verdict cannot back it with the
-next best sentence of the page.
+This is far less than understanding, so there are two tests of different strength. ``lacking`` applies to every page: a
+name or number of the claim that the page does not contain cannot come from it. ``bears_on`` applies to quotes if there
+is reason to distrust the judge, so that a manipulated judge cannot support its verdict with an unrelated sentence.
 """
 
 from __future__ import annotations
@@ -18,10 +17,10 @@ from judges.grounding.folding import fold, fold_marks
 
 STEM_CHARS: Final = 5
 SMALL_COUNT: Final = 20
-"""Counts up to here are often a reader's own: a page does not number its rooms."""
+"""Counts up to this value are often the reader's own: a page does not number its rooms."""
 MAX_ABBREVIATION: Final = 5
 COMPARED_WORDS: Final = 5
-"""How far before a number a word may stand that compares or rounds it."""
+"""Maximum distance in words between a number and a preceding word that compares or rounds it."""
 
 _TOKEN = re.compile(r"\d+(?:[.,]\d+)*|[^\W\d_]+(?:'[^\W\d_]+)?|[\u20ac$\u00a3%]")
 _SPACED = re.compile(r"\b\d{1,3}(?: \d{3})+\b")
@@ -56,7 +55,7 @@ _UNSPACED = 0x2E80
 
 @dataclass(frozen=True, slots=True)
 class Terms:
-    """What a text speaks of, folded."""
+    """Terms of a text, folded."""
 
     numbers: frozenset[str]
     names: frozenset[str]
@@ -68,7 +67,7 @@ class Terms:
 
 
 def bears_on(claim: str, quotes: Iterable[str]) -> bool:
-    """Whether the quotes together hold every number and name of the claim and half of its other words.
+    """Return whether the quotes together contain every number and name of the claim and half of its other words.
 
     >>> bears_on("The Halden Bridge opened in 1931.", ["In 1931 the Halden Bridge was opened."])
     True
@@ -85,10 +84,10 @@ def bears_on(claim: str, quotes: Iterable[str]) -> bool:
 
 
 def lacking(claim: str, stems: frozenset[str]) -> tuple[str, ...]:
-    """The names and numbers of a claim that do not stand in a text, given by its ``stems_of``, as the claim has them.
+    """Return the names and numbers of a claim, as written, that a text does not contain, given its ``stems_of``.
 
-    Passed over is what a careful reader would not expect word for word: small counts, numbers that are compared or
-    rounded ("under 150", "about 200"), months, abbreviations, and of a name of several words all but one.
+    Ignored are terms that need not occur literally: small counts, compared or rounded numbers ("under 150", "about
+    200"), months, and abbreviations. Of a name of several words, one is enough.
 
     >>> lacking("Ida Norrstad led it since 1998.", stems_of("I. Norrstad has been its head since 1999"))
     ('1998',)
@@ -107,12 +106,12 @@ def lacking(claim: str, stems: frozenset[str]) -> tuple[str, ...]:
 
 
 def stems_of(text: str) -> frozenset[str]:
-    """The stems of all words and all numbers of a text."""
+    """Return the stems of all words, and all numbers, of a text."""
     return stems_in(plain_text(fold(text)).text)
 
 
 def stems_in(plain: str) -> frozenset[str]:
-    """The same of a text that is folded and plain already."""
+    """Like ``stems_of``, for a text that is folded and a skeleton already."""
     found: set[str] = set()
     for token in {*_TOKEN.findall(plain), *(spaced.replace(" ", "") for spaced in _SPACED.findall(plain))}:
         found |= _numbers(token) if token[0].isdecimal() else {_stem(token.removesuffix("'s"))}
@@ -122,7 +121,7 @@ def stems_in(plain: str) -> frozenset[str]:
 
 
 def terms(text: str) -> Terms:
-    """The numbers, names and telling words of a text. A name is a capitalised word inside a sentence."""
+    """Return the numbers, names and significant words of a text. A name is a capitalised word inside a sentence."""
     text = fold_marks(text)
     numbers: set[str] = set()
     names: set[str] = set()
@@ -148,14 +147,14 @@ def terms(text: str) -> Terms:
 
 
 def _numbers(written: str) -> set[str]:
-    """A number without what separates thousands, without empty decimals and leading zeros."""
+    """Return a number without thousands separators, zero decimals and leading zeros."""
     plain = re.sub(r"[.,](?=\d{3}(?:\D|$))", "", written)
     plain = re.sub(r"[.,]0+$", "", plain).replace(",", ".")
     return {plain.lstrip("0") or "0"}
 
 
 def _is_exact(tokens: list[re.Match[str]], place: int) -> bool:
-    """Whether a number of a claim is one that a page which bears it out has too."""
+    """Return whether a supporting page must contain this number of the claim."""
     number = next(iter(_numbers(tokens[place][0])))
     if number.isdecimal() and int(number) <= SMALL_COUNT:
         return False
@@ -163,7 +162,7 @@ def _is_exact(tokens: list[re.Match[str]], place: int) -> bool:
 
 
 def _written(tokens: list[re.Match[str]], place: int) -> set[str]:
-    """The ways to write a number: 1,200,000 and 1.2 million."""
+    """Return the ways to write a number: 1,200,000 and 1.2 million."""
     number = next(iter(_numbers(tokens[place][0])))
     if number.count(".") > 1:
         return {number}  # a version, an address, a date
@@ -181,7 +180,7 @@ def _is_known(name: str, stems: frozenset[str]) -> bool:
 
 
 def _names(text: str, tokens: list[re.Match[str]]) -> Iterator[list[str]]:
-    """The names in a text, each as its words."""
+    """Return the names in a text, each as a list of words."""
     run: list[str] = []
     end = 0
     for place, token in enumerate(tokens):
@@ -214,5 +213,5 @@ def _is_name(text: str, found: list[re.Match[str]], place: int) -> bool:
 
 
 def _stem(word: str) -> str:
-    """The start of a word: what endings of number, case and tense leave alone."""
+    """Return the beginning of a word without common endings of number, case and tense."""
     return _ENDING.sub("", word)[:STEM_CHARS]

@@ -1,7 +1,7 @@
-"""Judge files in processes of their own, which hold no secret and can be killed at any moment.
+"""Isolation of judge files: every run is a child process without secrets that can be killed at any time.
 
-``nursery`` keeps a warm fork server (``fork_server``), a clean program that was never handed a key. Every run of a
-judge file is a child of it (``script_process``) under limits (``confining``), watched to its end (``watching``). It
-asks the service for verdicts, values and pages (``door`` on its side, ``conversation`` and ``desk`` on ours), so
-prompts, keys, votes and budgets stay where they were.
+``fork_server_pool`` keeps a warm fork server (``fork_server``), a separate program that never received a key. Every run
+is a child of it (``script_process``) with resource limits (``confining``) and supervision (``watching``). The child
+requests verdicts, values and pages over RPC (``rpc_client`` in the child, ``conversation`` and ``rpc_server`` in the
+service), so prompts, keys, votes and budgets stay in the service.
 """

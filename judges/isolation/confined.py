@@ -1,4 +1,4 @@
-"""One run of a judge file in a process of its own, from the service's side: what it is told, and what came of it."""
+"""Run of one judge file in a child process, from the service's side: the job, its RPC connection and its result."""
 
 from __future__ import annotations
 
@@ -22,17 +22,21 @@ from judges.settling import Progress
 from judges.source_code import compiled
 
 GRACE_S: Final = 3.0
-"""What a file's process gets beyond its deadline, to sum up what it has. Then it is killed."""
+"""Time after the deadline for the child to return a partial result. Then it is killed."""
 LAST_BREATH_S: Final = 2.0
-"""How long a process that has closed its connection may take to end by itself."""
+"""Time for a child to exit after it has closed its connection."""
 _log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Errand:
-    """What one process is to do. ``entry`` is ``module:function``; ``more`` is for that entry alone.
+    """Job for one child process.
 
-    ``answers`` are the calls it may make. ``on_open`` is handed the way to tell it something.
+    Attributes:
+        entry: Entry point, ``module:function``.
+        more: Additional fields for this entry point.
+        answers: RPC methods that the child may call.
+        on_open: Called with a function that sends a notification to the child.
     """
 
     entry: str
@@ -49,15 +53,15 @@ class Errand:
 
 
 async def run_confined(nursery: Nursery, errand: Errand) -> Any:
-    """The result of a judge file, as JSON values.
+    """Run a judge file and return its result as JSON values.
 
     Raises:
-        ScriptStopped: it went beyond a limit, or did not return in time.
-        JudgeBug: it raised, or ended its process without a result.
-        JudgeError: what it let out of ours.
-        IsolationFailed: no process could be made.
+        ScriptStopped: it exceeded a resource limit, or did not return in time.
+        JudgeBug: it raised, or exited without a result.
+        JudgeError: it did not catch an error raised by the service.
+        IsolationFailed: no process could be started.
     """
-    order = await asyncio.to_thread(_order, errand)
+    order = await asyncio.to_thread(_job_message, errand)
     async with nursery.child(errand.entry) as child:
         hears: dict[str, Hearing] = {
             "log": lambda what: _take_log(errand.logger, what),
@@ -83,10 +87,10 @@ async def run_confined(nursery: Nursery, errand: Errand) -> Any:
         return last["done"]
 
 
-def _order(errand: Errand) -> dict[str, Any]:
+def _job_message(errand: Errand) -> dict[str, Any]:
     judge = errand.judge
     if judge.source is None or judge.path is None:
-        raise JudgeBug(f"the judge of {judge.task!r} has no file")
+        raise JudgeBug(f"the judge of {judge.task!r} was not loaded from a file")
     try:
         code = compiled(judge.source, str(judge.path))
     except (SyntaxError, ValueError) as error:
@@ -114,24 +118,22 @@ async def _overdue(child: Child, errand: Errand) -> ScriptStopped:
 
 
 def _as_error(ending: Ending, judge: Judge, limits: ScriptLimits) -> JudgeBug:
-    """Why there is no result, from how the process ended."""
-    who = f"the judge of {judge.task!r}"
+    """Return the error for a process that ended without a result, from how it ended."""
+    subject = f"the judge of {judge.task!r}"
     stopped = {
         "output": ("output", f"printed more than {limits.output_bytes} bytes"),
         "processes": ("processes", f"started more than {limits.processes} processes"),
     }.get(ending.stopped or "")
     if stopped is None and _met_cpu_limit(ending, limits):
-        stopped = ("cpu", f"used more than {limits.cpu_s} s of processor time")
+        stopped = ("cpu", f"used more than {limits.cpu_s} s of CPU time")
     if stopped is None and (ending.tail.rstrip().endswith("MemoryError") or _was_killed_from_outside(ending)):
-        stopped = ("memory", f"needed more memory than there is for it ({limits.memory_bytes // MIB} MiB)")
+        stopped = ("memory", f"exceeded its memory limit ({limits.memory_bytes // MIB} MiB)")
     if stopped is not None:
         limit, what = stopped
-        return ScriptStopped(f"{who} {what}", limit=limit, traceback=ending.tail)
+        return ScriptStopped(f"{subject} {what}", limit=limit, traceback=ending.tail)
     if ending.signal is not None:
-        return JudgeBug(f"{who} died of {signal.Signals(ending.signal).name}", traceback=ending.tail)
-    return JudgeBug(
-        f"{who} ended its process (exit status {ending.exit}) before it had a result", traceback=ending.tail
-    )
+        return JudgeBug(f"{subject} was killed by {signal.Signals(ending.signal).name}", traceback=ending.tail)
+    return JudgeBug(f"{subject} exited (status {ending.exit}) without a result", traceback=ending.tail)
 
 
 def _met_cpu_limit(ending: Ending, limits: ScriptLimits) -> bool:
@@ -139,7 +141,7 @@ def _met_cpu_limit(ending: Ending, limits: ScriptLimits) -> bool:
 
 
 def _was_killed_from_outside(ending: Ending) -> bool:
-    """Nobody here kills without saying so: it is the kernel, when the machine is out of memory."""
+    """Return whether the kernel killed the process, usually because the machine ran out of memory."""
     return ending.signal == signal.SIGKILL and ending.stopped is None
 
 

@@ -1,6 +1,7 @@
-"""What a process does to itself before it runs a judge file. Linux; elsewhere it does what the system has.
+"""Restrictions that a process applies to itself before it runs a judge file: resource limits and a seccomp filter.
 
-Runs between ``fork`` and the file, in a process that imported everything before.
+For Linux; other systems apply what they support. Runs after ``fork`` and before the judge file, when all imports are
+done.
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ _ALLOW, _EPERM, _ENOSYS = 0x7FFF0000, 0x00050001, 0x00050026
 _CLONE_THREAD: Final = 0x00010000
 _CLONE3: Final = 435
 _X32: Final = 0x40000000
-# By machine: the kernel's name for the architecture, clone, and the older calls that only start processes.
+# By machine: audit architecture, number of clone, and numbers of the older calls that only start processes.
 _CALLS: Final = {"x86_64": (0xC000003E, 56, (57, 58)), "aarch64": (0xC00000B7, 220, ())}
 
 THREAD_STACK_BYTES: Final = 2 * MIB
@@ -43,7 +44,7 @@ _libc = ctypes.CDLL(None, use_errno=True)
 
 
 def _prctl(option: int, *arguments: int | ctypes.c_void_p) -> bool:
-    """Whether the kernel did it; False also where there is no such call."""
+    """Call ``prctl``. Return whether it succeeded; False if the system does not have it."""
     if not hasattr(_libc, "prctl"):
         return False
     padded = [*arguments, *[0] * (4 - len(arguments))]
@@ -51,19 +52,19 @@ def _prctl(option: int, *arguments: int | ctypes.c_void_p) -> bool:
 
 
 def adopt_orphans() -> None:
-    """From now on this process is the parent of whatever its descendants leave behind."""
+    """Make this process the subreaper of its descendants: it becomes the parent of orphaned ones."""
     _prctl(_PR_SET_CHILD_SUBREAPER, 1)
 
 
 def die_with(parent: int) -> None:
-    """Be killed when ``parent`` (a process id) ends, or now if it has."""
+    """Have this process killed when ``parent`` (a process id) exits, or exit now if it already has."""
     _prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
     if os.getppid() != parent:
         os._exit(1)
 
 
 def confine(limits: ScriptLimits) -> None:
-    """Bound this process for good: what it takes, and whether it can start others."""
+    """Apply resource limits to this process permanently and forbid it to start processes if ``limits`` say so."""
     bounds = {
         resource.RLIMIT_CORE: (0, 0),
         resource.RLIMIT_CPU: (limits.cpu_s, limits.cpu_s + 1),
@@ -76,33 +77,33 @@ def confine(limits: ScriptLimits) -> None:
         wanted = (soft, hard) if most == resource.RLIM_INFINITY else (min(soft, most), min(hard, most))
         resource.setrlimit(what, wanted)
     threading.stack_size(THREAD_STACK_BYTES)
-    _be_first_to_go()
+    _raise_oom_score()
     if limits.processes == 0:
         start_no_process()
     faulthandler.enable()
 
 
 def start_no_process() -> bool:
-    """Have the kernel refuse to start processes from here on, threads excepted; whether it will."""
-    program = _only_threads(platform.machine()) if platform.system() == "Linux" else b""
+    """Install a seccomp filter that allows threads but no new processes. Return whether it is installed."""
+    program = _threads_only_program(platform.machine()) if platform.system() == "Linux" else b""
     if not program or not _prctl(_PR_SET_NO_NEW_PRIVS, 1):
         return False
     found = _Filter(len(program) // 8, program)
     return _prctl(_PR_SET_SECCOMP, _SECCOMP_MODE_FILTER, ctypes.cast(ctypes.pointer(found), ctypes.c_void_p))
 
 
-def _only_threads(machine: str) -> bytes:
-    """A seccomp program that refuses every call that would start a process; empty for machines it is not known for.
+def _threads_only_program(machine: str) -> bytes:
+    """Return a seccomp program that rejects every call that starts a process; empty for an unknown machine.
 
-    ``clone3`` keeps its flags in memory, where the filter cannot look: it is said to be missing, and the C library
-    falls back to ``clone``.
+    ``clone3`` takes its flags in memory, which a filter cannot read. It fails with ENOSYS, so the C library falls back
+    to ``clone``.
     """
     known = _CALLS.get(machine)
     if known is None:
         return b""
     architecture, clone, older = known
     refused = [(_EQUAL, number) for number in older]
-    # (code, operand, where to when true, where to when false); "next" goes on, else the name of an ending.
+    # (code, operand, jump if true, jump if false). "next" is the next instruction; other names are return values.
     steps: list[tuple[int, int, str, str]] = [
         (_LOAD, _ARCHITECTURE, "next", "next"),
         (_EQUAL, architecture, "next", "eperm"),
@@ -123,8 +124,8 @@ def _only_threads(machine: str) -> bytes:
     return program + b"".join(struct.pack("=HBBI", _RETURN, 0, 0, value) for value in endings.values())
 
 
-def _be_first_to_go() -> None:
-    """When the machine runs out of memory, it is this process that ends and not the service."""
+def _raise_oom_score() -> None:
+    """Make this process the first candidate of the kernel's out-of-memory killer, before the service."""
     try:
         with open("/proc/self/oom_score_adj", "w", encoding="ascii") as score:  # noqa: PTH123 - no Path before limits
             score.write("1000")

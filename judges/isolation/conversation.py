@@ -1,6 +1,6 @@
-"""The service's side of the conversation with one judge file's process: reads calls, has them answered, and ends.
+"""RPC connection to one judge file's process, from the service's side: reads calls, answers them, returns the result.
 
-Nothing the other side sends is trusted to be right: it is data, bounded in size and in how much is under way at once.
+Messages of the child may be invalid, so they are validated. Their size and the number of concurrent calls are limited.
 """
 
 from __future__ import annotations
@@ -17,15 +17,19 @@ from judges.isolation.values import error_value
 from judges.isolation.wire import LARGE_BYTES, Frame, encode, read_frame
 
 MAX_CALLS: Final = 1000
-"""Under way at once; what comes beyond waits in the socket."""
+"""Maximum number of concurrent calls. Further calls wait in the socket."""
 
 Answering: TypeAlias = Callable[[Mapping[str, Any]], Awaitable[Any]]
-"""Answers one kind of call. Raises only JudgeError and CacheError, which the other side then raises."""
+"""Handler of one RPC method. Raises only JudgeError and CacheError, which are then raised in the child."""
 Hearing: TypeAlias = Callable[[Mapping[str, Any]], None]
+"""Handler of one kind of notification."""
 
 
 class Conversation:
-    """Over two sockets, which it closes. ``answers`` are by the name of the call, ``hears`` by that of what is told."""
+    """RPC connection over two sockets, which it closes.
+
+    ``answers`` maps method names to handlers, ``hears`` names of notifications.
+    """
 
     def __init__(
         self,
@@ -39,16 +43,16 @@ class Conversation:
         self._answers = answers
         self._hears = hears
         self._free = asyncio.Semaphore(MAX_CALLS)
-        self._under_way: dict[tuple[int, int], asyncio.Task[None]] = {}
-        self._broken: asyncio.Future[Frame | None] = asyncio.get_running_loop().create_future()
+        self._pending: dict[tuple[int, int], asyncio.Task[None]] = {}
+        self._failure: asyncio.Future[Frame | None] = asyncio.get_running_loop().create_future()
         self._writers: list[asyncio.StreamWriter] = []
 
     async def hold(self, order: Frame) -> Frame | None:
-        """Hand over what is to be done and answer calls until the end: the last frame, or None when there was none.
+        """Send the job and answer calls until the child is done. Return its last frame, or None without one.
 
         Raises:
-            JudgeBug: the other side sent what it must not.
-            Exception: an answer of ours broke; nothing of the other side's doing.
+            JudgeBug: the child sent an invalid message.
+            Exception: a handler failed; not a fault of the child.
         """
         loops = []
         for place, each in enumerate(self._sockets):
@@ -58,18 +62,18 @@ class Conversation:
                 data = await asyncio.to_thread(encode, order)
                 writer.write(data)
             loops.append(asyncio.create_task(self._read(place, reader, writer)))
-        loops[1].add_done_callback(self._side_ended)
+        loops[1].add_done_callback(self._on_side_socket_closed)
         try:
-            await asyncio.wait([loops[0], self._broken], return_when=asyncio.FIRST_COMPLETED)
-            return self._broken.result() if self._broken.done() else loops[0].result()
+            await asyncio.wait([loops[0], self._failure], return_when=asyncio.FIRST_COMPLETED)
+            return self._failure.result() if self._failure.done() else loops[0].result()
         finally:
-            for task in (*loops, *self._under_way.values()):
+            for task in (*loops, *self._pending.values()):
                 task.cancel()
-            await asyncio.gather(*loops, *self._under_way.values(), return_exceptions=True)
-            self._broken.cancel()
+            await asyncio.gather(*loops, *self._pending.values(), return_exceptions=True)
+            self._failure.cancel()
 
     def tell(self, news: Any) -> None:
-        """Tell the other side something, unless it is gone."""
+        """Send a notification to the child, unless the connection is closed."""
         if self._writers and not self._writers[0].is_closing():
             self._writers[0].write(encode({"news": news}))
 
@@ -85,10 +89,10 @@ class Conversation:
                 case {"call": str(name), "id": int(number), "with": dict(what)}:
                     await self._free.acquire()
                     task = asyncio.create_task(self._answer(number, name, what, writer))
-                    self._under_way[place, number] = task
-                    task.add_done_callback(partial(self._answered, (place, number)))
+                    self._pending[place, number] = task
+                    task.add_done_callback(partial(self._on_answered, (place, number)))
                 case {"cancel": int(number)}:
-                    if (unwanted := self._under_way.get((place, number))) is not None:
+                    if (unwanted := self._pending.get((place, number))) is not None:
                         unwanted.cancel()
                 case {"tell": str(name), "with": dict(what)} if name in self._hears:
                     self._hears[name](what)
@@ -98,30 +102,30 @@ class Conversation:
                     raise JudgeBug(f"the judge file's process sent an unknown message: {str(frame)[:200]}")
         return None
 
-    def _side_ended(self, side: asyncio.Task[Frame | None]) -> None:
-        """That the side socket is closed says nothing; that something wrong came over it ends everything."""
-        if not side.cancelled() and (error := side.exception()) is not None and not self._broken.done():
-            self._broken.set_exception(error)
+    def _on_side_socket_closed(self, side: asyncio.Task[Frame | None]) -> None:
+        """End the conversation if the side socket failed. A closed side socket alone means nothing."""
+        if not side.cancelled() and (error := side.exception()) is not None and not self._failure.done():
+            self._failure.set_exception(error)
 
-    def _answered(self, key: tuple[int, int], _: asyncio.Task[None]) -> None:
-        self._under_way.pop(key, None)
+    def _on_answered(self, key: tuple[int, int], _: asyncio.Task[None]) -> None:
+        self._pending.pop(key, None)
         self._free.release()
 
     async def _answer(self, number: int, name: str, what: Mapping[str, Any], writer: asyncio.StreamWriter) -> None:
         try:
             answering = self._answers.get(name)
             if answering is None:
-                raise JudgeBug(f"there is no call named {name!r}")
+                raise JudgeBug(f"unknown call {name!r}")
             reply: Frame = {"re": number, "ok": await answering(what)}
         except (JudgeError, CacheError) as error:
             reply = {"re": number, "error": error_value(error)}
-        except asyncio.CancelledError as called_off:
-            # Without the frames it came through: those of a TaskGroup hold it in turn (up to Python 3.12), and with it
-            # the pages that were asked about, until the garbage collector comes round.
-            raise called_off.with_traceback(None) from None
+        except asyncio.CancelledError as cancelled:
+            # Drop the traceback: up to Python 3.12, the frames of a TaskGroup reference the error and the error
+            # references the frames. This cycle would keep the pages in memory until the next garbage collection.
+            raise cancelled.with_traceback(None) from None
         except BaseException as error:
-            if not self._broken.done():
-                self._broken.set_exception(error)
+            if not self._failure.done():
+                self._failure.set_exception(error)
             raise
         data = await _encoded(reply)
         if not writer.is_closing():
@@ -129,15 +133,15 @@ class Conversation:
 
 
 async def _encoded(reply: Frame) -> bytes:
-    """The bytes of an answer; one that is too long becomes an error."""
+    """Return the bytes of a reply; a reply that cannot be sent becomes an error."""
     try:
         return encode(reply) if _size(reply.get("ok")) < LARGE_BYTES else await asyncio.to_thread(encode, reply)
     except ValueError as error:
-        return encode({"re": reply["re"], "error": error_value(JudgeBug(f"the answer cannot be sent: {error}"))})
+        return encode({"re": reply["re"], "error": error_value(JudgeBug(f"the reply cannot be sent: {error}"))})
 
 
 def _size(value: Any) -> int:
-    """Roughly, in characters, of an answer's own texts."""
+    """Return the approximate size of a value in characters."""
     if isinstance(value, dict):
         return sum(_size(each) for each in value.values())
     if isinstance(value, list):

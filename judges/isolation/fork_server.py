@@ -1,12 +1,13 @@
-"""The program that judge files' processes are forked from. It is started once, imports what they need, and waits.
+"""Fork server for judge file processes. It starts once, imports what they need, and forks on request.
 
-It is a fresh program and no fork of the service, with an environment of a few harmless words: a key cannot be found in
-memory that never held one. Each message on its control socket (file descriptor in the first argument) is an order for
-one child, with three descriptors: its life, and the two sockets of its conversation. It ends when its own is closed.
+It is a separate program, not a fork of the service, and has a minimal environment. Its memory therefore never contained
+a key. The file descriptor of its control socket is its first argument. Each message on the socket requests one child
+and carries three descriptors: the ``life`` socket and the two sockets of the RPC connection. The server exits when the
+control socket is closed.
 
-A file that may start no process is forked from here and watched from here, for every fork costs milliseconds. One that
-may, or where the system cannot forbid it, gets a guardian in between: it adopts whatever the file's process leaves
-behind, so that even a grandchild in a session of its own is found and killed.
+A judge file that must not start processes is forked and supervised by the server itself, because every fork takes
+milliseconds. If the file may start processes, or the system cannot forbid it, a guardian process is forked in between.
+The guardian is the subreaper of the file's descendants, so even a grandchild in its own session is found and killed.
 """
 
 from __future__ import annotations
@@ -33,10 +34,11 @@ DESCRIPTORS: Final = 3
 
 
 def main(arguments: Sequence[str]) -> None:
-    """``arguments``: the descriptor of the control socket, and the modules to import before the first order.
+    """Run the server.
 
-    What a module has by the name of ``get_ready`` is called: made here once, it need not be made in every child.
-    A module that cannot be imported ends the program with its traceback: children without it would be slow, or wrong.
+    ``arguments`` are the descriptor of the control socket and the modules to import before the first request. A
+    module's ``get_ready`` function is called, so that the children share its results. If an import fails, the server
+    exits with the traceback, because its children would be slow or wrong without the module.
     """
     control = socket.socket(fileno=int(arguments[0]))
     for module in arguments[1:]:
@@ -44,7 +46,7 @@ def main(arguments: Sequence[str]) -> None:
         if get_ready is not None:
             get_ready()
     collect_seldom()
-    leave_out_what_is_loaded()  # what is shared with the children stays shared: their collector does not touch it
+    leave_out_what_is_loaded()  # keeps pages shared with children: their collector does not write to them
     control.send(READY)
     _Server(control).serve()
 
@@ -54,38 +56,41 @@ class _Server:
         self._control = control
         self._watch = Watch()
         self._guardians: set[int] = set()
-        self._is_wanted = True
-        self._can_refuse = _can_refuse_processes()
+        self._is_open = True
+        self._can_forbid_processes = _seccomp_is_supported()
 
     def serve(self) -> None:
-        """Until the control socket is closed. Files that still run lose their parent, and die with it."""
-        self._watch.beside(self._control, self._take_order)
-        while self._is_wanted:
+        """Handle requests until the control socket is closed.
+
+        Judge files that still run are then killed with their parent.
+        """
+        self._watch.beside(self._control, self._handle_request)
+        while self._is_open:
             self._watch.turn(1.0 if self._guardians else None)
             self._guardians -= {pid for pid in self._guardians if os.waitpid(pid, os.WNOHANG)[0] == pid}
 
-    def _take_order(self) -> None:
+    def _handle_request(self) -> None:
         message, descriptors, _, _ = socket.recv_fds(self._control, MAX_ORDER_BYTES, DESCRIPTORS)
         if not message:
-            self._is_wanted = False
+            self._is_open = False
             return
         order = json.loads(message)
         life_fd, talk_fd, ask_fd = descriptors
         limits = ScriptLimits(**order["limits"])
-        if limits.processes == 0 and self._can_refuse:
+        if limits.processes == 0 and self._can_forbid_processes:
             self._watch.take(start_script(order, limits, life_fd, talk_fd, ask_fd))
             return
         server = os.getpid()
         pid = os.fork()
         if pid == 0:
-            _only(lambda: _guard(order, limits, server, life_fd, talk_fd, ask_fd))
+            _run_and_exit(lambda: _guard(order, limits, server, life_fd, talk_fd, ask_fd))
         self._guardians.add(pid)
         for descriptor in descriptors:
             os.close(descriptor)
 
 
-def _can_refuse_processes() -> bool:
-    """Whether the kernel here can be had to refuse that a process starts others: tried out, in a child."""
+def _seccomp_is_supported() -> bool:
+    """Return whether the kernel supports the seccomp filter that forbids new processes, tested in a child."""
     pid = os.fork()
     if pid == 0:
         os._exit(0 if start_no_process() else 1)
@@ -94,21 +99,21 @@ def _can_refuse_processes() -> bool:
 
 
 def start_script(order: Mapping[str, Any], limits: ScriptLimits, life_fd: int, talk_fd: int, ask_fd: int) -> Ward:
-    """Fork the process of a file. The descriptors are then the ward's, or closed here."""
-    heard, printed = os.pipe()
+    """Fork the process of a judge file. The returned ward owns ``life_fd``; the other descriptors are closed here."""
+    output_end, output = os.pipe()
     parent = os.getpid()
     pid = os.fork()
     if pid == 0:
-        become_script(order, parent, talk_fd, ask_fd, printed)
-    for descriptor in (talk_fd, ask_fd, printed):
+        become_script(order, parent, talk_fd, ask_fd, output)
+    for descriptor in (talk_fd, ask_fd, output):
         os.close(descriptor)
-    return Ward(pid, limits, socket.socket(fileno=life_fd), heard)
+    return Ward(pid, limits, socket.socket(fileno=life_fd), output_end)
 
 
 def _guard(
     order: Mapping[str, Any], limits: ScriptLimits, server: int, life_fd: int, talk_fd: int, ask_fd: int
 ) -> None:
-    """What a guardian does: one file, and no process of it left behind."""
+    """Run one judge file and kill every process that it leaves behind."""
     os.setsid()
     die_with(server)
     adopt_orphans()
@@ -123,8 +128,8 @@ def _guard(
                 sweep(spared=ward.pid)
 
 
-def _only(work: Callable[[], None]) -> NoReturn:
-    """Do this in a forked process, and nothing of what its parent goes on with."""
+def _run_and_exit(work: Callable[[], None]) -> NoReturn:
+    """Run ``work`` in a forked process and exit, so that the parent's code does not continue there."""
     try:
         work()
         os._exit(0)

@@ -1,7 +1,6 @@
-"""Where the processes of judge files come from: a warm fork server, started when the first one is wanted.
+"""Fork server management: starts the server on first use, replaces it if it dies, and spawns children.
 
-A fork server that died is replaced. Its environment and what it inherits are written down here, word by word: nothing
-of ours that could be a secret.
+The server's environment and inherited descriptors are listed explicitly, so it gets no secrets.
 """
 
 from __future__ import annotations
@@ -29,15 +28,20 @@ from judges.isolation.limits import ScriptLimits
 _PROGRAM: Final = "judges.isolation.fork_server"
 START_S: Final = 60.0
 ENDING_S: Final = 10.0
-"""How long it may take until a process and all it started are dead, and that is said."""
+"""Maximum time until a process and all its descendants are dead and the exit report has arrived."""
 _log = structlog.get_logger(__name__)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ending:
-    """How a child ended. ``stopped`` is the limit that ended it, "told" when we did; ``tail`` the last it printed.
+    """Exit report of a child.
 
-    ``cpu_s`` is what the file's process used, ``peak_bytes`` of memory in use.
+    Attributes:
+        stopped: Limit that was exceeded, or "told" if the service killed the child.
+        cpu_s: CPU time of the judge file's process.
+        peak_bytes: Peak resident memory.
+        printed: Bytes of output.
+        tail: End of the output.
     """
 
     stopped: str | None = None
@@ -50,7 +54,7 @@ class Ending:
 
 
 class Child:
-    """One judge file's process: the sockets to talk to it, and ``life``, the one it hangs on."""
+    """Process of one judge file: the RPC sockets, and the ``life`` socket that keeps it alive."""
 
     def __init__(self, *, life: socket.socket, talk: socket.socket, ask: socket.socket) -> None:
         self.talk = talk
@@ -59,48 +63,51 @@ class Child:
         self._ending: Ending | None = None
 
     def kill(self) -> None:
-        """Have it and all it started killed, at once."""
+        """Kill the process and all its descendants immediately."""
         with suppress(OSError):
             self._life.shutdown(socket.SHUT_WR)
 
     async def ending(self, *, patience_s: float = 0.0) -> Ending:
-        """How it ended; kills it if it does not end by itself within ``patience_s``.
+        """Return the exit report. Kill the process if it does not exit within ``patience_s``.
 
         Raises:
-            IsolationFailed: whoever watches it did not say so in time.
+            IsolationFailed: no exit report arrived in time.
         """
         if self._ending is None:
-            self._ending = await self._hear_the_end(patience_s)
+            self._ending = await self._read_report(patience_s)
         return self._ending
 
-    async def _hear_the_end(self, patience_s: float) -> Ending:
-        loop, said = asyncio.get_running_loop(), b""
-        killing = loop.call_later(patience_s, self.kill)
+    async def _read_report(self, patience_s: float) -> Ending:
+        loop, received = asyncio.get_running_loop(), b""
+        kill_timer = loop.call_later(patience_s, self.kill)
         try:
             async with asyncio.timeout(patience_s + ENDING_S):
                 while piece := await loop.sock_recv(self._life, 64 * 1024):
-                    said += piece
+                    received += piece
         except (TimeoutError, OSError) as error:
-            raise IsolationFailed("a judge file's process did not end") from error
+            raise IsolationFailed("a judge file's process did not exit") from error
         finally:
-            killing.cancel()
-        if not said:
+            kill_timer.cancel()
+        if not received:
             raise IsolationFailed("the fork server died, and a judge file's process with it")
-        return Ending(**json.loads(said))
+        return Ending(**json.loads(received))
 
     async def be_gone(self) -> None:
-        """Kill it if it still runs, wait until it has ended, and close what is open here."""
+        """Kill the process if it still runs, wait until it has exited, and close the sockets."""
         try:
             await self.ending()
         except IsolationFailed as error:
-            _log.warning("a judge file's process may be left", detail=str(error))
+            _log.warning("a judge file's process may still be running", detail=str(error))
         finally:
             for each in (self._life, self.talk, self.ask):
                 each.close()
 
 
 class Nursery:
-    """Makes children with ``modules`` imported already. Used from one event loop; ``aclose`` ends it."""
+    """Spawner of children that have ``modules`` already imported.
+
+    Use it from one event loop and close it with ``aclose``.
+    """
 
     def __init__(self, modules: Sequence[str], *, limits: ScriptLimits | None = None) -> None:
         self._modules = tuple(modules)
@@ -109,15 +116,15 @@ class Nursery:
         self._control: socket.socket | None = None
         self._starting = asyncio.Lock()
         self._warming: asyncio.Task[None] | None = None
-        self._clearing: set[asyncio.Task[None]] = set()
+        self._cleanups: set[asyncio.Task[None]] = set()
 
     @property
     def server_pid(self) -> int | None:
-        """The fork server's process id, while there is one."""
+        """Process id of the fork server, or None if it does not run."""
         return None if self._server is None else self._server.pid
 
     def warm(self) -> None:
-        """Begin to start the fork server, unless it runs; whoever wants a child waits for it."""
+        """Start the fork server in the background unless it runs. ``child`` waits for it."""
         if self._control is None and (self._warming is None or self._warming.done()):
             self._warming = asyncio.create_task(self._warm())
 
@@ -131,43 +138,45 @@ class Nursery:
 
     @asynccontextmanager
     async def child(self, entry: str) -> AsyncIterator[Child]:
-        """A child that calls ``entry`` (``module:function``), and a folder for its temporary files. Both end here.
+        """Spawn a child that calls ``entry`` (``module:function``), with a folder for its temporary files.
+
+        The child is killed and the folder deleted when the block ends.
 
         Raises:
-            IsolationFailed: there is no way to start one.
+            IsolationFailed: the child cannot be started.
         """
         folder = await asyncio.to_thread(tempfile.mkdtemp, prefix="assay-judge-")
         child: Child | None = None
         try:
-            child = await self._ordered({"entry": entry, "folder": folder, "limits": self.limits.plain()})
+            child = await self._spawn({"entry": entry, "folder": folder, "limits": self.limits.plain()})
             yield child
         finally:
-            # In a task of its own, so that it is done whole even when whoever waits here is called off again.
-            ending = asyncio.create_task(_clear(child, folder))
-            self._clearing.add(ending)
-            ending.add_done_callback(self._clearing.discard)
+            # A separate task, so that cleaning up finishes even if this task is cancelled again.
+            ending = asyncio.create_task(_clean_up(child, folder))
+            self._cleanups.add(ending)
+            ending.add_done_callback(self._cleanups.discard)
             await asyncio.shield(ending)
 
     async def aclose(self) -> None:
-        """End the fork server; children that still run are killed by whoever holds them."""
+        """Stop the fork server. Children that still run are killed by their callers."""
         if self._warming is not None:
             self._warming.cancel()
             await asyncio.wait([self._warming])
-        if self._clearing:
-            await asyncio.wait(self._clearing)
+        if self._cleanups:
+            await asyncio.wait(self._cleanups)
         await self._end_server()
 
-    async def _ordered(self, order: dict[str, Any]) -> Child:
+    async def _spawn(self, order: dict[str, Any]) -> Child:
         message = json.dumps(order).encode("ascii")
         if len(message) > MAX_ORDER_BYTES:
-            raise IsolationFailed("the order for a judge file's process is too long")
+            raise IsolationFailed("the request for a judge file's process is too long")
         for _ in range(2):
             pairs = [socket.socketpair() for _ in range(3)]
             try:
                 control = await self._started()
                 socket.send_fds(control, [message], [theirs.fileno() for theirs, _ in pairs])
             except OSError as error:
-                # It died since the last order; the next one is a new one.
+                # The server died since the last request; the retry starts a new one.
                 _log.warning("fork server lost", detail=str(error))
                 for _, ours in pairs:
                     ours.close()
@@ -180,7 +189,7 @@ class Nursery:
             for each in (life, talk, ask):
                 each.setblocking(False)
             return Child(talk=talk, ask=ask, life=life)
-        raise IsolationFailed("the fork server for judge files keeps dying")
+        raise IsolationFailed("the fork server for judge files died twice in a row")
 
     async def _warm(self) -> None:
         try:
@@ -199,9 +208,9 @@ class Nursery:
         ours.setblocking(False)
         try:
             self._server = await asyncio.to_thread(_launch, theirs, self._modules)
-            theirs.close()  # so that its end is seen as the end
+            theirs.close()  # otherwise its exit is not seen as end of file
             async with asyncio.timeout(START_S):
-                said = await asyncio.get_running_loop().sock_recv(ours, len(READY))
+                received = await asyncio.get_running_loop().sock_recv(ours, len(READY))
         except (OSError, TimeoutError) as error:
             ours.close()
             await self._end_server()
@@ -212,10 +221,10 @@ class Nursery:
             raise
         finally:
             theirs.close()
-        if said != READY:
+        if received != READY:
             ours.close()
             await self._end_server()
-            raise IsolationFailed("the fork server for judge files ended at once: its error output says why")
+            raise IsolationFailed("the fork server for judge files exited during start-up; see its error output")
         return ours
 
     async def _end_server(self) -> None:
@@ -228,16 +237,16 @@ class Nursery:
             await asyncio.to_thread(server.wait)
 
 
-async def _clear(child: Child | None, folder: str) -> None:
+async def _clean_up(child: Child | None, folder: str) -> None:
     if child is not None:
         await child.be_gone()
     await asyncio.to_thread(shutil.rmtree, folder, ignore_errors=True)
 
 
 def _launch(control: socket.socket, modules: Sequence[str]) -> subprocess.Popen[bytes]:
-    """The fork server as a fresh program: it inherits one socket and our error output, and nothing else."""
+    """Start the fork server as a new program that inherits only the control socket and stderr."""
     command = [sys.executable, "-P", "-m", _PROGRAM, str(control.fileno()), *modules]
-    return subprocess.Popen(  # noqa: S603 - our own program
+    return subprocess.Popen(  # noqa: S603 - fixed command
         command,
         env=clean_environment(),
         cwd=Path.cwd(),
@@ -249,13 +258,13 @@ def _launch(control: socket.socket, modules: Sequence[str]) -> subprocess.Popen[
 
 
 def clean_environment() -> dict[str, str]:
-    """The environment of a process that runs judge files: enough to find our packages, and no secret."""
+    """Return the environment of a process that runs judge files: enough to find our packages, and no secrets."""
     return {
         "PATH": os.defpath,
         "LANG": "C.UTF-8",
         "PYTHONPATH": os.pathsep.join(path for path in sys.path if path),
         "PYTHONDONTWRITEBYTECODE": "1",
-        # Libraries reserve address space by the thread, and a judge file's is bounded.
+        # Libraries reserve address space per thread, and a judge file's address space is limited.
         "MALLOC_ARENA_MAX": "2",
         "OPENBLAS_NUM_THREADS": "1",
         "OMP_NUM_THREADS": "1",

@@ -1,4 +1,4 @@
-"""What one run of a judge file may take."""
+"""Resource limits for one run of a judge file."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ MIB: Final = 1024 * 1024
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ScriptLimits:
-    """Bytes, seconds and counts, each for one run of one file. How long it may take is the caller's business.
+    """Limits in bytes, seconds and counts for one run. The deadline is the caller's concern.
 
-    ``memory_bytes`` is address space, which is more than what is used of it. ``processes`` are those it may start
-    itself; with 0 the system refuses to start any. ``output_bytes`` is what it may print.
+    ``memory_bytes`` limits address space, which is larger than resident memory. With ``processes`` = 0, the kernel
+    refuses to start any. ``output_bytes`` limits stdout and stderr together.
     """
 
     memory_bytes: int = 1024 * MIB
@@ -24,5 +24,5 @@ class ScriptLimits:
     output_bytes: int = 8 * MIB
 
     def plain(self) -> dict[str, Any]:
-        """As JSON has it."""
+        """Return the limits as JSON values."""
         return asdict(self)

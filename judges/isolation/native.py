@@ -1,4 +1,4 @@
-"""The service's side of a native judge file that runs in a process of its own (``serving`` is the other side)."""
+"""Run of a native judge file in a child process, from the service's side (``serving`` is the child's side)."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ ENTRY = "judges.isolation.serving:judge_natively"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ConfinedJudgement:
-    """What ``judges.result.native_summary`` says of a judgement made elsewhere, and what it took."""
+    """Result of an isolated native judge: ``judges.result.native_summary``, prompts and usage."""
 
     summary: Mapping[str, Any]
     prompts: tuple[str, ...]
@@ -49,10 +49,10 @@ async def judge_confined(
     progress: Progress | None = None,
     deadline_s: float | None = None,
 ) -> ConfinedJudgement:
-    """Run a native file in a process of its own; everything it asks for is done here.
+    """Run a native judge file in a child process. All its requests are handled here.
 
     Raises:
-        JudgeBug, JudgeError: as ``run_confined``.
+        JudgeBug, JudgeError: see ``run_confined``.
     """
     own = PagePreparer(separator)
     lane = Lane(
@@ -71,8 +71,8 @@ async def judge_confined(
         deadline_s=deadline_s,
         progress=progress,
     )
-    said = await run_confined(nursery, errand)
-    match said:
+    result = await run_confined(nursery, errand)
+    match result:
         case {"summary": dict(summary), "prompts": list(prompts), "usage": usage}:
             return ConfinedJudgement(summary=summary, prompts=tuple(map(str, prompts)), usage=typed(usage, Usage))
-    raise JudgeBug(f"the judge of {judge.task!r} came to no result that can be read")
+    raise JudgeBug(f"the judge of {judge.task!r} returned an invalid result")

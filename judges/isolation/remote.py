@@ -1,4 +1,4 @@
-"""What a judge file works with in a process of its own: the same objects, whose work is done by the service."""
+"""Proxies in a judge file's process: pages, claim judge, extractor and model client that call the service."""
 
 from __future__ import annotations
 
@@ -25,9 +25,9 @@ from rubrics.verdict import Claim, Usage, Verdict
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Glance(Evidence):
-    """A page that was looked at and stayed with the service: its text and pictures are not here.
+    """Page whose text and screenshots stay in the service.
 
-    ``named`` is the URL it was asked for by; ``bring`` brings the whole page.
+    ``named`` is the URL under which it was requested. ``bring`` fetches the complete page.
     """
 
     named: str
@@ -38,29 +38,29 @@ class Glance(Evidence):
 
 
 class RemotePages:
-    """The pages of one run: whole by ``evidence_for``, or by ``glance`` as much as is needed to judge by them."""
+    """Pages of one run: ``evidence_for`` fetches the complete page, ``glance`` only what is needed to judge by it."""
 
     def __init__(self, door: Door, run: str) -> None:
         self._door = door
         self._run = run
 
     async def glance(self, url: str) -> Evidence:
-        """Raises as ``evidence_for``."""
+        """Return the page without its text and screenshots. Raises the same errors as ``evidence_for``."""
         seen = await self._door.call("look", run=self._run, url=url)
         capture, digests = typed(seen["capture"], Capture), tuple(seen["digests"])
         return Glance(capture=capture, text="", digests=digests, named=url, bring=self.evidence_for)
 
     async def evidence_for(self, url: str) -> Evidence:
-        """The page with its text and pictures.
+        """Return the page with its text and screenshots.
 
         Raises:
-            CacheError: there is none, or we cannot find out.
+            CacheError: the page does not exist or cannot be fetched.
         """
         return Evidence(**evidence_from(await self._door.call("page", run=self._run, url=url)))
 
 
 class RemoteClaimJudge(ClaimJudge):
-    """Has claims judged. ``answer`` is the text the service has already."""
+    """Claim judge that calls the service. ``answer`` is the answer text that the service already has."""
 
     def __init__(self, door: Door, run: str, model: str, *, answer: str) -> None:
         self._door = door
@@ -78,8 +78,8 @@ class RemoteClaimJudge(ClaimJudge):
         trials: int = DEFAULT_TRIALS,
         use_screenshot: bool = True,
     ) -> Verdict:
-        said = await self._said(claim, task, answer, evidence, trials, shots=use_screenshot, kept=False)
-        verdict: Verdict = typed(said, Verdict)
+        response = await self._call_judge(claim, task, answer, evidence, trials, shots=use_screenshot, kept=False)
+        verdict: Verdict = typed(response, Verdict)
         return verdict
 
     async def judge_kept(
@@ -92,11 +92,11 @@ class RemoteClaimJudge(ClaimJudge):
         trials: int = DEFAULT_TRIALS,
         use_screenshot: bool = True,
     ) -> Verdict | None:
-        said = await self._said(claim, task, answer, evidence, trials, shots=use_screenshot, kept=True)
-        verdict: Verdict | None = typed(said, Verdict | None)
+        response = await self._call_judge(claim, task, answer, evidence, trials, shots=use_screenshot, kept=True)
+        verdict: Verdict | None = typed(response, Verdict | None)
         return verdict
 
-    async def _said(
+    async def _call_judge(
         self,
         claim: Claim,
         task: str,
@@ -114,7 +114,7 @@ class RemoteClaimJudge(ClaimJudge):
             claim=plain(claim, Claim),
             task=task,
             answer=None if answer == self._answer else answer,
-            page=_named(evidence),
+            page=_page_reference(evidence),
             trials=trials,
             shots=shots,
             kept=kept,
@@ -123,7 +123,7 @@ class RemoteClaimJudge(ClaimJudge):
 
 
 class RemoteReader(ValueReader):
-    """Has values extracted; what comes is read into the file's own classes here."""
+    """Extractor that calls the service and parses the replies into the judge file's classes."""
 
     def __init__(self, door: Door, run: str, model: str, *, answer: str, style: Style) -> None:
         self._door = door
@@ -150,28 +150,28 @@ class RemoteReader(ValueReader):
             "prompt": prompt,
             "task": task,
             "answer": None if answer == self._answer else answer,
-            "page": _named(evidence),
+            "page": _page_reference(evidence),
             "instruction": instruction,
             "shots": use_screenshot,
         }
         try:
-            said, reply = await _read_into(schema, self._door, "extract", what, strict=False)
+            response, reply = await _read_into(schema, self._door, "extract", what, strict=False)
         except LLMOutputUnusable as error:
             raise ExtractionFailed(
                 f"extraction failed: {error}", cause_reason=error.reason, usage=error.usage
             ) from error
-        return Reading(reply=reply, prompt=said["prompt"], evidence=tuple(said["evidence"]))
+        return Reading(reply=reply, prompt=response["prompt"], evidence=tuple(response["evidence"]))
 
     async def extract_in_full(
         self, schema: type[S], prompt: str, *, evidence: Evidence | None = None, **question: Any
     ) -> Extraction[S]:
         if isinstance(evidence, Glance) and self.style is Style.NATIVE:
-            evidence = replace_text(evidence, await evidence.whole())  # what was invented is told from its text
+            evidence = replace_text(evidence, await evidence.whole())  # needed to detect invented values
         return await super().extract_in_full(schema, prompt, evidence=evidence, **question)
 
 
 class RemoteModel:
-    """The service's model as an ``LLMClient``, by ``call``: one run's own, or a provider's that a file asks for."""
+    """``LLMClient`` that calls a model of the service with the RPC method ``call``: the run's own or a provider's."""
 
     def __init__(self, door: Door, call: str, **which: Any) -> None:
         self._door = door
@@ -179,7 +179,7 @@ class RemoteModel:
         self._which = which
 
     async def complete(self, request: LLMRequest) -> LLMReply:
-        """As ``LLMClient.complete``."""
+        """See ``LLMClient.complete``."""
         what = {
             **self._which,
             "model": request.model,
@@ -193,20 +193,20 @@ class RemoteModel:
         return reply
 
     async def aclose(self) -> None:
-        """The service's own client stays open."""
+        """Do nothing: the service's client stays open."""
 
 
 def described(schema: type[BaseModel]) -> dict[str, Any]:
-    """A class as the service is told of it."""
+    """Return the description of a class that is sent to the service."""
     return {"name": schema.__name__, "json": schema.model_json_schema()}
 
 
 def replace_text(glance: Glance, whole: Evidence) -> Glance:
-    """The glance, with what can be read on the page."""
+    """Return ``glance`` with the text and links of the complete page."""
     return replace(glance, capture=whole.capture, text=whole.text, links=whole.links)
 
 
-def _named(evidence: Evidence | None) -> Any:
+def _page_reference(evidence: Evidence | None) -> Any:
     if evidence is None:
         return None
     return evidence.named if isinstance(evidence, Glance) else evidence_value(evidence)
@@ -215,18 +215,20 @@ def _named(evidence: Evidence | None) -> Any:
 async def _read_into(
     schema: type[BaseModel] | None, door: Door, call: str, what: Mapping[str, Any], *, strict: bool
 ) -> tuple[Mapping[str, Any], LLMReply]:
-    """What was said and, read into ``schema``, the reply in it; asked once more where it does not fit.
+    """Call the service and parse the reply into ``schema``; ask once more if it does not match.
+
+    Return the service's message and the reply.
 
     Raises:
-        JudgeError: the service's.
-        LLMOutputUnusable: neither reply fits.
+        JudgeError: raised by the service.
+        LLMOutputUnusable: neither reply matches.
     """
     before, unusable = Usage(), None
     while True:
         asked = what if unusable is None else {**what, "unusable": unusable.value}
-        said = await door.call(call, **asked)
-        usage = before + typed(said["usage"], Usage)
-        text, model = str(said["text"]), str(said["model"])
+        response = await door.call(call, **asked)
+        usage = before + typed(response["usage"], Usage)
+        text, model = str(response["text"]), str(response["model"])
         try:
             parsed = read_reply(RawReply(text=text, finish=Finish.STOP, model=model), schema, strict=strict)
         except LLMOutputUnusable as error:
@@ -235,4 +237,4 @@ async def _read_into(
                 raise
             before, unusable = usage, error.kind
             continue
-        return said, LLMReply(text=text, parsed=parsed, model=model, usage=usage, cached=bool(said["cached"]))
+        return response, LLMReply(text=text, parsed=parsed, model=model, usage=usage, cached=bool(response["cached"]))

@@ -1,7 +1,7 @@
-"""The judge file's side of the conversation: calls that wait for an answer, and things told.
+"""RPC client in a judge file's process: calls that wait for a reply, and notifications.
 
-One socket is for the event loop, the other for code that cannot await. The service's answers come as values; its errors
-are raised here as what they were.
+One socket is for the event loop, the other for code that cannot await. Errors of the service are raised here as the
+same classes.
 """
 
 from __future__ import annotations
@@ -19,38 +19,38 @@ from judges.isolation.wire import Frame, encode, read_frame, receive_now, send_n
 Told = Callable[[Any], None]
 
 
-def _leave_at_once() -> None:
+def _exit_process() -> None:
     os._exit(1)
 
 
-def _nothing() -> None:
-    """Being left is what is waited for."""
+def _ignore() -> None:
+    """Do nothing when the connection is closed, because that is expected."""
 
 
 class Door:
-    """Opened once in a process, in its one event loop."""
+    """RPC client of a process, opened once in its single event loop."""
 
     def __init__(
-        self, talk: socket.socket, ask: socket.socket, *, when_left: Callable[[], None] = _leave_at_once
+        self, talk: socket.socket, ask: socket.socket, *, when_left: Callable[[], None] = _exit_process
     ) -> None:
-        """``when_left`` is called when the service has closed the connection: nobody is left to work for."""
+        """``when_left`` is called when the service has closed the connection. By default, the process exits."""
         self._talk = talk
         self._ask = ask
         self._when_left = when_left
-        self._one_at_a_time = threading.Lock()
+        self._lock = threading.Lock()
         self._waiting: dict[int, asyncio.Future[Any]] = {}
         self._number = 0
         self._loop: asyncio.AbstractEventLoop | None = None
         self._writer: asyncio.StreamWriter | None = None
         self._reading: asyncio.Task[None] | None = None
         self.on_news: Told | None = None
-        """Called with what the service tells unasked."""
+        """Called with notifications of the service."""
 
     async def open(self) -> Frame:
-        """Begin; returns what this process is to do.
+        """Open the connection and return the job of this process.
 
         Raises:
-            EOFError: nobody is there.
+            EOFError: the service has closed the connection.
         """
         self._loop = asyncio.get_running_loop()
         reader, self._writer = await asyncio.open_connection(sock=self._talk)
@@ -62,14 +62,14 @@ class Door:
 
     @property
     def is_here(self) -> bool:
-        """Whether the running event loop is the one this door is open in."""
+        """Whether the running event loop is the one that opened this client."""
         return asyncio.get_running_loop() is self._loop
 
     async def call(self, name: str, /, **what: Any) -> Any:
-        """The service's answer. From another event loop it is asked for over the other socket.
+        """Return the service's reply. From another event loop, the call goes over the second socket.
 
         Raises:
-            JudgeError, CacheError: as the service raised it.
+            JudgeError, CacheError: raised by the service.
         """
         if not self.is_here:
             return await asyncio.to_thread(self.call_now, name, **what)
@@ -87,17 +87,17 @@ class Door:
             self._waiting.pop(number, None)
 
     def call_now(self, name: str, /, **what: Any) -> Any:
-        """The same for code that cannot await; one call at a time.
+        """Like ``call``, for code that cannot await. One call at a time.
 
         Raises:
-            JudgeError, CacheError: as the service raised it.
+            JudgeError, CacheError: raised by the service.
         """
-        with self._one_at_a_time:
+        with self._lock:
             send_now(self._ask, {"id": 0, "call": name, "with": what})
-            return _said(receive_now(self._ask))
+            return _result_of(receive_now(self._ask))
 
     def tell(self, name: str, /, **what: Any) -> None:
-        """Say something that wants no answer; may be called from any thread."""
+        """Send a notification. Thread-safe."""
         frame = {"tell": name, "with": what}
         if self._loop is None or self._loop.is_closed():
             return
@@ -111,15 +111,18 @@ class Door:
             self._loop.call_soon_threadsafe(self._send, frame)
 
     async def end(self, frame: Frame) -> None:
-        """The last word; returns once the service has closed the connection. Raises ValueError where it is too long.
+        """Send the last frame and wait until the service has closed the connection.
 
-        Until then this side stays open: the service may just be answering a call that nobody waits for any more, and
-        would lose the last word to the error of writing to nobody.
+        This side must stay open: the service may still be writing a reply that nobody awaits, and a write error would
+        lose the last frame.
+
+        Raises:
+            ValueError: the frame is too long.
         """
         data = encode(frame)
         if self._writer is None or self._reading is None:
             return
-        self._when_left = _nothing
+        self._when_left = _ignore
         self._writer.write(data)
         await self._writer.drain()
         await asyncio.wait({self._reading})
@@ -145,7 +148,7 @@ class Door:
         self._when_left()
 
 
-def _said(frame: Frame) -> Any:
+def _result_of(frame: Frame) -> Any:
     if "error" in frame:
         raise error_from(frame["error"])
     return frame["ok"]

@@ -1,7 +1,7 @@
-"""What the service does for a judge file's process: it judges, reads, asks and looks at pages, as it always does.
+"""RPC methods that the service offers to a judge file's process: judge, extract, ask the model, read pages.
 
-Prompts are written here, votes counted here, pages and pictures stay here: what goes over are claims and verdicts. The
-process names a page by its URL; only what a file has put together itself comes over as a whole.
+Prompts and votes stay in the service; only claims and verdicts are exchanged. The process refers to a page by its URL.
+It sends a whole page only if the judge file created it.
 """
 
 from __future__ import annotations
@@ -36,8 +36,10 @@ SCOUT: Final = "scout"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Lane:
-    """What one run of a file asks with. ``judge`` and ``reader`` make what asks a model; ``apart`` is for pages that
-    the file has put together, which must not stand in for others of the same address.
+    """Services of one run of a judge file.
+
+    ``judge`` and ``reader`` create a claim judge and an extractor for a model name. Their flag ``apart`` is set for
+    pages that the judge file created, which must not be cached as other pages of the same URL.
     """
 
     llm: LLMClient
@@ -47,23 +49,23 @@ class Lane:
 
 
 class Bodies(Protocol):
-    """Stored bodies by their hash."""
+    """Store of bodies by SHA-256."""
 
     async def get(self, sha256: str) -> bytes: ...
 
 
 class Desk:
-    """Serves one process. ``lanes`` by name: the run that counts and, with look-ahead, the scouting one."""
+    """RPC methods for one process. ``lanes`` maps run names (real, and scout with look-ahead) to their services."""
 
     def __init__(self, lanes: Mapping[str, Lane], *, answer: str, bodies: Bodies) -> None:
         self._lanes = lanes
         self._answer = answer
         self._bodies = bodies
-        # The newest page stays however large it is: every claim on it would load it again.
+        # The newest page is cached whatever its size: otherwise every claim on it would load it again.
         self._kept: Recent[tuple[str, str], Evidence] = Recent(KEPT_BYTES, keeps_newest=True)
 
     def answers(self) -> dict[str, Answering]:
-        """By the names they are called by."""
+        """Return the handlers by method name."""
         return {
             "judge": self._judge,
             "extract": self._extract,
@@ -77,14 +79,14 @@ class Desk:
         lane, trials = self._lane(what), typed(what.get("trials"), int)
         page = await self._evidence(what)
         if trials < 1 or trials % 2 == 0:
-            raise JudgeBug(f"the number of votes must be odd and above zero, not {trials}")
-        # What is logged meanwhile tells which leaf it is about.
+            raise JudgeBug(f"the number of votes must be odd and positive, not {trials}")
+        # Log messages of this call carry the leaf id.
         with structlog.contextvars.bound_contextvars(leaf=str(what.get("leaf") or "")):
             judge = lane.judge(_text(what, "model"), "page" in what and isinstance(what["page"], dict))
             verdict = await (judge.judge_kept if what.get("kept") else judge.judge)(
                 typed(what.get("claim"), Claim),
                 task=_text(what, "task"),
-                answer=self._answer_in(what),
+                answer=self._answer_of(what),
                 evidence=page,
                 trials=trials,
                 use_screenshot=bool(what.get("shots")),
@@ -94,12 +96,12 @@ class Desk:
     async def _extract(self, what: Mapping[str, Any]) -> Any:
         lane = self._lane(what)
         reading = await lane.reader(
-            _asking_again(lane.llm, what), _text(what, "model"), isinstance(what.get("page"), dict)
+            _repairing(lane.llm, what), _text(what, "model"), isinstance(what.get("page"), dict)
         ).ask(
             _schema(what.get("schema")),
             _text(what, "prompt"),
             task=_text(what, "task"),
-            answer=self._answer_in(what),
+            answer=self._answer_of(what),
             evidence=await self._evidence(what),
             instruction=typed(what.get("instruction"), str | None),
             use_screenshot=bool(what.get("shots")),
@@ -108,7 +110,7 @@ class Desk:
 
     async def _ask(self, what: Mapping[str, Any]) -> Any:
         lane = self._lane(what)
-        return reply_value(await _asking_again(lane.llm, what).complete(request_of(what)))
+        return reply_value(await _repairing(lane.llm, what).complete(request_of(what)))
 
     async def _look(self, what: Mapping[str, Any]) -> Any:
         evidence = await self._of(_text(what, "run"), _text(what, "url"))
@@ -128,11 +130,11 @@ class Desk:
         if isinstance(page, str):
             return await self._of(_text(what, "run"), page)
         if not isinstance(page, dict):
-            raise JudgeBug(f"a page is named by its URL, not by {type(page).__name__}")
-        return await asyncio.to_thread(_handed_over, page)
+            raise JudgeBug(f"a page must be a URL or an object, not {type(page).__name__}")
+        return await asyncio.to_thread(_page_from_script, page)
 
     async def _of(self, run: str, url: str) -> Evidence:
-        """The evidence of a URL as one run sees it."""
+        """Return the evidence of a URL in one run."""
         kept = self._kept.get((run, url))
         if kept is None:
             kept = await self._lane({"run": run}).evidence_for(url)
@@ -142,20 +144,20 @@ class Desk:
     def _lane(self, what: Mapping[str, Any]) -> Lane:
         lane = self._lanes.get(str(what.get("run")))
         if lane is None:
-            raise JudgeBug(f"there is no run {what.get('run')!r}")
+            raise JudgeBug(f"unknown run {what.get('run')!r}")
         return lane
 
-    def _answer_in(self, what: Mapping[str, Any]) -> str:
-        """The answer's own text, which need not be sent back for every claim, or what the file has made of it."""
+    def _answer_of(self, what: Mapping[str, Any]) -> str:
+        """Return the answer text: the original if the call has none, otherwise the text that the judge file sent."""
         given: str | None = typed(what.get("answer"), str | None)
         return self._answer if given is None else given
 
 
 def request_of(what: Mapping[str, Any]) -> LLMRequest:
-    """A question of the file's own.
+    """Return the model request of a judge file.
 
     Raises:
-        JudgeBug: it is none.
+        JudgeBug: a field has the wrong type.
     """
     is_verdict = what.get("purpose") == "verify"
     return LLMRequest(
@@ -169,20 +171,20 @@ def request_of(what: Mapping[str, Any]) -> LLMRequest:
 
 
 def reply_value(reply: LLMReply) -> dict[str, Any]:
-    """A reply as it goes over: its text, which the file's process reads into its own class."""
+    """Return a reply as JSON values. The judge file's process parses the text into its own class."""
     text = reply.text
     if not text and reply.parsed is not None:
         text = reply.parsed.model_dump_json(by_alias=True, exclude_unset=True)
     return {"text": text, "model": reply.model, "usage": plain(reply.usage, Usage), "cached": reply.cached}
 
 
-def _asking_again(llm: LLMClient, what: Mapping[str, Any]) -> LLMClient:
+def _repairing(llm: LLMClient, what: Mapping[str, Any]) -> LLMClient:
     kind = what.get("unusable")
-    return llm if kind is None else _AskingAgain(llm, typed(kind, UnusableKind))
+    return llm if kind is None else _RepairingClient(llm, typed(kind, UnusableKind))
 
 
-class _AskingAgain:
-    """Adds to each request that the reply to it could not be used: only the file's own class could tell."""
+class _RepairingClient:
+    """Client that adds to each request that the previous reply did not match the judge file's class."""
 
     def __init__(self, llm: LLMClient, kind: UnusableKind) -> None:
         self._llm = llm
@@ -192,11 +194,11 @@ class _AskingAgain:
         return await self._llm.complete(repaired(request, self._kind))
 
     async def aclose(self) -> None:
-        """The client behind stays open."""
+        """Do nothing: the wrapped client stays open."""
 
 
-def _handed_over(page: Mapping[str, Any]) -> Evidence:
-    """A page that the file put together. Its digests are worked out here: it must not pass for another one."""
+def _page_from_script(page: Mapping[str, Any]) -> Evidence:
+    """Return a page that the judge file created. Digests are computed here, so it cannot pass for another page."""
     evidence = Evidence(**evidence_from(page))
     bodies = (evidence.text.encode("utf-8", errors="replace"), *evidence.screenshots)
     return replace(evidence, digests=tuple(hashlib.sha256(body).hexdigest() for body in bodies))

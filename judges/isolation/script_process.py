@@ -1,4 +1,4 @@
-"""How a forked process becomes the one that runs a judge file."""
+"""Setup of a forked process that runs a judge file."""
 
 from __future__ import annotations
 
@@ -14,21 +14,21 @@ from typing import Any, Final, NoReturn
 from judges.isolation.confining import confine, die_with
 from judges.isolation.limits import ScriptLimits
 
-_FIRST_OF_OURS: Final = 3
+_FIRST_FD: Final = 3
 
 
 def become_script(order: Mapping[str, Any], parent: int, talk_fd: int, ask_fd: int, printed: int) -> NoReturn:
-    """Run what is ordered, in this process, to its end.
+    """Run a job in this process and exit.
 
-    ``order``: ``entry`` is ``module:function`` and called with the two sockets of the conversation, ``limits`` are
-    those of ``ScriptLimits``, ``folder`` is for temporary files. What is written to the standard streams goes to the
-    pipe ``printed``. ``parent`` is the process this one must not outlive.
+    ``order`` contains ``entry`` (``module:function``, called with the two RPC sockets), ``limits`` (fields of
+    ``ScriptLimits``) and ``folder`` (for temporary files). Standard output and error go to the pipe ``printed``. This
+    process is killed when ``parent`` exits.
     """
     try:
         os.setsid()
         die_with(parent)
-        nothing = os.open(os.devnull, os.O_RDONLY)
-        for source, place in ((nothing, 0), (printed, 1), (printed, 2)):
+        null_fd = os.open(os.devnull, os.O_RDONLY)
+        for source, place in ((null_fd, 0), (printed, 1), (printed, 2)):
             os.dup2(source, place)
         _close_all_but(talk_fd, ask_fd)
         tempfile.tempdir = str(order["folder"])
@@ -46,8 +46,8 @@ def become_script(order: Mapping[str, Any], parent: int, talk_fd: int, ask_fd: i
 
 
 def _close_all_but(*kept: int) -> None:
-    """Close every open file but the standard streams and ``kept``."""
-    first = _FIRST_OF_OURS
+    """Close all file descriptors except the standard streams and ``kept``."""
+    first = _FIRST_FD
     for fd in sorted(kept):
         os.closerange(first, fd)
         first = fd + 1

@@ -1,4 +1,4 @@
-"""What a judge file's process does from its first frame to its last."""
+"""Main program of a judge file's process, from its first frame to its last."""
 
 from __future__ import annotations
 
@@ -37,51 +37,51 @@ MAX_LOG_CHARS: Final = 2_000
 
 Order: TypeAlias = Mapping[str, Any]
 Work: TypeAlias = Callable[[Door, Order], Awaitable[Any]]
-"""Does what is ordered; returns the result as JSON values."""
+"""Runs a job and returns the result as JSON values."""
 
 _LIMITS: Final = {errno.EFBIG: "file size", errno.EMFILE: "open files"}
 
 
 def judge_natively(talk: socket.socket, ask: socket.socket) -> None:
-    """The entry for native judge files."""
+    """Run a native judge file. Entry point for ``script_process``."""
     serve(talk, ask, _judge)
 
 
 def serve(talk: socket.socket, ask: socket.socket, work: Work) -> None:
-    """Carry out one order and say what came of it."""
+    """Run one job and send its result."""
     asyncio.run(_serve(Door(talk, ask), work))
 
 
 async def _serve(door: Door, work: Work) -> None:
     order = await door.open()
-    _log_through(door, int(order["log_level"]))
+    _install_log_handler(door, int(order["log_level"]))
     try:
         last = _result(await work(door, order))
     except JudgeBug as error:
-        last = {"failed": error_value(_as_limit(error))}
+        last = {"failed": error_value(_limit_error(error))}
     except (JudgeError, CacheError) as error:
         last = {"failed": error_value(error)}
     await door.end(last)
     sys.stdout.flush()
-    # Threads that the file has started, or that wait in it, are not waited for.
+    # Threads of the judge file are not joined.
     os._exit(0)
 
 
 def _result(value: Any) -> Frame:
-    """The last frame of a run that came to its end.
+    """Return the last frame of a successful run.
 
     Raises:
-        ScriptStopped: it is too large.
-        JudgeBug: it holds a number that JSON has not.
+        ScriptStopped: the result is too large.
+        JudgeBug: the result contains NaN or an infinity.
     """
     frame = {"done": value}
     try:
         if len(encode(frame)) <= MAX_RESULT_BYTES:
             return frame
     except TooLong:
-        pass  # as below
+        pass  # handled like any oversized result below
     except ValueError as error:
-        raise JudgeBug(f"the result cannot be written down: {error}") from error
+        raise JudgeBug(f"the result cannot be written as JSON: {error}") from error
     raise ScriptStopped(f"the result is larger than {MAX_RESULT_BYTES} bytes", limit="result")
 
 
@@ -101,41 +101,41 @@ async def _judge(door: Door, order: Order) -> Any:
         progress=lambda done, total: door.tell("progress", done=done, total=total),
         deadline_s=order["deadline_s"],
     )
-    with judge_code(f"what the judge of {task!r} declared cannot be written down"):
+    with judge_code(f"the declarations of the judge of {task!r} cannot be written as JSON"):
         summary = native_summary(judgement, agent_name=str(order["agent"]))
     return {"summary": summary, "prompts": list(judgement.prompts), "usage": plain(judgement.usage, Usage)}
 
 
 def code_in(order: Order) -> CodeType:
-    """The code that the service compiled from the bytes it knows the digest of."""
+    """Return the code that the service compiled from the bytes whose digest it knows."""
     try:
-        code = marshal.loads(base64.b64decode(order["code"]))  # noqa: S302 - the service's own, from this Python
+        code = marshal.loads(base64.b64decode(order["code"]))  # noqa: S302 - sent by the service, same Python version
     except (ValueError, EOFError, TypeError, binascii.Error) as error:
-        raise JudgeBug(f"the code of {Path(order['path']).name} did not arrive") from error
+        raise JudgeBug(f"the code of {Path(order['path']).name} was not received") from error
     if not isinstance(code, CodeType):
-        raise JudgeBug(f"the code of {Path(order['path']).name} did not arrive")
+        raise JudgeBug(f"the code of {Path(order['path']).name} was not received")
     return code
 
 
-def _as_limit(error: JudgeBug) -> JudgeBug:
-    """A bug that is in truth a limit that was met, as that."""
+def _limit_error(error: JudgeBug) -> JudgeBug:
+    """Return a ``ScriptStopped`` if the error was caused by a resource limit, else the error itself."""
     cause = error.__cause__
     limit = "memory" if isinstance(cause, MemoryError) else None
     if isinstance(cause, OSError):
         limit = _LIMITS.get(cause.errno or 0)
     if limit is None or isinstance(error, ScriptStopped):
         return error
-    return ScriptStopped(f"{error} (the limit of {limit})", limit=limit, traceback=error.traceback)
+    return ScriptStopped(f"{error} (limit exceeded: {limit})", limit=limit, traceback=error.traceback)
 
 
-def _log_through(door: Door, level: int) -> None:
+def _install_log_handler(door: Door, level: int) -> None:
     root = logging.getLogger()
     root.handlers[:] = [_Handler(door)]
     root.setLevel(level)
 
 
 class _Handler(logging.Handler):
-    """Log lines go to the service, a bounded number of them."""
+    """Log handler that sends records to the service, up to ``MAX_LOG_LINES``."""
 
     def __init__(self, door: Door) -> None:
         super().__init__()
@@ -146,5 +146,5 @@ class _Handler(logging.Handler):
         if self._left <= 0:
             return
         self._left -= 1
-        text = self.format(record)[:MAX_LOG_CHARS] if self._left else "no more log lines are taken from this judge file"
+        text = self.format(record)[:MAX_LOG_CHARS] if self._left else "further log lines of this judge file are dropped"
         self._door.tell("log", level=record.levelno, name=record.name, text=text)

@@ -1,8 +1,8 @@
-"""A judge file's pydantic class, as the service knows it: by its JSON schema.
+"""Models that represent a judge file's pydantic classes in the service, built from their JSON schemas.
 
-The class itself lives in the file's process, where replies become objects of it. Here it is only described: to models,
-and to the store of replies, which therefore finds the same replies with isolation and without. Its fields are made
-again as far as a schema says, for the judge that works without a model and goes by fields.
+The class itself exists only in the child process, where replies are parsed into it. The service uses the schema in
+requests and in reply cache keys, so the same replies are found with and without isolation. The fields are rebuilt as
+far as the schema describes them, because the lexical judge works on fields.
 """
 
 from __future__ import annotations
@@ -34,43 +34,43 @@ _PLAIN: Final[Mapping[str, Any]] = {
 
 
 class StandIn(BaseModel):
-    """Stands for a class of a judge file. Any JSON value is taken as a reply: whether it fits is found out there."""
+    """Base of all stand-in classes. Accepts any JSON value; the child process validates it with the real class."""
 
     model_config = ConfigDict(protected_namespaces=(), populate_by_name=True, serialize_by_alias=True)
     described: ClassVar[Mapping[str, Any]] = {}
 
     @classmethod
     def model_json_schema(cls, *_: Any, **__: Any) -> dict[str, Any]:
-        """The schema of the class this stands for, a copy: whoever asks may change it."""
+        """Return a copy of the schema of the class that this represents."""
         return copy.deepcopy(dict(cls.described))
 
     @classmethod
     def model_validate_json(cls, json_data: str | bytes | bytearray, **_: Any) -> StandIn:
-        """An empty object, if what is given is JSON at all; what it says is read by the file's own class."""
+        """Return an empty object if ``json_data`` is valid JSON. The child process parses the content."""
         _ANY_JSON.validate_json(json_data)
         return cls.model_construct()
 
 
 @lru_cache(maxsize=256)
 def stand_in(name: str, schema: str) -> type[BaseModel]:
-    """The stand-in for the class ``name``, by its schema as JSON text. Equal descriptions give the same class.
+    """Return the stand-in for the class ``name`` with this JSON schema. Equal arguments return the same class.
 
     Raises:
-        JudgeBug: the schema is none, or is too large.
+        JudgeBug: the schema is invalid or too large.
     """
     if len(schema) > MAX_SCHEMA_CHARS:
-        raise JudgeBug(f"the schema of {name} has {len(schema)} characters: at most {MAX_SCHEMA_CHARS}")
+        raise JudgeBug(f"the schema of {name} has {len(schema)} characters (max {MAX_SCHEMA_CHARS})")
     try:
         described = json.loads(schema)
     except (ValueError, RecursionError) as error:
-        raise JudgeBug(f"the schema of {name} cannot be read: {error}") from error
+        raise JudgeBug(f"the schema of {name} is not valid JSON: {error}") from error
     if not isinstance(described, dict):
-        raise JudgeBug(f"the schema of {name} is no object")
-    return _Maker(described).stand_in(name)
+        raise JudgeBug(f"the schema of {name} is not a JSON object")
+    return _TypeBuilder(described).stand_in(name)
 
 
-class _Maker:
-    """Makes types from one schema. What it does not know becomes ``Any``."""
+class _TypeBuilder:
+    """Builds types from one schema. Unknown constructs become ``Any``."""
 
     def __init__(self, whole: Mapping[str, Any]) -> None:
         found = whole.get("$defs")
@@ -79,7 +79,7 @@ class _Maker:
         self._made: dict[str, Any] = {}
 
     def stand_in(self, name: str) -> type[BaseModel]:
-        """The class for the whole. One that refers to itself is described by a definition of its own."""
+        """Return the class for the whole schema. A self-referencing class has its own definition in ``$defs``."""
         top = self._definitions.get(str(self._whole.get("$ref")).rpartition("/")[2])
         made: Any = self.model(name, top if isinstance(top, dict) else self._whole, base=StandIn)
         made.described = self._whole
@@ -89,7 +89,7 @@ class _Maker:
     def model(
         self, name: str, schema: Mapping[str, Any], *, base: type[BaseModel] | None = None, depth: int = 0
     ) -> type[BaseModel]:
-        """The class of an object with named properties."""
+        """Return the class of an object with named properties."""
         properties, required = schema.get("properties"), schema.get("required")
         fields: dict[str, Any] = {}
         for number, (key, each) in enumerate((properties if isinstance(properties, dict) else {}).items()):
@@ -115,7 +115,7 @@ class _Maker:
         return model
 
     def type(self, schema: Mapping[str, Any], depth: int) -> Any:
-        """The type a schema describes."""
+        """Return the type that a schema describes."""
         if depth > MAX_DEPTH:
             return Any
         if isinstance(schema.get("$ref"), str):
@@ -140,7 +140,7 @@ class _Maker:
     def _referred(self, reference: str, depth: int) -> Any:
         name = reference.rpartition("/")[2]
         if name not in self._made:
-            self._made[name] = Any  # what refers to itself ends here
+            self._made[name] = Any  # stops at self-references
             described = self._definitions.get(name)
             if isinstance(described, dict):
                 self._made[name] = self.type({"title": name, **described}, depth + 1)
@@ -148,13 +148,13 @@ class _Maker:
 
 
 class _Inner(BaseModel):
-    """A class inside another one."""
+    """Base of nested classes."""
 
     model_config = ConfigDict(protected_namespaces=(), populate_by_name=True, serialize_by_alias=True)
 
 
 def _field_name(key: str, number: int) -> str:
-    """A name pydantic takes for a field."""
+    """Return a valid pydantic field name for a property."""
     name = key if key.isidentifier() else "".join(char if char.isalnum() else "_" for char in key)
     name = name.lstrip("_") or f"field{number}"
     if not name.isidentifier():

@@ -1,4 +1,4 @@
-"""Our values and errors as JSON, and back. What does not fit its type is an error of whoever sent it."""
+"""Conversion of values and errors to JSON and back. A received value that does not match its type raises."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ _UNAVAILABLE: Final = _LLM | {"status": int | None, "retry_after_s": float | Non
 _REJECTED: Final = _LLM | {"status": int | None, "scope": RejectionScope, "too_long": bool, "no_such_model": bool}
 _BLOB: Final = {"sha256": str, "detail": str}
 _ERRORS: Final[Mapping[type[Exception], Mapping[str, Any]]] = {
-    # What crosses the border by name; the attributes of each, with their types.
+    # Errors that may be sent to the other process, with the types of their attributes.
     LLMTimeout: _UNAVAILABLE,
     LLMUnavailable: _UNAVAILABLE,
     LLMCircuitOpen: _REJECTED,
@@ -77,7 +77,7 @@ _BY_NAME: Final = {kind.__name__: kind for kind in _ERRORS}
 
 
 def get_ready() -> None:
-    """Make what reads and writes the usual values, which takes a while. Made before a fork, it is there after it."""
+    """Build the type adapters of common values, which is slow. The fork server calls this before it forks."""
     for kind in (Usage, Claim, Verdict, Verdict | None, Capture, tuple[Capture, ...]):
         _adapter(kind)
 
@@ -88,36 +88,36 @@ def _adapter(kind: Any) -> TypeAdapter[Any]:
 
 
 def plain(value: Any, kind: Any) -> Any:
-    """A value of type ``kind`` as JSON values."""
+    """Convert a value of type ``kind`` to JSON values."""
     return _adapter(kind).dump_python(value, mode="json")
 
 
 def typed(value: Any, kind: Any) -> Any:
-    """A value of type ``kind`` from JSON values.
+    """Convert JSON values to a value of type ``kind``.
 
     Raises:
-        JudgeBug: it is none.
+        JudgeBug: they do not match the type.
     """
     try:
         return _adapter(kind).validate_python(value)
     except ValidationError as error:
-        raise JudgeBug(f"the judge file's process sent what is no {kind}: {error}") from error
+        raise JudgeBug(f"the judge file's process sent an invalid {kind}: {error}") from error
 
 
 def error_value(error: Exception) -> dict[str, Any]:
-    """An error of ours as JSON values: as the nearest class that crosses the border."""
+    """Convert an error to JSON values, as the nearest base class that may be sent."""
     kind = next((each for each in type(error).__mro__ if each in _ERRORS), None)
     if kind is None:
-        raise TypeError(f"{type(error).__name__} does not cross the border") from error
+        raise TypeError(f"{type(error).__name__} cannot be sent to the judge file's process") from error
     data = {name: plain(getattr(error, name), what) for name, what in _ERRORS[kind].items()}
     return {"kind": kind.__name__, "text": str(error), "data": data}
 
 
 def error_from(value: Mapping[str, Any]) -> Exception:
-    """The error again, with its message and attributes.
+    """Convert JSON values to an error with its message and attributes.
 
     Raises:
-        JudgeBug: it is none.
+        JudgeBug: they do not describe a known error.
     """
     kind = _BY_NAME.get(str(value.get("kind")))
     given = value.get("data")
@@ -131,7 +131,7 @@ def error_from(value: Mapping[str, Any]) -> Exception:
 
 
 def evidence_value(evidence: Evidence) -> dict[str, Any]:
-    """A page with its text and pictures."""
+    """Convert a page with its text and screenshots to JSON values."""
     return {
         "capture": plain(evidence.capture, Capture),
         "text": evidence.text,
@@ -143,10 +143,10 @@ def evidence_value(evidence: Evidence) -> dict[str, Any]:
 
 
 def evidence_from(value: Mapping[str, Any]) -> dict[str, Any]:
-    """The fields of an ``Evidence``.
+    """Return the fields of an ``Evidence`` from JSON values.
 
     Raises:
-        JudgeBug: they are not.
+        JudgeBug: a field has the wrong type.
     """
     return {
         "capture": typed(value.get("capture"), Capture),
@@ -159,7 +159,7 @@ def evidence_from(value: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def observation_value(seen: Observation) -> dict[str, Any]:
-    """What was seen at a URL, its bodies in base64."""
+    """Convert an observation to JSON values, with bodies in base64."""
     value: dict[str, Any] = {}
     for name, kind in _fields_of_observation().items():
         each = getattr(seen, name)
@@ -173,7 +173,7 @@ def observation_value(seen: Observation) -> dict[str, Any]:
 
 
 def observation_from(value: Mapping[str, Any]) -> Observation:
-    """The same again."""
+    """Convert JSON values to an observation."""
     made: dict[str, Any] = {}
     for name, kind in _fields_of_observation().items():
         each = value.get(name)
@@ -197,17 +197,17 @@ def _fields_of_observation() -> dict[str, Any]:
 
 
 def as_text(data: bytes) -> str:
-    """Bytes in base64."""
+    """Encode bytes in base64."""
     return base64.b64encode(data).decode("ascii")
 
 
 def as_bytes(text: str) -> bytes:
-    """Bytes from base64.
+    """Decode base64.
 
     Raises:
-        JudgeBug: it is none.
+        JudgeBug: the text is not base64.
     """
     try:
         return base64.b64decode(text, validate=True)
     except (ValueError, TypeError) as error:
-        raise JudgeBug("the judge file's process sent bytes that are not in base64") from error
+        raise JudgeBug("the judge file's process sent bytes that are not valid base64") from error

@@ -1,7 +1,7 @@
-"""Watches the processes of judge files: drains what they print, hears whether they are still wanted, and ends them.
+"""Supervision of judge file processes: reads their output, kills them on request, and reports how they ended.
 
-Each hangs on a socket, its ``life``, whose other end the service holds: when the service closes it, or dies, the
-process is killed. How it ended goes back over the same socket.
+Each process has a ``life`` socket whose other end the service holds. When that end is closed, because the service
+closes it or exits, the process is killed. The exit report is sent over the same socket.
 """
 
 from __future__ import annotations
@@ -24,14 +24,14 @@ from judges.isolation.limits import ScriptLimits
 TAIL_BYTES: Final = 16 * 1024
 READ_BYTES: Final = 64 * 1024
 LOOK_S: Final = 0.05
-"""How often the processes that files have started are counted."""
+"""Interval at which the processes started by judge files are counted."""
 SWEEP_S: Final = 5.0
 
 Turn = Callable[[], None]
 
 
 class Ward:
-    """One process that is watched. ``heard`` is the end of the pipe it prints into."""
+    """Supervised process. ``heard`` is the read end of the pipe for its output."""
 
     def __init__(self, pid: int, limits: ScriptLimits, life: socket.socket, heard: int) -> None:
         self.pid = pid
@@ -42,11 +42,11 @@ class Ward:
         self.stopped: str | None = None
         self.is_over = False
         self._tail = b""
-        self._printed = 0
+        self._output_bytes = 0
         os.set_blocking(heard, False)
 
     def stop(self, why: str) -> None:
-        """Kill it with its whole group; the first reason is the one that is told."""
+        """Kill the process and its process group. If called again, the first reason is reported."""
         self.stopped = self.stopped or why
         with suppress(ProcessLookupError):
             os.killpg(self.pid, signal.SIGKILL)
@@ -54,19 +54,19 @@ class Ward:
             os.kill(self.pid, signal.SIGKILL)
 
     def drain(self) -> bool:
-        """Take in some of what was printed; False at its end, or when nothing is there now."""
+        """Read available output. Return False at end of file, or if nothing is available."""
         try:
             data = os.read(self.heard, READ_BYTES)
         except BlockingIOError:
             return False
-        self._printed += len(data)
+        self._output_bytes += len(data)
         self._tail = (self._tail + data)[-TAIL_BYTES:]
-        if self._printed > self.limits.output_bytes:
+        if self._output_bytes > self.limits.output_bytes:
             self.stop("output")
         return bool(data)
 
     def tell_how_it_ended(self) -> None:
-        """Reap it and say how it ended and what it took; afterwards nothing of it is open here."""
+        """Reap the process, send the exit report and close all descriptors."""
         _, status, used = os.wait4(self.pid, 0)
         while self.drain():
             pass
@@ -84,13 +84,13 @@ class Ward:
             "signal": os.WTERMSIG(status) if os.WIFSIGNALED(status) else None,
             "cpu_s": used.ru_utime + used.ru_stime,
             "peak_bytes": used.ru_maxrss * 1024,
-            "printed": self._printed,
+            "printed": self._output_bytes,
             "tail": self._tail.decode("utf-8", errors="replace"),
         }
 
 
 class Watch:
-    """Looks after any number of wards, in one loop."""
+    """Event loop that supervises any number of processes."""
 
     def __init__(self) -> None:
         self._selector = selectors.DefaultSelector()
@@ -101,35 +101,35 @@ class Watch:
         return self._wards == 0
 
     def beside(self, what: socket.socket, turn: Turn) -> None:
-        """Call ``turn`` whenever ``what`` has something to read."""
+        """Call ``turn`` whenever ``what`` is readable."""
         self._selector.register(what, selectors.EVENT_READ, turn)
 
     def take(self, ward: Ward, *, before_report: Turn | None = None) -> None:
-        """Watch a process to its end. ``before_report`` is called when it is dead and before that is told."""
+        """Supervise a process until it ends. ``before_report`` is called after its death and before the exit report."""
         self._wards += 1
         events: dict[socket.socket | int, Turn] = {
-            ward.life: lambda: self._unwanted(ward),
-            ward.heard: lambda: self._printed(ward),
-            ward.pidfd: lambda: self._ended(ward, before_report),
+            ward.life: lambda: self._on_closed(ward),
+            ward.heard: lambda: self._on_output(ward),
+            ward.pidfd: lambda: self._on_exit(ward, before_report),
         }
         for what, turn in events.items():
             self._selector.register(what, selectors.EVENT_READ, turn)
 
     def turn(self, wait_s: float | None = None) -> None:
-        """Wait for something to happen, and deal with it."""
+        """Wait for events and handle them."""
         for key, _ in self._selector.select(wait_s):
             key.data()
 
-    def _unwanted(self, ward: Ward) -> None:
-        if not ward.is_over:  # it may have ended earlier in this round
+    def _on_closed(self, ward: Ward) -> None:
+        if not ward.is_over:  # it may have ended in the same round of events
             self._selector.unregister(ward.life)
             ward.stop("told")
 
-    def _printed(self, ward: Ward) -> None:
+    def _on_output(self, ward: Ward) -> None:
         if not ward.is_over and not ward.drain():
             self._selector.unregister(ward.heard)
 
-    def _ended(self, ward: Ward, before_report: Turn | None) -> None:
+    def _on_exit(self, ward: Ward, before_report: Turn | None) -> None:
         for what in (ward.life, ward.heard, ward.pidfd):
             with suppress(KeyError):
                 self._selector.unregister(what)
@@ -143,16 +143,16 @@ class Watch:
 
 
 def descendants() -> list[psutil.Process]:
-    """Every process below this one, however deep."""
+    """Return all descendants of this process."""
     with suppress(psutil.Error):
         return psutil.Process().children(recursive=True)
     return []
 
 
 def sweep(spared: int) -> None:
-    """Kill and reap everything below this process but ``spared``, which is dead already and reaped by another.
+    """Kill and reap all descendants except ``spared``, which is dead already and reaped elsewhere.
 
-    Needs ``confining.adopt_orphans``: what a killed process leaves behind becomes a child of this one.
+    Requires ``confining.adopt_orphans``, which makes orphaned descendants children of this process.
     """
     give_up_at = time.monotonic() + SWEEP_S
     while (left := [each for each in descendants() if each.pid != spared]) and time.monotonic() < give_up_at:

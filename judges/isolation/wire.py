@@ -1,6 +1,6 @@
-"""Frames between the service and a judge file's process: a length, then JSON.
+"""Message framing between the service and a judge file's process: a length prefix, then JSON.
 
-JSON and nothing cleverer, because the other side runs code that may be wrong: whatever it sends is data.
+JSON, because the child runs code that may be faulty: its messages must be data only.
 """
 
 from __future__ import annotations
@@ -15,53 +15,58 @@ from judges.errors import JudgeBug
 
 MAX_FRAME_BYTES: Final = 64 * 1024 * 1024
 LARGE_BYTES: Final = 256 * 1024
-"""Frames from this size on are read and written in a thread, so that the event loop is not held."""
+"""Frames of at least this size are encoded and decoded in a thread, so that the event loop is not blocked."""
 _LENGTH = struct.Struct(">I")
 
 Frame = dict[str, Any]
 
 
 class TooLong(ValueError):
-    """A frame beyond the limit."""
+    """Frame that exceeds ``MAX_FRAME_BYTES``."""
 
 
 def encode(frame: Frame) -> bytes:
-    """The bytes of a frame. Raises TooLong, or ValueError for a number that JSON has not."""
+    """Return the bytes of a frame.
+
+    Raises:
+        TooLong: it exceeds ``MAX_FRAME_BYTES``.
+        ValueError: it contains NaN or an infinity.
+    """
     body = json.dumps(frame, separators=(",", ":"), allow_nan=False).encode("ascii")
     if len(body) > MAX_FRAME_BYTES:
-        raise TooLong(f"a message of {len(body)} bytes is too long: at most {MAX_FRAME_BYTES} bytes")
+        raise TooLong(f"message too long: {len(body)} bytes (max {MAX_FRAME_BYTES})")
     return _LENGTH.pack(len(body)) + body
 
 
 def decode(body: bytes) -> Frame:
-    """The frame in a body.
+    """Return the frame in a message body.
 
     Raises:
-        JudgeBug: it is none. Our own code does not write such frames, so the file has written to the socket itself.
+        JudgeBug: the body is not a frame. Our own client never sends one, so the judge file wrote to the socket itself.
     """
     try:
-        frame = json.loads(body, parse_constant=_no_number)
+        frame = json.loads(body, parse_constant=_reject_constant)
     except (ValueError, RecursionError) as error:
-        raise JudgeBug(f"the judge file's process sent what cannot be read: {error}") from error
+        raise JudgeBug(f"the judge file's process sent an unreadable message: {error}") from error
     if not isinstance(frame, dict):
-        raise JudgeBug(f"the judge file's process sent {type(frame).__name__}, not an object")
+        raise JudgeBug(f"the judge file's process sent {type(frame).__name__} instead of a JSON object")
     return frame
 
 
-def _no_number(text: str) -> float:
-    raise ValueError(f"{text} is no number")
+def _reject_constant(text: str) -> float:
+    raise ValueError(f"{text} is not a JSON number")
 
 
 async def read_frame(reader: asyncio.StreamReader) -> Frame | None:
-    """The next frame; None at the end.
+    """Return the next frame, or None at end of file.
 
     Raises:
-        JudgeBug: what came is no frame, or is too long.
+        JudgeBug: the data is not a frame, or too long.
     """
     try:
         (length,) = _LENGTH.unpack(await reader.readexactly(_LENGTH.size))
         if length > MAX_FRAME_BYTES:
-            raise JudgeBug(f"the judge file's process sent a message of {length} bytes: at most {MAX_FRAME_BYTES}")
+            raise JudgeBug(f"the judge file's process sent a message of {length} bytes (max {MAX_FRAME_BYTES})")
         body = await reader.readexactly(length)
     except (asyncio.IncompleteReadError, ConnectionError):
         return None
@@ -69,21 +74,21 @@ async def read_frame(reader: asyncio.StreamReader) -> Frame | None:
 
 
 def send_now(to: socket.socket, frame: Frame) -> None:
-    """Write a frame to a socket that blocks."""
+    """Write a frame to a blocking socket."""
     to.sendall(encode(frame))
 
 
 def receive_now(source: socket.socket) -> Frame:
-    """The next frame from a socket that blocks.
+    """Return the next frame from a blocking socket.
 
     Raises:
-        EOFError: there is none.
+        EOFError: the connection is closed.
     """
-    (length,) = _LENGTH.unpack(_exactly(source, _LENGTH.size))
-    return decode(_exactly(source, length))
+    (length,) = _LENGTH.unpack(_receive_exactly(source, _LENGTH.size))
+    return decode(_receive_exactly(source, length))
 
 
-def _exactly(source: socket.socket, count: int) -> bytes:
+def _receive_exactly(source: socket.socket, count: int) -> bytes:
     pieces: list[bytes] = []
     while count:
         piece = source.recv(min(count, 1024 * 1024))

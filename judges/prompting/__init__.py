@@ -1,1 +1,1 @@
-"""What a model is shown (messages, page views, prompts) and how its verdict is read."""
+"""Prompts: page views, message rendering, and the reply format of verdicts."""

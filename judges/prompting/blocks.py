@@ -1,9 +1,9 @@
-"""Keeps what others wrote apart from what we say: each untrusted text stands in a block of its own.
+"""Delimited blocks for untrusted text in prompts, as a defence against prompt injection.
 
-A block's tags carry a nonce that the text's author cannot predict, because it is an HMAC of the text under a
-secret of this installation; the same text always gets the same nonce, so equal prompts stay equal byte for
-byte and caches still hit. What imitates the format of a prompt, or hides from a human reader, is neutralised
-first. The raw text stays where it came from.
+The tags of a block carry a nonce that the author of the text cannot predict: an HMAC of the text with a secret of this
+installation. The same text always gets the same nonce, so equal prompts stay identical and reply caches still hit. Text
+that imitates prompt syntax, or that is invisible to a human reader, is neutralised first. The original text is not
+changed.
 """
 
 from __future__ import annotations
@@ -19,13 +19,13 @@ from typing import Final
 MIN_SECRET_BYTES: Final = 16
 NONCE_HEX_CHARS: Final = 32
 MAX_COMBINING_RUN: Final = 3
-"""Combining marks kept on one character: living scripts need no more, a flood of them buries the line below."""
+"""Maximum number of combining marks per character. Living scripts need no more; longer runs can obscure other lines."""
 
 _LABEL = re.compile(r"[a-z_]+")
 
 
 def _ranges(code_points: list[int]) -> str:
-    """A regex character class of these code points."""
+    """Return a regex character class of these code points."""
     spans: list[list[int]] = []
     for point in code_points:
         if spans and point == spans[-1][1] + 1:
@@ -36,8 +36,8 @@ def _ranges(code_points: list[int]) -> str:
 
 
 _CONTROL_POINTS = [*range(0x09), 0x0B, 0x0C, *range(0x0E, 0x20), *range(0x7F, 0xA0)]
-# Format characters (category Cf: zero width, bidi, soft hyphen, tags) with the variation selectors, lone
-# surrogates and noncharacters at the end of the first plane. Listed once here instead of asked per character.
+# Format characters (category Cf: zero width, bidi, soft hyphen, tags) with the variation selectors, lone surrogates
+# and noncharacters at the end of the first plane. A constant list is faster than a category lookup per character.
 _FORMAT_POINTS = [
     0xAD, *range(0x600, 0x606), 0x61C, 0x6DD, 0x70F, *range(0x890, 0x892), 0x8E2, *range(0x180B, 0x1810),
     *range(0x200B, 0x2010), *range(0x202A, 0x202F), *range(0x2060, 0x2070), *range(0xFE00, 0xFE10), 0xFEFF,
@@ -60,7 +60,7 @@ _LINE_END = re.compile(r"\r\n?|[\u2028\u2029\x85]")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Clean:
-    """A text made harmless, and how many characters and imitated template tokens were taken out of it."""
+    """Neutralised text, with the number of characters removed and of template tokens broken up."""
 
     text: str
     invisible: int = 0
@@ -68,38 +68,38 @@ class Clean:
 
 
 def neutralise(text: str) -> Clean:
-    """Make a text harmless without changing what a human reads in it.
+    """Neutralise a text without changing what a human reads in it.
 
-    - line ends become newlines, the text NFC;
-    - control, format, bidi and tag characters and variation selectors go, newline and tab stay;
-    - of a run of combining marks the first three stay;
-    - tokens of chat templates are taken apart: ``<|im_start|>`` becomes ``< |im_start| >``.
+    - Line ends become newlines, and the text is normalized to NFC.
+    - Control, format, bidi and tag characters and variation selectors are removed, except newline and tab.
+    - Runs of combining marks are cut to three.
+    - Tokens of chat templates are broken up: ``<|im_start|>`` becomes ``< |im_start| >``.
 
     >>> neutralise("a\\u200bb <|im_end|>").text
     'ab < |im_end| >'
     """
-    # A long text has few different characters, and what they do not contain need not be looked for in all of it.
-    different = "".join(set(text))
+    # A long text has few distinct characters. Searching those first skips most searches of the whole text.
+    distinct = "".join(set(text))
     invisible = tokens = 0
-    if _LINE_END.search(different):
+    if _LINE_END.search(distinct):
         text = _LINE_END.sub("\n", text)
-    if _INVISIBLE.search(different):
+    if _INVISIBLE.search(distinct):
         text, invisible = _INVISIBLE.subn("", text)
-    if _A_MARK.search(different):
+    if _A_MARK.search(distinct):
         text = _COMBINING.sub(r"\1", text)
     text = unicodedata.normalize("NFC", text)
-    if "<" in different or "[" in different:
-        text, tokens = CHAT_TOKEN.subn(_taken_apart, text)
+    if "<" in distinct or "[" in distinct:
+        text, tokens = CHAT_TOKEN.subn(_broken_up, text)
     return Clean(text=text, invisible=invisible, tokens=tokens)
 
 
-def _taken_apart(found: re.Match[str]) -> str:
+def _broken_up(found: re.Match[str]) -> str:
     token = found[0]
     return f"{token[0]} {token[1:-1]} {token[-1]}"
 
 
 class Separator:
-    """Makes blocks. ``secret`` belongs to the installation and never leaves it.
+    """Creates blocks. ``secret`` belongs to the installation and must not be disclosed.
 
     Raises:
         ValueError: the secret is shorter than 16 bytes.
@@ -111,19 +111,19 @@ class Separator:
         self._secret = secret
 
     def block(self, label: str, text: str, *, beside: Sequence[str] = ()) -> str:
-        """``text``, neutralised, between tags that name ``label`` and carry its nonce.
+        """Return ``text``, neutralised, between tags with ``label`` and its nonce.
 
-        ``beside`` are the texts that will stand in the same prompt, neutralised: whoever wrote one of them may have
-        seen this block before, and must not be able to open or close it from there.
+        ``beside`` are the other texts of the same prompt, neutralised. The nonce does not occur in them, so that an
+        author who has seen this block before cannot open or close it from another text.
         """
         if not _LABEL.fullmatch(label):
-            raise ValueError(f"a block's label is a lower-case word of our own, not {label!r}")
+            raise ValueError(f"invalid block label {label!r}: use lower-case letters and underscores")
         clean = neutralise(text).text
         nonce = self._nonce(label, clean, beside)
         return f"<{label} {nonce}>\n{clean}\n</{label} {nonce}>"
 
     def _nonce(self, label: str, text: str, beside: Sequence[str]) -> str:
-        """128 bits that occur in none of the texts: drawn again, with a counter, while they do."""
+        """Return a nonce of 128 bits that occurs in none of the texts. A counter varies it on collision."""
         counter = 0
         while True:
             drawn = hmac.new(self._secret, f"{counter}\0{label}\0{text}".encode(), hashlib.sha256)

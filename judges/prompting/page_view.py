@@ -1,6 +1,6 @@
-"""A page as models are shown it: made once, off the event loop, and the same bytes for every claim and vote.
+"""Pages prepared for prompts: once per page, in a thread, with identical bytes for every claim and vote.
 
-Escaping, encoding and hashing a page costs far more than asking about it, and a page is asked about many times.
+Neutralising, encoding and hashing a page costs far more than rendering one request, and a page is used in many.
 """
 
 from __future__ import annotations
@@ -40,12 +40,17 @@ _Key: TypeAlias = "tuple[str, tuple[str, ...]]"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PreparedPage:
-    """What of a page goes into prompts.
+    """Page prepared for prompts.
 
-    ``blocks`` holds its address and text ready to be sent, ``nonces`` those of their tags, ``text`` the raw text
-    that offsets refer to, ``links`` one ``words<TAB>address`` a line, ``reading`` what code makes of as much of the
-    text as is shown. ``url_scan`` says what in the address speaks to the judge, ``marks`` what the addresses give
-    away, ``echoes`` what they carry, folded.
+    Attributes:
+        blocks: Address and text as prompt blocks.
+        nonces: Nonces of the tags in ``blocks``.
+        text: Original text, to which offsets refer.
+        links: One ``words<TAB>address`` per line.
+        reading: Index of the text shown, for grounding checks.
+        url_scan: Injection scan of the address.
+        marks: Source signals of the addresses.
+        echoes: Search terms and other text carried by the addresses, folded.
     """
 
     page_id: str
@@ -63,47 +68,47 @@ class PreparedPage:
 
     @property
     def size(self) -> int:
-        """Roughly, in bytes of memory."""
+        """Approximate memory in bytes."""
         return 2 * len(self.blocks) + len(self.links) + self.reading.size + sum(map(len, self.images))
 
 
 class PagePreparer:
-    """Prepares pages and keeps the ones used last, up to ``max_bytes``. Equal requests under way are joined.
+    """Cache of prepared pages, limited to ``max_bytes``. Concurrent requests for the same page are joined.
 
-    Pages with their pictures are kept apart from those without: pictures take most of the memory and least of the
-    time to prepare, so they must not crowd out the texts.
+    Pages with and without screenshots have separate caches. Screenshots need most of the memory but least of the time
+    to prepare, so they must not evict texts.
     """
 
     def __init__(self, separator: Separator, *, max_bytes: int = DEFAULT_MAX_BYTES) -> None:
         self._separator = separator
         self._with_pictures: Recent[_Key, PreparedPage] = Recent(int(max_bytes * PICTURES_SHARE))
         self._texts: Recent[_Key, PreparedPage] = Recent(int(max_bytes * (1 - PICTURES_SHARE)))
-        self._under_way: SingleFlight[tuple[_Key, bool], PreparedPage] = SingleFlight()
-        # More threads would not be faster, they would only take turns with the event loop.
-        self._turn = asyncio.Semaphore(1)
-        self._reading_turn = asyncio.Semaphore(1)
+        self._pending: SingleFlight[tuple[_Key, bool], PreparedPage] = SingleFlight()
+        # More threads would not be faster: they compete with the event loop for the GIL.
+        self._prepare_slot = asyncio.Semaphore(1)
+        self._reading_slot = asyncio.Semaphore(1)
 
     @property
     def kept_bytes(self) -> int:
         return self._texts.bytes + self._with_pictures.bytes
 
     async def prepare(self, evidence: Evidence, *, use_screenshot: bool = True) -> PreparedPage:
-        """The page of ``evidence``, with its pictures or without."""
+        """Return the prepared page of ``evidence``, with its screenshots unless ``use_screenshot`` is False."""
         has_pictures = use_screenshot and bool(evidence.screenshots)
         key = (evidence.page_id, evidence.digests)
         kept = (self._with_pictures if has_pictures else self._texts).get(key)
         if kept is not None:
             return kept
         make = self._add_pictures if has_pictures else self._prepare_text
-        return await self._under_way.run((key, has_pictures), lambda: make(key, evidence))
+        return await self._pending.run((key, has_pictures), lambda: make(key, evidence))
 
     async def work_out(self, question: Callable[[], _Found]) -> _Found:
-        """The answer to a question that takes reading pages, worked out off the event loop when its turn comes."""
-        async with self._reading_turn:
+        """Run a CPU-bound function that reads pages in a thread, one at a time."""
+        async with self._reading_slot:
             return await asyncio.to_thread(question)
 
     async def _prepare_text(self, key: _Key, evidence: Evidence) -> PreparedPage:
-        async with self._turn:
+        async with self._prepare_slot:
             page = await asyncio.to_thread(prepare_page, evidence, self._separator, use_screenshot=False)
         self._texts.put(key, page, page.size)
         return page
@@ -116,7 +121,7 @@ class PagePreparer:
 
 
 def prepare_page(evidence: Evidence, separator: Separator, *, use_screenshot: bool = True) -> PreparedPage:
-    """Prepare one page; takes milliseconds for a large one."""
+    """Prepare one page. Takes milliseconds for a large page."""
     capture = evidence.capture
     url = capture.url
     shown = evidence.text[: shown_chars(evidence.text)]
@@ -143,20 +148,20 @@ def prepare_page(evidence: Evidence, separator: Separator, *, use_screenshot: bo
 
 def _images(evidence: Evidence) -> tuple[DataURI, ...]:
     shots = evidence.screenshots
-    # The digests were worked out or checked by whoever brought the page, and those of its pictures are the last.
+    # The capture code computed or checked the digests. Those of the screenshots come last.
     is_known = len(evidence.digests) > len(shots)
     known = evidence.digests[len(evidence.digests) - len(shots) :] if is_known else ("",) * len(shots)
     return tuple(DataURI.of_jpeg(jpeg, sha256=sha256) for jpeg, sha256 in zip(shots, known, strict=True))
 
 
 def page_blocks(url: str, text: str, separator: Separator, *, beside: Sequence[str] = ()) -> str:
-    """A page's address and text in their blocks; ``beside`` is what else will stand in the prompt, neutralised."""
+    """Return the blocks of a page's address and text. ``beside`` are the other texts of the prompt, neutralised."""
     page = separator.block("page", cut_text(text), beside=(neutralise(url).text, *beside))
     return f"{separator.block('url', url, beside=(page, *beside))}\n\n{page}"
 
 
 def cut_text(text: str, *, max_chars: int = MAX_TEXT_CHARS) -> str:
-    """A text of at most ``max_chars`` and a mark: white space is collapsed first, then it is cut at a word."""
+    """Cut a text to ``max_chars`` plus a marker: white space is collapsed first, then the text is cut at a word."""
     if len(text) <= max_chars:
         return text
     collapsed = " ".join(text.split())
@@ -167,7 +172,7 @@ def cut_text(text: str, *, max_chars: int = MAX_TEXT_CHARS) -> str:
 
 
 def shown_chars(text: str) -> int:
-    """How many characters of a text ``cut_text`` shows, counted in the text as it is."""
+    """Return the number of characters that ``cut_text`` shows, counted in the original text."""
     if len(text) <= MAX_TEXT_CHARS:
         return len(text)
     shown = cut_text(text)
@@ -179,7 +184,7 @@ def shown_chars(text: str) -> int:
 
 
 def link_lines(links: Sequence[tuple[str, str]]) -> str:
-    """Links as lines of ``words<TAB>address``, as many whole lines as are allowed."""
+    """Return links as lines of ``words<TAB>address``, as many whole lines as ``MAX_LINKS_CHARS`` allows."""
     lines: list[str] = []
     room = MAX_LINKS_CHARS
     for words, target in links:

@@ -1,8 +1,8 @@
-"""From a question to the messages that are sent: one renderer for native judges and for public scripts.
+"""Rendering of questions into model messages, for native judges and public scripts.
 
-The order is rules, task, page, answer, instruction, claim, pictures before all text: what many questions
-share comes first, so that a provider's prefix cache serves every further claim and vote on a page. Rules are
-our words; everything else stands in blocks.
+The order is rules, task, page, answer, instruction, claim; images come before all text. Content that many requests
+share comes first, so that a provider's prompt prefix cache serves every claim and vote on a page. The rules are trusted
+text; everything else is in blocks.
 """
 
 from __future__ import annotations
@@ -19,21 +19,21 @@ from judges.prompting.page_view import PreparedPage, page_blocks
 from judges.prompting.prompts.library import Prompt, load_prompt
 
 TRANSCRIBE: Final = "transcribe"
-"""The id of the prompt that asks for words in pictures."""
+"""Id of the prompt that transcribes text from screenshots."""
 
 
 class Style(StrEnum):
-    """How rules and material are spread over messages."""
+    """Distribution of rules and material over messages."""
 
     NATIVE = "native"
-    """Rules in the system role, the material in one user message."""
+    """Rules in the system message, material in one user message."""
     COMPAT = "compat"
-    """Everything in one user message, as clients of the public toolkit expect it."""
+    """Everything in one user message, as clients of the public toolkit expect."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Question:
-    """What a model is asked. ``claim`` is a claim, or for an extraction the request of what to read out."""
+    """Question to a model. ``claim`` is a claim or, for an extraction, the request."""
 
     task: str
     answer: str
@@ -44,8 +44,9 @@ class Question:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rendered:
-    """A question ready to be sent; ``parts`` are its texts for a judge that reads no prose, ``evidence`` the digests
-    of the page that is asked about.
+    """Question rendered into messages.
+
+    ``parts`` are its texts by name, for the lexical judge. ``evidence`` are the digests of the page.
     """
 
     messages: tuple[Message, ...]
@@ -55,14 +56,14 @@ class Rendered:
 
 
 def render_claim(question: Question, separator: Separator, style: Style) -> Rendered:
-    """Ask whether a claim holds, by the page if there is one, otherwise by the answer alone."""
+    """Render the question whether a claim is supported by the page, or by the answer if there is no page."""
     prompt = load_prompt("verify_answer" if question.page is None else "verify_page")
     pieces = [("answer", question.answer), *_instruction(question), ("claim", question.claim)]
     return _rendered(prompt, _blocks(pieces, question, separator), question, style, {"claim": question.claim})
 
 
 def render_extraction(question: Question, separator: Separator, style: Style) -> Rendered:
-    """Ask for values, from the page if there is one, otherwise from the answer."""
+    """Render the request to extract values from the page, or from the answer if there is no page."""
     page = question.page
     prompt = load_prompt("extract_answer" if page is None else "extract_page")
     pieces = [("answer", question.answer)] if page is None else [("links", page.links)] if page.links else []
@@ -71,7 +72,7 @@ def render_extraction(question: Question, separator: Separator, style: Style) ->
 
 
 def render_transcription(question: Question, separator: Separator) -> Rendered:
-    """Ask for the words in the page's pictures that support the claim."""
+    """Render the request to transcribe the passages in the page's screenshots that support the claim."""
     blocks = _blocks([("claim", question.claim)], question, separator)
     return _rendered(load_prompt(TRANSCRIBE), blocks, question, Style.NATIVE, {"claim": question.claim})
 
@@ -81,7 +82,7 @@ def _instruction(question: Question) -> list[tuple[str, str]]:
 
 
 def _blocks(pieces: Sequence[tuple[str, str]], question: Question, separator: Separator) -> list[str]:
-    """The task, the page if there is one, and then the other pieces. No block's nonce stands in another's text."""
+    """Return the blocks: task, page if any, other pieces. No block's nonce occurs in another block."""
     clean = [(label, neutralise(text).text) for label, text in [("task", question.task), *pieces]]
     texts = [text for _, text in clean]
     page = [] if question.page is None else [_page(question.page, separator, texts)]
@@ -90,7 +91,7 @@ def _blocks(pieces: Sequence[tuple[str, str]], question: Question, separator: Se
 
 
 def _page(page: PreparedPage, separator: Separator, beside: Sequence[str]) -> str:
-    """The blocks that were prepared once for all questions, unless something beside them knows their nonces."""
+    """Return the prepared blocks of a page, or new ones if another text of the prompt contains their nonces."""
     if any(nonce in text for nonce in page.nonces for text in beside):
         return page_blocks(page.url, page.text, separator, beside=beside)
     return page.blocks
@@ -113,7 +114,7 @@ def _rendered(
 
 
 def _content(text: str, page: PreparedPage | None) -> str | list[dict[str, Any]]:
-    """A plain text for the answer alone, else pictures and then one text."""
+    """Return plain text without a page, else images followed by one text part."""
     if page is None:
         return text
     return [*(image_part(image) for image in page.images), {"type": "text", "text": text}]

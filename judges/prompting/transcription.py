@@ -1,7 +1,7 @@
-"""Pages that are all picture: the words that support a claim are copied out by a second call.
+"""Quotes from pages that consist of images: a second model request transcribes the supporting passages.
 
-Code cannot find such a passage in the page. It checks what it can: that the passage says enough, holds the
-claim's numbers and names, is not the claim itself handed back, and gives the judge no orders.
+Code cannot find such a passage in the page text. It checks that the passage is substantial, contains the claim's
+numbers and names, is not the claim itself, and contains no injected instructions.
 """
 
 from __future__ import annotations
@@ -21,31 +21,31 @@ from judges.prompting.page_view import PreparedPage
 from rubrics.verdict import Origin, Outcome, Quote, Verdict
 
 ALMOST_NO_TEXT_CHARS: Final = 200
-"""A page with less text than this may say the rest in pictures."""
+"""Pages with less text than this are treated as images."""
 
 
 class Transcription(BaseModel):
-    """What the model copied out of the pictures."""
+    """Passages that the model transcribed from the screenshots."""
 
     passages: list[str] = Field(default_factory=list)
 
 
 def is_all_picture(page: PreparedPage) -> bool:
-    """Whether there is next to nothing to quote, and a picture to look at."""
+    """Return whether the page has screenshots and almost no text."""
     return bool(page.images) and len(page.text.strip()) < ALMOST_NO_TEXT_CHARS
 
 
 def lacks_quote(verdict: Verdict) -> bool:
-    """Whether a verdict supports its claim and has nothing to show for it."""
+    """Return whether the verdict supports its claim without a quote."""
     return verdict.outcome is Outcome.PASSED and not verdict.quotes
 
 
 def picture_quotes(passages: Sequence[str], asked: Asked) -> tuple[Quote, ...]:
-    """Those of the first three passages that are grounds; none when together they do not bear on the claim."""
+    """Return those of the first three passages that count as grounds; none if they do not cover the claim's terms."""
     page = asked.page
     if page is None or page.marks & REFUSED or asked.restates_task:
         return ()
-    kept = [passage.strip() for passage in passages[:MAX_QUOTES] if _says_something(passage, asked.claim)]
+    kept = [passage.strip() for passage in passages[:MAX_QUOTES] if _is_acceptable(passage, asked.claim)]
     if not bears_on(asked.claim, kept):
         return ()
     return tuple(
@@ -54,7 +54,7 @@ def picture_quotes(passages: Sequence[str], asked: Asked) -> tuple[Quote, ...]:
     )
 
 
-def _says_something(passage: str, claim: str) -> bool:
+def _is_acceptable(passage: str, claim: str) -> bool:
     if len(passage) > MAX_QUOTE_CHARS or not is_telling(passage):
         return False
     return not scan(passage).orders and _words(passage) != _words(claim)

@@ -1,4 +1,4 @@
-"""What a judge model is asked to reply to a claim."""
+"""Reply format of a verdict."""
 
 from __future__ import annotations
 
@@ -6,8 +6,10 @@ from pydantic import BaseModel, Field
 
 
 class BinaryEvalResult(BaseModel):
-    """One vote. The public toolkit's class by this name has only the first two fields, and stand-ins for its
-    clients reply with just those: ``quotes`` may always be left out.
+    """One vote.
+
+    The public toolkit's class of this name has only the first two fields, and replacements of its client return only
+    those. ``quotes`` is therefore optional.
     """
 
     reasoning: str

@@ -1,1 +1,1 @@
-
+"""Example tasks that ship with assay."""

@@ -1,4 +1,4 @@
-"""A Saturday at the tide museum of Karrow Bay: boat, opening hours, tickets and a talk, each with a page."""
+"""Example task: plan a Saturday at the tide museum of Karrow Bay (ferry, opening hours, tickets, talk)."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ async def karrow_visit(ctx: JudgeContext) -> None:
 
 
 def declare_ferry(steps: Group, plan: Plan) -> None:
-    """The boat must exist before it matters when it arrives, and arrive before it matters whether that is in time."""
+    """Declare the steps in order: a ferry exists, it has an arrival time, and it arrives before the museum opens."""
     ferry = plan.ferry
     steps.check("given", ferry.leaves and ferry.arrives, "Both times are given")
     steps.verify("leaves", f"On Saturday the ferry leaves Sund Quay at {ferry.leaves}", sources=ferry.sources)
@@ -100,6 +100,6 @@ def declare_members(group: Group, members: Members) -> None:
 
 
 def minutes(clock: str) -> int | None:
-    """Minutes after midnight of the first clock time such as ``9:25`` in a text."""
+    """Return the minutes after midnight of the first clock time such as ``9:25`` in a text."""
     found = re.search(r"(\d{1,2}):(\d{2})", clock)
     return int(found[1]) * 60 + int(found[2]) if found else None

@@ -1,4 +1,4 @@
-"""Three tide gauges compared: weight, battery and price of each, and which of them suits a given survey."""
+"""Example task: compare three tide gauges (weight, battery, price) and choose one for a survey."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ class Findings(BaseModel):
     kestrel_2: Older = Field(default=Older(), description="the older Kestrel 2")
 
     def gauge(self, name: str) -> Gauge:
-        """The entry for a gauge, an empty one where the answer has none."""
+        """Return the entry for a gauge, or an empty one if the answer has none."""
         return next((one for one in self.gauges if name.casefold() in one.name.casefold()), Gauge())
 
 
@@ -67,7 +67,7 @@ def declare_gauge(group: Group, gauge: Gauge, name: str) -> None:
 
 
 def declare_choice(steps: Group, found: Findings) -> None:
-    """First that a gauge is named, then that it is the right one, then that the answer's own figure carries it."""
+    """Declare the steps in order: a gauge is named, it is the expected one, its stated battery life is sufficient."""
     chosen = found.choice.gauge
     steps.check("named", chosen, "A gauge is named")
     steps.verify("right", f"'{chosen}' and '{EXPECTED_CHOICE}' are the same gauge")

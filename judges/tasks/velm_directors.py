@@ -1,4 +1,4 @@
-"""The first three directors of the Velm Institute, in order, each with a page that says so."""
+"""Example task: name the first three directors of the Velm Institute in order, each with a source."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ class Findings(BaseModel):
     lecture: Lecture = Field(default=Lecture(), description="the autumn lecture")
 
     def director(self, number: int) -> Director:
-        """The n-th director of the answer, an empty one where it names fewer."""
+        """Return the n-th director of the answer, or an empty one if it names fewer."""
         return self.directors[number - 1] if number <= len(self.directors) else Director()
 
 

@@ -185,7 +185,7 @@ def test_constructors_take_a_model():
 
 
 async def test_a_list_is_no_source_of_an_extraction():
-    with pytest.raises(ValueError, match="one source"):
+    with pytest.raises(ValueError, match="source must be a string or None"):
         await set_up(ScriptedClient()).extract("p", Names, source=["https://a.com"])  # type: ignore[arg-type]
 
 

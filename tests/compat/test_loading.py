@@ -89,7 +89,7 @@ def test_a_function_that_is_not_async(tmp_path: Path):
 def test_missing_arguments_are_listed_sorted(signature: str, missing: str, tmp_path: Path):
     with pytest.raises(TypeError) as raised:
         load_eval_script(write(tmp_path, f"async def evaluate_answer({signature}): ..."))
-    assert str(raised.value).endswith(f"lacks the arguments {missing}")
+    assert str(raised.value).endswith(f"is missing the parameters {missing}")
 
 
 def test_more_arguments_are_welcome(tmp_path: Path):

@@ -171,7 +171,7 @@ async def test_a_script_that_raises_is_a_judge_bug_with_its_traceback(pages: Pag
         ("    return None", "NoneType, not a dict"),
         ("    return [1]", "list, not a dict"),
         ("    raise SystemExit(3)", "SystemExit"),
-        ("    loop = {}\n    loop['self'] = loop\n    return loop", "written down"),
+        ("    loop = {}\n    loop['self'] = loop\n    return loop", "written as JSON"),
     ],
 )
 async def test_a_script_that_returns_no_result_is_a_judge_bug(body: str, said: str, pages: PageCache, tmp_path: Path):

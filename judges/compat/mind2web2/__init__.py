@@ -1,7 +1,7 @@
-"""Runs judge scripts that were written for the public Mind2Web 2 toolkit, under that toolkit's names.
+"""Compatibility package for judge scripts of the public Mind2Web 2 toolkit, with that toolkit's names.
 
-The same gating, voting and scoring as native judges have; ``docs`` of the differences are in the contract the
-tests follow. Importing needs no key, no browser and no network.
+Gating, voting and scoring are the same as for native judges. Differences from the toolkit are documented in the
+contract that the tests follow. The import needs no key, no browser and no network.
 """
 
 from __future__ import annotations

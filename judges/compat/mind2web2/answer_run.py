@@ -1,6 +1,6 @@
-"""One answer in the public folder layout: its last result if that still stands, otherwise a new one.
+"""Evaluation of one answer in the public folder layout: reuses an up-to-date result, otherwise runs the script.
 
-A script that raises leaves a note in place of a result, so that the answer is counted and not merely missing.
+If the script raises, a failure file is written, so that the answer is counted in the summary.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ FAILURE_FILE = "failed.json"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ScriptRun:
-    """What all answers of a task are judged with; ``script_sha256`` (hex) is that of the script's file."""
+    """Settings for all answers of a task. ``script_sha256`` is the hex digest of the script file."""
 
     script: EvaluateAnswer
     script_sha256: str
@@ -41,13 +41,13 @@ class ScriptRun:
     overwrite: bool
 
     async def judge(self, folder: AnswerFolder, answer_file: Path) -> dict[str, Any] | None:
-        """The answer's result, None where the script gave none."""
+        """Return the answer's result, or None if the script failed."""
         data = await asyncio.to_thread(answer_file.read_bytes)
         if not (self.overwrite or self.debug):
-            standing = self._standing(folder, data)
-            if standing is not None:
-                self.logger.info("%s: its last result still stands", folder.answer_name)
-                return standing
+            current = self._current_result(folder, data)
+            if current is not None:
+                self.logger.info("%s: the last result is up to date", folder.answer_name)
+                return current
         folder.path.mkdir(parents=True, exist_ok=True)
         write_whole(folder.answer_copy, data)
         logger, _ = create_logger(folder.answer_copy.stem, folder.logs, enable_console=False)
@@ -64,7 +64,7 @@ class ScriptRun:
 
     async def _run(self, folder: AnswerFolder, data: bytes, logger: logging.Logger) -> dict[str, Any]:
         with judge_code(f"judging {folder.task_id}/{folder.answer_name}"):
-            said = await self.script(
+            returned = await self.script(
                 client=self.client,
                 answer=data.decode("utf-8"),
                 agent_name=folder.agent,
@@ -74,31 +74,34 @@ class ScriptRun:
                 logger=logger,
                 model=self.model,
             )
-        result = checked_result(said, folder.task_id)
+        result = checked_result(returned, folder.task_id)
         result.setdefault("answer_name", folder.answer_name)
-        return result | self._basis(data)
+        return result | self._dependencies(data)
 
-    def _basis(self, data: bytes) -> dict[str, Any]:
-        """What the result rests on besides the pages, which it lists itself."""
+    def _dependencies(self, data: bytes) -> dict[str, Any]:
+        """Return what the result depends on, except the pages, which the result lists itself."""
         return {
             "answer_sha256": hashlib.sha256(data).hexdigest(),
             "judge": {"script_sha256": self.script_sha256},
             "model": self.model,
         }
 
-    def _standing(self, folder: AnswerFolder, data: bytes) -> dict[str, Any] | None:
-        """The newest result, if nothing it rests on has moved. One that does not say is taken as it is."""
+    def _current_result(self, folder: AnswerFolder, data: bytes) -> dict[str, Any] | None:
+        """Return the newest result if it is complete and nothing it depends on has changed.
+
+        Dependencies that the result does not list are ignored.
+        """
         path = folder.newest_result()
         result = None if path is None else read_object(path)
         if result is None or result.get("status", "complete") != "complete":
             return None
-        basis = self._basis(data)
-        moved = [name for name, value in basis.items() if name in result and _differs(result[name], value)]
-        moved += [str(page.get("url")) for page in result.get("pages", ()) if self._page_moved(page)]
-        return None if moved else result
+        dependencies = self._dependencies(data)
+        changed = [name for name, value in dependencies.items() if name in result and _differs(result[name], value)]
+        changed += [str(page.get("url")) for page in result.get("pages", ()) if self._page_changed(page)]
+        return None if changed else result
 
-    def _page_moved(self, page: Mapping[str, Any]) -> bool:
-        """Whether a page that was judged by is now another one in the cache."""
+    def _page_changed(self, page: Mapping[str, Any]) -> bool:
+        """Return whether the cached text of a page differs from the one that was judged."""
         url, known = page.get("url"), page.get("sha256")
         if not url or not known or self.cache.has(url) != "web":
             return False
@@ -120,7 +123,7 @@ def _differs(kept: Any, now: Any) -> bool:
 
 
 def read_object(path: Path) -> dict[str, Any] | None:
-    """The JSON object in a file; None where there is no such file or it holds something else."""
+    """Return the JSON object in a file; None if the file is missing or contains something else."""
     try:
         found = json.loads(path.read_text(encoding="utf-8"))
     except (OSError, ValueError):

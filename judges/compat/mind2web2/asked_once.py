@@ -1,4 +1,4 @@
-"""Questions that a script's tools put to the outside (maps, arXiv), asked once although look-ahead runs it twice."""
+"""Deduplication of tool requests (maps, arXiv) between the two runs of a script with look-ahead."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from typing import Any, TypeVar
 T = TypeVar("T")
 
 Answers = dict[Hashable, asyncio.Task[Any]]
-"""What has been asked by either run of one script."""
+"""Requests by either run of one script."""
 
 _answers: ContextVar[Answers | None] = ContextVar("answers", default=None)
 
 
 @contextmanager
 def shared(answers: Answers | None) -> Iterator[None]:
-    """Within this, and in the tasks started there, the same question gets the same answer; None: each is asked."""
+    """Share replies inside the block and in tasks started there. With None, every request is sent."""
     before = _answers.set(answers)
     try:
         yield
@@ -28,19 +28,19 @@ def shared(answers: Answers | None) -> Iterator[None]:
 
 
 async def asked_once(question: Hashable, ask: Callable[[], Coroutine[Any, Any, T]]) -> T:
-    """The answer to ``question``; each run gets a copy of its own. A question that failed is asked again."""
+    """Return the reply to ``question``, as a copy for each run. Failed requests are retried."""
     answers = _answers.get()
     if answers is None:
         return await ask()
     task: asyncio.Task[T] | None = answers.get(question)
     if task is None or (task.done() and (task.cancelled() or task.exception() is not None)):
         task = answers[question] = asyncio.create_task(ask())
-    # Shielded: a run that is called off leaves the question to the other one.
+    # Shielded: if this run is cancelled, the other one may still need the reply.
     return copy.deepcopy(await asyncio.shield(task))
 
 
 async def called_off(answers: Answers) -> None:
-    """End what is still being asked, once both runs are over."""
+    """Cancel pending requests after both runs."""
     for task in answers.values():
         task.cancel()
     if answers:

@@ -1,4 +1,4 @@
-"""How a script's keywords become a question: sources, instruction, number of votes. Pure but for the voting itself."""
+"""Conversion of a script's arguments into questions: sources, instruction, number of votes."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ _UNSET: Any = object()
 
 
 class WrongCall(Exception):
-    """A call that can never be judged, however often it is tried: the script's mistake, and no fault of ours."""
+    """Invalid call by the script. Retrying cannot succeed, and it is not a fault of the service."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Asking:
-    """How one claim is judged. ``trials`` is odd."""
+    """Options for judging one claim. ``trials`` is odd."""
 
     trials: int
     use_screenshot: bool
@@ -30,7 +30,7 @@ class Asking:
 
 
 class StrictVerifier(Verifier):
-    """Where one vote is lost there is no verdict, as in the public toolkit: the same votes give the same tree."""
+    """Verifier that gives no verdict if a vote is lost, as in the public toolkit."""
 
     async def _settled(self, question: Question, trials: int, *, kept_only: bool) -> Verdict:
         verdict = await super()._settled(question, trials, kept_only=kept_only)
@@ -51,17 +51,17 @@ def how_to_ask(
     use_screenshot: Any = _UNSET,
     **_: Any,
 ) -> Asking:
-    """Read the keywords of ``verify``; others are accepted and ignored.
+    """Parse the keyword arguments of ``verify``; unknown ones are ignored.
 
     Raises:
-        WrongCall: a number of votes that cannot make a majority.
+        WrongCall: the number of votes is not a positive odd number.
     """
     is_voted = config.default_majority_vote if majority_vote is _UNSET else majority_vote
     trials = 1
     if is_voted:
         trials = (config.default_num_trials if num_trials is _UNSET else num_trials) or DEFAULT_TRIALS
         if not isinstance(trials, int) or trials < 1 or trials % 2 == 0:
-            raise WrongCall(f"num_trials must be odd and above zero, not {trials!r}")
+            raise WrongCall(f"num_trials must be odd and positive, not {trials!r}")
     return Asking(
         trials=trials,
         use_screenshot=bool(config.default_use_screenshot if use_screenshot is _UNSET else use_screenshot),
@@ -70,15 +70,15 @@ def how_to_ask(
 
 
 def instruction_of(given: str | None) -> str | None:
-    """An additional instruction; None, empty and the word "None" are none."""
+    """Return an additional instruction, or None if it is None, empty or the string "None"."""
     return None if not given or given == NO_INSTRUCTION else str(given)
 
 
 def sources_of(given: Any) -> tuple[str, ...] | None:
-    """The pages a claim is judged by: None for the answer alone; an empty tuple when none of those given is one.
+    """Return the pages for a claim: None for the answer alone; empty if none of the given values is a page.
 
     Raises:
-        WrongCall: neither None, a string nor a list.
+        WrongCall: ``given`` is neither None, a string nor a list.
     """
     if given is None or given == []:
         return None
@@ -90,26 +90,26 @@ def sources_of(given: Any) -> tuple[str, ...] | None:
 
 
 def pages_among(entries: Sequence[Any]) -> tuple[str, ...]:
-    """The entries that name a page; repeats stay, each is judged."""
+    """Return the entries that are page addresses, with duplicates, because each is judged."""
     return tuple(entry for entry in entries if isinstance(entry, str) and normalize_url_markdown(entry))
 
 
 def prerequisites_of(node: Any, extra: Any) -> list[VerificationNode]:
-    """The extra prerequisites of a node: None, one node or several.
+    """Return the extra prerequisites of a node, given as None, one node or several.
 
     Raises:
-        WrongCall: what is to be verified, or one of them, is no node; or the node is among them.
+        WrongCall: ``node`` or a prerequisite is not a node, or a node is its own prerequisite.
     """
     if not isinstance(node, VerificationNode):
-        raise WrongCall(f"what is to be verified is no VerificationNode but {type(node).__name__}")
+        raise WrongCall(f"the node to verify must be a VerificationNode, not {type(node).__name__}")
     if extra is None or isinstance(extra, VerificationNode):
         extra = [] if extra is None else [extra]
     if not isinstance(extra, Iterable):
-        raise WrongCall("extra_prerequisites is no list of nodes")
+        raise WrongCall("extra_prerequisites must be a list of nodes")
     listed = list(extra)
     for each in listed:
         if not isinstance(each, VerificationNode):
-            raise WrongCall(f"an extra prerequisite is no VerificationNode but {type(each).__name__}")
+            raise WrongCall(f"an extra prerequisite must be a VerificationNode, not {type(each).__name__}")
         if each is node:
             raise WrongCall(f"node {node.id!r} cannot be its own prerequisite")
     return listed

@@ -1,4 +1,4 @@
-"""The summary of one judged answer: the public toolkit's keys, and ours beside them. Pure."""
+"""Summary of one judged answer: the public toolkit's keys and additional ones. Pure functions."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ NO_INFO: Mapping[str, Any] = {"no_info": "No information recorded"}
 
 
 class Breakdown:
-    """One tree with its leaves' verdicts, as they stand when this is made."""
+    """Tree with the verdicts of its leaves at the time of creation."""
 
     def __init__(self, root: VerificationNode, ledger: Ledger) -> None:
         self._root = root
@@ -33,14 +33,14 @@ class Breakdown:
         }
 
     def public(self, infos: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
-        """The keys every judge script's reader knows: the tree, what was recorded, and its statistics."""
+        """Return the public keys: tree, recorded information, statistics."""
         return {
             "eval_breakdown": [{"info": list(infos) or [dict(NO_INFO)], "verification_tree": self._tree(self._root)}],
             "tree_statistics": asdict(statistics(self._root)),
         }
 
     def ours(self) -> dict[str, Any]:
-        """What we know beyond the compatible number."""
+        """Return the additional keys."""
         return {
             "status": self.status,
             "score": asdict(self.score),
@@ -53,18 +53,18 @@ class Breakdown:
 
     @property
     def status(self) -> str:
-        """Incomplete while anything is missing that could have been found out."""
+        """``incomplete`` if a leaf is not judged, an extraction failed, or the script was stopped."""
         missing = any(view.verdict.outcome is Outcome.NOT_JUDGED for view in self._views.values())
         return INCOMPLETE if missing or not self._ledger.is_whole else COMPLETE
 
     @property
     def score(self) -> Score:
-        """From the verdicts alone: the compatible number can be older, or depend on the order of calls."""
+        """Score from the verdicts alone. The compatible score can be outdated, or depend on the order of calls."""
         return self._bounds(strict=False)
 
     @property
     def score_strict(self) -> Score:
-        """The same, but a supported claim counts only with a quote found in the page."""
+        """Like ``score``, but a supported claim counts only with a quote found in the page."""
         return self._bounds(strict=True)
 
     def _bounds(self, *, strict: bool) -> Score:
@@ -77,11 +77,11 @@ class Breakdown:
         found = bounds(self._root, interval)
         if self._ledger.is_whole or found.value is None or self._is_closed():
             return found
-        # With its values at hand, or more time, the script could have built another tree.
+        # With all values, or more time, the script could have built another tree.
         return Score(value=None, low=0.0, high=1.0)
 
     def _is_closed(self) -> bool:
-        """Whether a gate directly below the root is known to be shut, so that the score is 0 whatever else there is."""
+        """Return whether a critical child of the root has certainly failed, so that the score is 0 in any case."""
         views = [self._views[id(child)] for child in self._root.children if child.critical and id(child) in self._views]
         return any(view.high < 1.0 for view in views)
 
@@ -99,5 +99,5 @@ class Breakdown:
         return fields if node.children else fields | self._leaf(self._views[id(node)])
 
     def _leaf(self, view: LeafView) -> dict[str, Any]:
-        # Which leaves are unknown hangs on gates that the tree does not show: the range says what each may count.
+        # Whether a leaf is unknown can depend on gates that the tree does not contain, hence the explicit bounds.
         return leaf_json(view.claim, view.verdict) | {"low": view.low, "high": view.high}

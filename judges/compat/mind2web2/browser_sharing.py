@@ -1,4 +1,4 @@
-"""Which browser manager an evaluator uses, and any manager as a source of live pages."""
+"""Choice of an evaluator's browser manager, and an adapter for foreign browser managers."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _shared: ContextVar[BatchBrowserManager | None] = ContextVar("mind2web2_shared_b
 
 @asynccontextmanager
 async def shared_manager() -> AsyncIterator[BatchBrowserManager]:
-    """One manager for all evaluators that are made inside without one; it is stopped at the end."""
+    """Share one manager between all evaluators created inside the block without one. It is stopped at the end."""
     manager = BatchBrowserManager()
     token = _shared.set(manager)
     try:
@@ -32,23 +32,23 @@ async def shared_manager() -> AsyncIterator[BatchBrowserManager]:
 
 
 def default_manager() -> BatchBrowserManager:
-    """The manager of an evaluator that was handed none: the shared one, else one of its own, not started yet."""
+    """Return the shared manager, or a new one that is not started yet."""
     return _shared.get() or BatchBrowserManager()
 
 
 async def stop_manager(manager: Any) -> None:
-    """Stop an evaluator's manager, unless others use it too."""
+    """Stop an evaluator's manager, unless it is the shared one."""
     if manager is not _shared.get():
         await manager.stop()
 
 
 def as_live_pages(manager: Any, logger: Any) -> LivePages:
-    """A manager as a source of live pages; any object with ``capture_page`` will do."""
+    """Return a manager as a source of live pages. Any object with ``capture_page`` is accepted."""
     return manager if isinstance(manager, BatchBrowserManager) else _ForeignPages(manager, logger)
 
 
 class _ForeignPages:
-    """Pages captured by somebody else's manager: it does not say why there is none."""
+    """Live pages from a foreign manager, which gives no reason for a failed capture."""
 
     def __init__(self, manager: Any, logger: logging.Logger) -> None:
         self._manager = manager
@@ -64,7 +64,7 @@ class _ForeignPages:
         except _ManagerFailed as error:
             outcome, detail = CaptureOutcome.CRASH, f"the browser manager failed: {error}"
         if outcome is CaptureOutcome.OK and shot is None and text is None:
-            outcome, detail = CaptureOutcome.EMPTY, "the browser manager brought nothing"
+            outcome, detail = CaptureOutcome.EMPTY, "the browser manager returned nothing"
         return Observation(
             url=url,
             outcome=outcome,
@@ -78,4 +78,4 @@ class _ForeignPages:
 
 
 class _ManagerFailed(Exception):
-    """A foreign manager raised. Never leaves this module."""
+    """Error of a foreign manager. Never leaves this module."""

@@ -1,4 +1,4 @@
-"""The defaults of an evaluator, under the public toolkit's names."""
+"""Defaults of an evaluator, under the public toolkit's names."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ NO_INSTRUCTION: Final = "None"
 
 @dataclass
 class EvaluatorConfig:
-    """What a page may show and how a claim is put to the vote. Takes no arguments; scripts assign."""
+    """Limits for pages in prompts and defaults for voting. Takes no arguments; scripts assign the fields."""
 
     max_text_chars: int = field(init=False, default=400_000)
     image_max_width: int = field(init=False, default=1100)

@@ -1,4 +1,4 @@
-"""A public judge script in a process of its own: what it works with there (``confining`` is the service's side)."""
+"""Run of a public judge script in a child process, from the child's side (``confining`` is the service's side)."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ _log = logging.getLogger("mind2web2.host")
 
 
 def run_script(talk: socket.socket, ask: socket.socket) -> None:
-    """The entry for public judge scripts."""
+    """Run a public judge script. Entry point for ``script_process``."""
     serve(talk, ask, _run)
 
 
@@ -59,7 +59,7 @@ async def _run(door: Door, order: Order) -> Any:
         with judge_import(f"loading the judge script of {play.task_id!r} failed"):
             return script_in(code, path)
 
-    replies = _RepliesElsewhere()
+    replies = _RemoteReplies()
     door.on_news = replies.count
     return await play_out(
         play,
@@ -73,23 +73,23 @@ async def _run(door: Door, order: Order) -> Any:
     )
 
 
-class _RepliesElsewhere:
-    """The service shares replies between the runs; here is only known how many there are."""
+class _RemoteReplies:
+    """Number of shared replies, as reported by the service, which shares them between the runs."""
 
     def __init__(self) -> None:
         self.asked = 0
 
     def count(self, asked: Any) -> None:
-        """Hear from the service."""
+        """Set the number of requests, as notified by the service."""
         self.asked = int(asked)
 
     async def aclose(self) -> None:
-        """The service calls off what this process has left."""
+        """Do nothing: the service cancels the requests of this process."""
 
 
 @dataclass(frozen=True, slots=True)
-class _JudgingElsewhere:
-    """Judging by the service, for one run. ``answer`` is the text it has already."""
+class _RemoteJudging:
+    """Judges that call the service, for one run. ``answer`` is the text that the service already has."""
 
     door: Door
     run: str
@@ -102,12 +102,12 @@ class _JudgingElsewhere:
         return RemoteReader(self.door, self.run, model, answer=self.answer, style=Style.COMPAT)
 
     def shown(self, pages: EvidenceSource) -> EvidenceSource:
-        return _Glances(pages) if isinstance(pages, RemotePages) else pages
+        return _RemotePageReferences(pages) if isinstance(pages, RemotePages) else pages
 
 
 @dataclass(frozen=True, slots=True)
-class _Glances:
-    """Pages that stay with the service."""
+class _RemotePageReferences:
+    """Pages whose content stays in the service."""
 
     pages: RemotePages
 
@@ -117,7 +117,7 @@ class _Glances:
 
 @dataclass(frozen=True, slots=True)
 class _ClientFor:
-    """The clients of the runs in this process."""
+    """Creates the clients of the runs in this process."""
 
     door: Door
     answer: str
@@ -132,7 +132,7 @@ class _ClientFor:
 
         return HostedClient(
             llm=RemoteModel(self.door, "ask", run=run),
-            judging=_JudgingElsewhere(self.door, run, self.answer),
+            judging=_RemoteJudging(self.door, run, self.answer),
             progress=progress,
             scout=scout,
             scouted_by=scouted_by,
@@ -140,18 +140,18 @@ class _ClientFor:
 
 
 class _Bodies:
-    """The stored bodies of pages, which the service has."""
+    """Store of bodies in the service."""
 
     def __init__(self, door: Door) -> None:
         self._door = door
 
     async def get(self, sha256: str) -> bytes:
-        """Raises BlobError where it cannot be had."""
+        """Return a body. Raises BlobError if it is not available."""
         return as_bytes(await self._door.call("body", sha256=sha256))
 
 
 class Elsewhere:
-    """The world as the tools see it, by way of the service."""
+    """External services for tools, called through the service."""
 
     def __init__(self, door: Door) -> None:
         self._door = door
@@ -182,7 +182,7 @@ class Elsewhere:
 
 
 class _LivePages:
-    """The service's browser for this script; the service closes it."""
+    """The service's browser for this script. The service closes it."""
 
     def __init__(self, door: Door) -> None:
         self._door = door
@@ -194,11 +194,11 @@ class _LivePages:
         await self._door.call("browser")
 
     async def aclose(self) -> None:
-        """Closed with the run: other managers of this script may use it still."""
+        """Do nothing: other managers of this script may still use the browser. The service closes it after the run."""
 
 
 class MapsElsewhere:
-    """Stands for a ``googlemaps.Client``: its questions are put by the service, which has the key."""
+    """Replacement of ``googlemaps.Client`` that calls the service, which has the key."""
 
     def __init__(self, door: Door, base_url: str, timeout_s: float) -> None:
         self._door = door
@@ -210,7 +210,7 @@ class MapsElsewhere:
         return lambda *args, **keywords: self.ask(method, *args, **keywords)
 
     def ask(self, method: str | None, /, *args: Any, **keywords: Any) -> Any:
-        """Raises ValueError, TypeError or what ``googlemaps.exceptions`` has."""
+        """Call a method of the Maps client. Raises ValueError, TypeError or an error of ``googlemaps.exceptions``."""
         found = self._door.call_now("maps", method=method, args=list(args), keywords=keywords, **self._which)
         if "raised" not in found:
             return found["said"]

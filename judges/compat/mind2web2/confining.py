@@ -1,4 +1,4 @@
-"""The service's side of a public judge script that runs in a process of its own (``confined`` is the other side)."""
+"""Run of a public judge script in a child process, from the service's side (``confined`` is the child's side)."""
 
 from __future__ import annotations
 
@@ -36,12 +36,12 @@ PRELOADED = (
     "mind2web2.prompts.cache_prompts",
     "mind2web2.utils.path_config",
 )
-"""What the processes of judge files, native ones too, have imported before the file is run."""
+"""Modules that the fork server imports before it forks, for public and native judge files."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Confinement:
-    """One script and what it is judged with. ``replies`` are shared by its two runs where there is an ``ahead``."""
+    """Run of one script in a child process. ``replies`` are shared by its two runs if ``ahead`` is set."""
 
     judge: Judge
     play: Play
@@ -55,7 +55,7 @@ class Confinement:
     async def run(
         self, nursery: Nursery, *, logger: logging.Logger, progress: Progress | None, deadline_s: float | None
     ) -> dict[str, Any]:
-        """What the script says; raises as ``run_confined``."""
+        """Run the script and return its result. Raises the same errors as ``run_confined``."""
         play = self.play
         desk = Desk(self._lanes(), answer=play.answer.text, bodies=play.blobs)
         async with AsyncExitStack() as stack:
@@ -72,19 +72,19 @@ class Confinement:
                 deadline_s=deadline_s,
                 progress=progress,
                 logger=logger,
-                on_open=self._tell_what_is_asked,
+                on_open=self._report_requests,
                 more={
                     "captures": [plain(capture, Capture) for capture in play.captures],
                     "look_ahead": self.ahead is not None,
                 },
             )
-            said = await run_confined(nursery, errand)
-        if not isinstance(said, dict):
-            raise JudgeBug(f"the judge script of {self.judge.task!r} returned {type(said).__name__}, not a dict")
-        return said
+            result = await run_confined(nursery, errand)
+        if not isinstance(result, dict):
+            raise JudgeBug(f"the judge script of {self.judge.task!r} returned {type(result).__name__}, not a dict")
+        return result
 
-    def _tell_what_is_asked(self, tell: Callable[[Any], None]) -> None:
-        """The scout goes by how much has been asked; only the service knows."""
+    def _report_requests(self, tell: Callable[[Any], None]) -> None:
+        """Notify the child of the number of requests, which its scout needs and only the service knows."""
         if self.ahead is not None:
             self.replies.on_asking = tell
 

@@ -1,8 +1,8 @@
-"""What a judge script's own objects take from the environment when nobody hands it to them.
+"""Environment variables that objects of judge scripts use.
 
-``LLMClient("openai")`` and ``GoogleMapsTool()`` have no arguments for their keys: the public toolkit reads them
-from the environment, so this one module of the package does too, when such an object is made and never at import.
-The service itself does not come this way; it is configured by its settings.
+``LLMClient("openai")`` and ``GoogleMapsTool()`` have no arguments for their keys. The public toolkit reads the keys
+from the environment, so this module does too, when such an object is created and never on import. The service itself
+does not use this module; it has its settings.
 """
 
 from __future__ import annotations
@@ -12,17 +12,17 @@ from pathlib import Path
 
 from judges.llm.families import DEFAULT_MODEL
 
-_YES = frozenset({"1", "true", "t", "yes", "y", "on"})  # the words that the service's own settings take
+_YES = frozenset({"1", "true", "t", "yes", "y", "on"})  # same values as in the service's settings
 _NO = frozenset({"0", "false", "f", "no", "n", "off"})
 
 
 def value_of(name: str) -> str | None:
-    """An environment variable without white space around it; None where it is unset or empty."""
+    """Return an environment variable without surrounding white space; None if it is unset or empty."""
     return os.environ.get(name, "").strip() or None
 
 
 def required_key(name: str) -> str:
-    """The value of a variable that holds a key.
+    """Return the value of a variable that contains a key.
 
     Raises:
         ValueError: it is not set.
@@ -34,7 +34,7 @@ def required_key(name: str) -> str:
 
 
 def model_name() -> str:
-    """The bare name of the configured model."""
+    """Return the configured model without its provider."""
     configured = value_of("ASSAY_MODEL")
     if configured is None:
         return DEFAULT_MODEL
@@ -43,16 +43,16 @@ def model_name() -> str:
 
 
 def browser_path() -> Path | None:
-    """The browser to capture pages with; None: look for one."""
+    """Return the configured browser for captures, or None to search for one."""
     configured = value_of("ASSAY_BROWSER")
     return None if configured is None else Path(configured)
 
 
 def browser_unsandboxed() -> bool:
-    """Whether captures may go without the browser's sandbox where there is none to be had.
+    """Return whether the browser may run without its sandbox if none is available.
 
     Raises:
-        ValueError: the variable says neither yes nor no.
+        ValueError: the variable is neither true nor false.
     """
     configured = (value_of("ASSAY_BROWSER_UNSANDBOXED") or "false").lower()
     if configured not in _YES | _NO:
@@ -61,6 +61,6 @@ def browser_unsandboxed() -> bool:
 
 
 def egress_allow() -> frozenset[str]:
-    """``host:port`` of the private addresses that captures may reach."""
+    """Return ``host:port`` of the private addresses that captures may access."""
     listed = (value_of("ASSAY_EGRESS_ALLOW") or "").split(",")
     return frozenset(host.strip().lower() for host in listed if host.strip())

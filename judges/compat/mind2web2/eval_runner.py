@@ -1,4 +1,4 @@
-"""Judging the answers of one task in the public folder layout, and summing up what was judged."""
+"""Evaluation of the answers of one task in the public folder layout, and its summaries."""
 
 from __future__ import annotations
 
@@ -44,14 +44,17 @@ async def evaluate_task(
     *,
     model: str | None = None,
 ) -> list[dict[str, Any]]:
-    """Judge every ``*.md`` of ``answer_dir/agent/task``; results in the order in which they were finished.
+    """Judge every ``*.md`` file of ``answer_dir/agent/task``. Return the results in the order of completion.
 
-    A result that still stands is reused unless ``overwrite``. ``dump_cache`` saves the index of the page cache.
-    ``model`` is the bare name handed to the script, None the configured one. An answer whose script raises has no
-    result and leaves a note.
+    Up-to-date results are reused unless ``overwrite`` is set. If the script raises for an answer, the answer has no
+    result but a failure file.
+
+    Args:
+        dump_cache: Save the index of the page cache.
+        model: Bare model name passed to the script; None for the configured one.
 
     Raises:
-        FileNotFoundError, ImportError, AttributeError, TypeError: the script cannot be used; see load_eval_script.
+        FileNotFoundError, ImportError, AttributeError, TypeError: the script is invalid; see load_eval_script.
     """
     answers = Path(answer_dir) / agent_name / task_id
     if not answers.is_dir():
@@ -91,7 +94,7 @@ async def evaluate_task(
 async def _judge_all(
     run: ScriptRun, out: Path, agent_name: str, task_id: str, answers: list[Path], at_once: int
 ) -> list[tuple[str, dict[str, Any]]]:
-    """(answer name, result) of every answer that has one, in the order in which they were finished."""
+    """Return (answer name, result) of every answer that has a result, in the order of completion."""
     slots = asyncio.Semaphore(at_once)
     judged: list[tuple[str, dict[str, Any]]] = []
 
@@ -110,9 +113,9 @@ async def _judge_all(
 
 
 def generate_result_summary(output_dir: str | Path, agent_name: str) -> Summary | None:
-    """Sum up an agent's tasks and write it to ``<out>/<agent>/summary.json``; None where nothing has a result.
+    """Write an agent's summary to ``<out>/<agent>/summary.json`` and return it; None if there are no results.
 
-    Answers without a result are counted and listed beside the public keys, never averaged.
+    Answers without a result are counted and listed in additional keys. They do not affect averages.
     """
     out = Path(output_dir)
     scored: list[ScoredAnswer] = []
@@ -139,7 +142,7 @@ def generate_result_summary(output_dir: str | Path, agent_name: str) -> Summary 
 
 
 def merge_all_results(output_dir: str | Path) -> dict[str, dict[str, list[Summary]]]:
-    """The entries of every task summary, by task and agent; also written to ``<out>/all_results.json``."""
+    """Return the entries of all task summaries by task and agent, and write them to ``<out>/all_results.json``."""
     out = Path(output_dir)
     agents = sorted(path.name for path in out.iterdir() if path.is_dir()) if out.is_dir() else []
     merged = merge(
@@ -157,7 +160,7 @@ def _sha256(path: str | Path) -> str:
 
 
 def _entries(path: Path) -> list[Summary]:
-    """The entries of a task summary; none where it is missing or broken."""
+    """Return the entries of a task summary; none if the file is missing or invalid."""
     try:
         entries = json.loads(path.read_text(encoding="utf-8"))
     except (OSError, ValueError):
@@ -166,7 +169,7 @@ def _entries(path: Path) -> list[Summary]:
 
 
 def _failures(task_folder: Path) -> Iterator[Summary]:
-    """The notes of answers whose script gave no result."""
+    """Return the failure notes of answers without a result."""
     for path in sorted(task_folder.glob(f"*/{FAILURE_FILE}")):
         note = read_object(path)
         if note is not None:

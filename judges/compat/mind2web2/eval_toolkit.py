@@ -1,4 +1,4 @@
-"""Extractors and verifiers, and making a pair of them, under the public toolkit's names."""
+"""Extractor and verifier, and a factory for a pair of them, under the public toolkit's names."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def create_evaluator(
     config: EvaluatorConfig | None = None,
     browser_manager: Any = None,
 ) -> tuple[Extractor, Verifier]:
-    """An extractor and a verifier over the same pages and ledger."""
+    """Return an extractor and a verifier that share pages and ledger."""
     shared: dict[str, Any] = {
         "client": client,
         "task_description": task_description,

@@ -1,4 +1,4 @@
-"""The object a public judge script works with: it grows the tree, extracts, verifies and sums up."""
+"""Evaluator that public judge scripts use: builds the tree, extracts, verifies and summarizes."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ _UNKNOWN_MODEL = "unknown"
 
 
 class Evaluator(GrowingTree):
-    """Takes nothing; ``initialize`` makes the root and what asks the model."""
+    """Evaluator of one answer. ``initialize`` creates the root, the extractor and the verifier."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -67,10 +67,12 @@ class Evaluator(GrowingTree):
         answer_name: str | None = None,
         **kwargs: Any,
     ) -> VerificationNode:
-        """Make the root; ``kwargs`` are those of ``create_evaluator``. Again: a new root, all else stays.
+        """Create the root. ``kwargs`` are those of ``create_evaluator``.
+
+        A second call replaces the root, extractor and verifier and keeps everything that was recorded.
 
         Raises:
-            TypeError: one of its keywords is missing or unknown.
+            TypeError: a keyword argument is missing or unknown.
         """
         kwargs.setdefault("task_description", f"Evaluation for {task_id}")
         self._extractor, self._verifier = create_evaluator(**kwargs)
@@ -82,11 +84,11 @@ class Evaluator(GrowingTree):
         self._extract_model = kwargs.get("extract_model", default_model)
         root = self.plant(kwargs["task_description"], strategy)
         if isinstance(kwargs["client"], HostedClient):
-            self._be_hosted(kwargs["client"])
+            self._register(kwargs["client"])
         return root
 
-    def _be_hosted(self, client: HostedClient) -> None:
-        """Let the host see how far the script is."""
+    def _register(self, client: HostedClient) -> None:
+        """Register this evaluator with the host."""
         if self not in client.evaluators:
             client.evaluators.append(self)
         progress = client.progress
@@ -94,19 +96,19 @@ class Evaluator(GrowingTree):
             self._ledger.on_decision = lambda: progress(*self.leaves_done_and_known())
 
     def let_go(self) -> None:
-        """Report to nobody any more."""
+        """Stop reporting progress."""
         self._ledger.on_decision = None
 
     @property
     def extractor(self) -> Extractor:
-        """Raises ValueError before ``initialize``."""
+        """The extractor. Raises ValueError before ``initialize``."""
         if self._extractor is None:
             raise ValueError("the evaluator is not initialized: call initialize first")
         return self._extractor
 
     @property
     def verifier(self) -> Verifier:
-        """Raises ValueError before ``initialize``."""
+        """The verifier. Raises ValueError before ``initialize``."""
         if self._verifier is None:
             raise ValueError("the evaluator is not initialized: call initialize first")
         return self._verifier
@@ -120,7 +122,7 @@ class Evaluator(GrowingTree):
         additional_instruction: str | None = None,
         **kwargs: Any,
     ) -> S:
-        """Fill ``template_class`` from the answer, or from the page ``source``, and record what came.
+        """Extract ``template_class`` from the answer, or from the page ``source``, and record the value.
 
         Raises:
             ValueError: before ``initialize``; ``source`` is a list; a failed extraction into a class with required
@@ -136,7 +138,7 @@ class Evaluator(GrowingTree):
                 prompt, source, template_class, additional_instruction=instruction, **kwargs
             )
         else:
-            raise ValueError(f"an extraction has one source or none, not a {type(source).__name__}")
+            raise ValueError(f"source must be a string or None, not {type(source).__name__}")
         self._extractions.append({extraction_name: as_recorded(found)})
         return found
 
@@ -150,7 +152,7 @@ class Evaluator(GrowingTree):
         additional_instruction: str | None = NO_INSTRUCTION,
         **kwargs: Any,
     ) -> bool:
-        """Judge a claim and write the verdict into ``node``, unless something the node depends on has failed.
+        """Verify a claim and store the verdict in ``node``, unless a prerequisite of the node has failed.
 
         Raises:
             ValueError: before ``initialize``.
@@ -158,12 +160,12 @@ class Evaluator(GrowingTree):
         """
         verifier = self.verifier
         if claim is None:
-            raise TypeError("there is no claim: it is None")
+            raise TypeError("the claim must not be None")
         if node is not None:
             try:
                 extra = prerequisites_of(node, extra_prerequisites)
-            except WrongCall as mistake:
-                return self._refuse(node, str(mistake))
+            except WrongCall as error:
+                return self._refuse(node, str(error))
             needed = self._prerequisites(node, extra)
             if verifier.session.scout is not None:
                 early = partial(verifier.settle, claim, sources, node, additional_instruction, **kwargs)
@@ -175,12 +177,15 @@ class Evaluator(GrowingTree):
     async def batch_verify(
         self, claims_and_sources: Iterable[tuple[str, Any, VerificationNode | None, str | None]], **kwargs: Any
     ) -> list[bool | BaseException]:
-        """Many (claim, sources, node, additional_instruction) at once: results in order, exceptions in place."""
+        """Verify many (claim, sources, node, additional_instruction) concurrently.
+
+        Return results or exceptions in order.
+        """
         asked = [
             self.verify(claim, node, sources, additional_instruction=instruction, **kwargs)
             for claim, sources, node, instruction in claims_and_sources
         ]
-        # The public toolkit hands exceptions back in the list, and so must this.
+        # The public toolkit returns exceptions in the list.
         return await asyncio.gather(*asked, return_exceptions=True)
 
     def _prerequisites(
@@ -189,7 +194,7 @@ class Evaluator(GrowingTree):
         return prerequisites(find_path(self.root, node) if self.root is not None else [], extra)
 
     def _is_blocked(self, node: VerificationNode, needed: Sequence[Prerequisite[VerificationNode]]) -> bool:
-        """Skip the node if a leaf it depends on is failed or skipped at this moment."""
+        """Skip the node if a leaf it depends on has failed or was skipped."""
         blocker = first_blocker(needed, as_status)
         if blocker is None:
             return False
@@ -201,38 +206,38 @@ class Evaluator(GrowingTree):
         return True
 
     def _known_status(self, leaf: VerificationNode) -> Status:
-        """A leaf that only counts as failed because nobody found out blocks nothing for certain."""
+        """Return the status of a leaf. A failure that is due to a fault does not block with certainty."""
         return Status.INITIALIZED if self._ledger.is_unknown(leaf) else as_status(leaf)
 
-    def _refuse(self, node: Any, mistake: str) -> bool:
-        self.verifier.logger.error("claim failed: %s", mistake)
+    def _refuse(self, node: Any, error: str) -> bool:
+        self.verifier.logger.error("claim failed: %s", error)
         if isinstance(node, VerificationNode):
-            self._ledger.enter(node, Verdict(outcome=Outcome.FAILED, reason=Reason.CHECK_FALSE, reasoning=mistake))
+            self._ledger.enter(node, Verdict(outcome=Outcome.FAILED, reason=Reason.CHECK_FALSE, reasoning=error))
         return False
 
     def add_ground_truth(self, info: dict[str, Any], gt_type: str = "ground_truth") -> None:
-        """Record what the right answer is."""
+        """Record the expected answer."""
         self._ground_truths.append({gt_type: info})
 
     def add_custom_info(self, info: dict[str, Any], info_type: str = "custom", info_name: str | None = None) -> None:
-        """Record anything, under ``info_name`` or else ``info_type``."""
+        """Record custom information under ``info_name`` or, without one, ``info_type``."""
         self._custom_infos.append({info_name or info_type: info})
 
     @property
     def extraction_failed(self) -> bool:
-        """Whether values were asked for that could not be read."""
+        """Whether an extraction has failed."""
         return self._ledger.unread is not None
 
     def cut_short(self, why: str) -> None:
-        """For the host: the script was ended, so nothing more will be decided."""
+        """End the run: leaves that are still open are not judged, for this reason. For the host."""
         self._ledger.ended = why
 
     def score(self) -> float:
-        """The compatible score; it stands still once asked for."""
+        """Return the compatible score. The first call fixes it."""
         return 0.0 if self.root is None else self.root.aggregated_score
 
     def get_summary(self) -> dict[str, Any]:
-        """The result of this answer: the public keys, and ours beside them."""
+        """Return the result of this answer: the public keys and additional ones."""
         summary: dict[str, Any] = {
             "agent_name": self.agent_name,
             "answer_name": self.answer_name,
@@ -257,6 +262,6 @@ class Evaluator(GrowingTree):
 
 
 def _page_json(capture: Capture) -> dict[str, Any]:
-    """As in results; when a page was captured is null where somebody stored it without saying."""
+    """Return a page as in results; ``captured_at`` is null if the capture time is unknown."""
     page = page_json(capture)
     return page | {"captured_at": None} if capture.captured_at == NOT_KNOWN else page

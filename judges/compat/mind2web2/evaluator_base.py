@@ -1,4 +1,4 @@
-"""What extractors and verifiers of the public toolkit have in common: what they are handed, and reading a page."""
+"""Base class of the public toolkit's extractor and verifier: arguments of the script, and reading a page."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _log = logging.getLogger(__name__)
 
 
 class BaseEvaluator:
-    """Holds what a judge script hands over, under the names scripts read."""
+    """Stores the arguments of a judge script under the public names."""
 
     def __init__(
         self,
@@ -55,7 +55,7 @@ class BaseEvaluator:
         )
 
     async def get_page_info(self, url: str) -> tuple[list[str], str] | tuple[None, None]:
-        """Screenshots (base64 JPEG) and text of a page, from the cache or the network; (None, None) for none."""
+        """Return screenshots (base64 JPEG) and text of a page from the cache or the web, or (None, None)."""
         try:
             page = await self.session.pages.whole(url)
         except CacheError as error:

@@ -1,4 +1,4 @@
-"""Reading values out of the answer or a page, as judge scripts call it."""
+"""Extractor for judge scripts: values from the answer or a page."""
 
 from __future__ import annotations
 
@@ -19,7 +19,10 @@ S = TypeVar("S", bound=BaseModel)
 
 
 class Extractor(BaseEvaluator):
-    """Fills a script's own pydantic class. Where that fails the script gets an empty one, and the ledger knows."""
+    """Fills a script's pydantic class.
+
+    If that fails, the script gets an empty object and the ledger records the failure.
+    """
 
     async def simple_extract(
         self,
@@ -27,7 +30,7 @@ class Extractor(BaseEvaluator):
         template_class: type[S],
         additional_instruction: str | None = NO_INSTRUCTION,
     ) -> S:
-        """Read from the answer.
+        """Extract from the answer.
 
         Raises:
             pydantic.ValidationError: the extraction failed and the class has required fields.
@@ -43,13 +46,14 @@ class Extractor(BaseEvaluator):
         additional_instruction: str | None = NO_INSTRUCTION,
         use_screenshot: bool = True,
     ) -> S:
-        """Read from a page: its text and, unless told otherwise, its screenshots.
+        """Extract from a page: from its text and, by default, its screenshots.
 
         Raises:
-            pydantic.ValidationError: there is no page or the extraction failed, and the class has required fields.
+            pydantic.ValidationError: the page is not available or the extraction failed, and the class has required
+            fields.
         """
         if not pages_among([url]):
-            # The answer names no page here, so there is nothing that could have been read: no fault of ours.
+            # The answer cites no page here, so there is nothing to extract. This is not a fault.
             self.logger.info("extraction without a page: %r", url)
             return template_class()
         try:
@@ -72,7 +76,7 @@ class Extractor(BaseEvaluator):
     ) -> S:
         ledger = self.session.ledger
         if not issubclass(template_class, BaseModel):
-            self._failed(f"extraction failed: {template_class.__name__} is no class of pydantic 2")
+            self._failed(f"extraction failed: {template_class.__name__} is not a pydantic 2 model")
             return template_class()
         try:
             found = await self.session.extractor(self.MODEL_NAME).extract_in_full(
@@ -96,7 +100,7 @@ class Extractor(BaseEvaluator):
 
     def _without_page(self, error: CacheError) -> None:
         if isinstance(error, NoEvidence) and error.gone:
-            # That the page does not exist is known: what cannot be read there is missing from the answer.
+            # The page is known not to exist, so its content is missing from the answer.
             self.logger.warning("extraction from a page that is gone: %s", error)
         else:
             self._failed(f"extraction failed: {error}")
@@ -107,7 +111,7 @@ class Extractor(BaseEvaluator):
 
 
 def as_recorded(value: Any) -> Any:
-    """A value as it stands at this moment, as a dict where it is a model."""
+    """Return a snapshot of a value; models are converted to dicts."""
     if isinstance(value, BaseModel):
         return value.model_dump()
     return value.dict() if hasattr(value, "dict") else value  # a class of pydantic 1

@@ -1,4 +1,4 @@
-"""One fetch through the egress guard and without a browser: for the tools of judge scripts, not for evidence."""
+"""Plain HTTP fetch through the egress guard, for the tools of judge scripts, not for evidence."""
 
 from __future__ import annotations
 
@@ -13,6 +13,6 @@ DEADLINE_S = 60.0
 
 
 async def fetch(url: str, *, deadline_s: float = DEADLINE_S) -> Observation:
-    """What one GET brings, its type told by its bytes; never raises for what the web does."""
+    """Fetch a URL once. The page kind is detected from the bytes. Network errors are reported in the observation."""
     async with EgressGuard(egress_allow()) as guard:
         return await HttpCapturer(guard, semaphore=asyncio.Semaphore(1), deadline_s=deadline_s).capture(url)

@@ -1,8 +1,8 @@
-"""A judge script's client, whatever it is, as the one client our judges ask through.
+"""Adapter for the client object of a judge script, and error translation for foreign objects.
 
-The border to foreign objects, this client and others: whatever they raise becomes one of our errors here. Any object
-with ``async_response`` will do as a client; it is called with exactly the keywords the public toolkit uses. Our own
-``LLMClient`` is asked without this detour, which would lose the tokens that a reply cost.
+Any object with ``async_response`` is accepted as a client. It is called with exactly the keyword arguments that the
+public toolkit uses. Whatever a foreign object raises is translated into an error of this project. Our own ``LLMClient``
+bypasses the adapter, which would lose the token usage.
 """
 
 from __future__ import annotations
@@ -20,9 +20,7 @@ from mind2web2.llm_client.base_client import LLMClient
 from mind2web2.llm_client.provider_client import AsyncProviderClient
 from rubrics.verdict import Usage
 
-_REFUSED_FOR_GOOD = frozenset(
-    {HTTPStatus.BAD_REQUEST, HTTPStatus.UNAUTHORIZED, HTTPStatus.FORBIDDEN, HTTPStatus.NOT_FOUND}
-)
+_PERMANENT = frozenset({HTTPStatus.BAD_REQUEST, HTTPStatus.UNAUTHORIZED, HTTPStatus.FORBIDDEN, HTTPStatus.NOT_FOUND})
 _ASYNC_RESPONSE, _RESPONSE = LLMClient.async_response, AsyncProviderClient.response
 _ONE_CALL = Usage(calls=1, usd=None)
 
@@ -31,7 +29,7 @@ _ONE_CALL = Usage(calls=1, usd=None)
 def foreign_object(
     translated: Callable[[Exception], Exception], passing: type[Exception] | tuple[type[Exception], ...] = ()
 ) -> Iterator[None]:
-    """Run the code of an object that is not ours; errors of the types in ``passing`` are raised as they are."""
+    """Run code of a foreign object and translate its errors, except those of the types in ``passing``."""
     try:
         yield
     except passing:
@@ -41,17 +39,17 @@ def foreign_object(
 
 
 class ForeignClient:
-    """Asks through ``client.async_response``, holding ``call_slot`` during each call. It is not closed from here."""
+    """Sends requests through ``client.async_response`` and holds ``call_slot`` during each. Never closes the client."""
 
     def __init__(self, client: Any, call_slot: Callable[[], AbstractAsyncContextManager[Any]]) -> None:
         self._client = client
         self._call_slot = call_slot
 
     async def complete(self, request: LLMRequest) -> LLMReply:
-        """One call, no retry: how often to try is the foreign client's business.
+        """Send one request without retries; retrying is the foreign client's responsibility.
 
         Raises:
-            LLMError: it raised, or what it returned is not what was asked for.
+            LLMError: it raised, or returned something else than requested.
         """
         keywords: dict[str, Any] = {
             "model": request.model,
@@ -59,21 +57,21 @@ class ForeignClient:
             "response_format": request.schema,
         }
         if "o" not in request.model:
-            # The public toolkit's rule, odd as it is. Clients of our own choose parameters by model family.
+            # Rule of the public toolkit. Our own clients choose parameters by model family.
             keywords["temperature"] = 0.0
         async with self._call_slot():
-            if (own := _unchanged(self._client)) is not None:
+            if (own := _own_client(self._client)) is not None:
                 return await own.complete(request)
             with foreign_object(_translated, passing=JudgeError):
-                said = await self._client.async_response(**keywords)
-        return LLMReply(text="", parsed=_as_asked(said, request), model=request.model, usage=_ONE_CALL)
+                reply = await self._client.async_response(**keywords)
+        return LLMReply(text="", parsed=_parse(reply, request), model=request.model, usage=_ONE_CALL)
 
     async def aclose(self) -> None:
-        """The client belongs to the caller of the script."""
+        """Do nothing: the client belongs to the script's caller."""
 
 
-def _unchanged(client: Any) -> AsyncProviderClient | None:
-    """What asks behind an ``LLMClient`` of ours; None for other objects, and where somebody replaced a method."""
+def _own_client(client: Any) -> AsyncProviderClient | None:
+    """Return the provider client of an unmodified ``LLMClient`` of ours; None for other or monkeypatched objects."""
     if type(client) is not LLMClient or "async_response" in vars(client):
         return None
     asking = client.client
@@ -86,31 +84,31 @@ def _translated(error: Exception) -> LLMError:
     what = f"the client raised {type(error).__name__}: {error}"
     if isinstance(error, TimeoutError):
         return LLMTimeout(what, usage=_ONE_CALL)
-    if getattr(error, "status_code", None) in _REFUSED_FOR_GOOD:
+    if getattr(error, "status_code", None) in _PERMANENT:
         return LLMRejected(what, usage=_ONE_CALL)
     return LLMUnavailable(what, usage=_ONE_CALL)
 
 
-def _as_asked(said: Any, request: LLMRequest) -> BaseModel | None:
-    """The reply as an instance of the request's schema.
+def _parse(reply: Any, request: LLMRequest) -> BaseModel | None:
+    """Return the reply as an instance of the request's schema.
 
     Raises:
-        LLMOutputUnusable: it is None, as after a refusal, or something else.
+        LLMOutputUnusable: it is None, as after a refusal, or does not match.
     """
     schema = request.schema
-    if schema is None or isinstance(said, schema):
-        return said if isinstance(said, BaseModel) else None
-    if said is None:
+    if schema is None or isinstance(reply, schema):
+        return reply if isinstance(reply, BaseModel) else None
+    if reply is None:
         raise LLMOutputUnusable(UnusableKind.REFUSED, "the client returned no parsed reply", usage=_ONE_CALL)
     try:
-        if isinstance(said, str | bytes):
-            return schema.model_validate_json(said)
-        if isinstance(said, Mapping):
-            return schema.model_validate(dict(said))
-        return schema.model_validate(said, from_attributes=True)
-    except Exception as error:  # the class is a script's own: its validators may raise anything
+        if isinstance(reply, str | bytes):
+            return schema.model_validate_json(reply)
+        if isinstance(reply, Mapping):
+            return schema.model_validate(dict(reply))
+        return schema.model_validate(reply, from_attributes=True)
+    except Exception as error:  # validators of a script's class may raise anything
         raise LLMOutputUnusable(
             UnusableKind.OFF_SCHEMA,
-            f"the client returned {type(said).__name__}, which is no {schema.__name__}",
+            f"the client returned {type(reply).__name__}, which does not match {schema.__name__}",
             usage=_ONE_CALL,
         ) from error

@@ -1,4 +1,4 @@
-"""Growing a verification tree: unique ids, inner nodes, leaves, and leaves decided by code."""
+"""Construction of a verification tree: unique ids, inner nodes, leaves, and leaves decided by code."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ ROOT_ID = "root"
 
 
 class NodeIds:
-    """The ids in use. An id once asked for stays in use, whatever becomes of its node."""
+    """Ids in use. A reserved id stays in use even if its node is not created."""
 
     def __init__(self) -> None:
         self._used: set[str] = set()
@@ -22,7 +22,7 @@ class NodeIds:
         return id in self._used
 
     def reserve(self, id: str) -> str:
-        """``id``, or with the first free suffix ``_1``, ``_2``, … where it is taken."""
+        """Reserve ``id``, or the first free name with a suffix ``_1``, ``_2``, … if it is taken."""
         unique = id
         if id in self._used:
             unique = next(name for number in count(1) if (name := f"{id}_{number}") not in self._used)
@@ -37,7 +37,7 @@ class NodeIds:
 
 
 class GrowingTree:
-    """The tree of one judge script."""
+    """Verification tree of one judge script."""
 
     def __init__(self) -> None:
         self.root: VerificationNode | None = None
@@ -45,7 +45,7 @@ class GrowingTree:
         self._ledger = Ledger()
 
     def plant(self, desc: str, strategy: AggregationStrategy) -> VerificationNode:
-        """Make a new root."""
+        """Create a new root."""
         self._ids.take(ROOT_ID)
         self.root = self._ledger.root = VerificationNode(id=ROOT_ID, desc=desc, strategy=strategy)
         return self.root
@@ -53,10 +53,10 @@ class GrowingTree:
     def add_parallel(
         self, id: str, desc: str, parent: VerificationNode | None = None, **node_fields: Any
     ) -> VerificationNode:
-        """Add an inner node whose children stand side by side; ``parent=None`` is the root.
+        """Add an inner node whose children are independent of each other; ``parent=None`` is the root.
 
         Raises:
-            ValueError: before ``initialize``; a field that does not fit; a critical parent and a node that is not.
+            ValueError: before ``initialize``; an invalid field; a node that is not critical below a critical parent.
         """
         unique = self._ids.reserve(id)
         return self._add(unique, desc, parent, strategy=AggregationStrategy.PARALLEL, **node_fields)
@@ -64,7 +64,7 @@ class GrowingTree:
     def add_sequential(
         self, id: str, desc: str, parent: VerificationNode | None = None, **node_fields: Any
     ) -> VerificationNode:
-        """Add an inner node whose children are steps, one after the other; raises as ``add_parallel`` does."""
+        """Add an inner node whose children are ordered steps. Same errors as ``add_parallel``."""
         unique = self._ids.reserve(id)
         return self._add(unique, desc, parent, strategy=AggregationStrategy.SEQUENTIAL, **node_fields)
 
@@ -78,10 +78,10 @@ class GrowingTree:
         status: str = "initialized",
         **node_fields: Any,
     ) -> VerificationNode:
-        """Add a leaf, undecided unless said otherwise.
+        """Add a leaf, by default undecided.
 
         Raises:
-            ValueError: as ``add_parallel``; a score other than 0.0 and 1.0; a status no leaf can have.
+            ValueError: see ``add_parallel``; a score other than 0.0 and 1.0; an invalid status for a leaf.
         """
         unique = self._ids.reserve(id)
         if score not in (0.0, 1.0):
@@ -97,10 +97,10 @@ class GrowingTree:
     def add_custom_node(
         self, result: Any, id: str, desc: str, parent: VerificationNode | None = None, critical: bool = True
     ) -> VerificationNode:
-        """Add a leaf that code has decided: ``result`` is truthy or falsy.
+        """Add a leaf that code has decided: it passes if ``result`` is truthy.
 
         Raises:
-            ValueError: as ``add_parallel``.
+            ValueError: see ``add_parallel``.
         """
         passed = bool(result)
         return self.add_leaf(
@@ -118,22 +118,22 @@ class GrowingTree:
         return node
 
     def find_node(self, id: str) -> VerificationNode | None:
-        """The node of the tree with this id, or None."""
+        """Return the node with this id, or None."""
         nodes = walk(self.root) if self.root is not None else iter(())
         return next((node for node in nodes if node.id == id), None)
 
     def leaves_done_and_known(self) -> tuple[int, int]:
-        """How many leaves are settled, and how many there are so far."""
+        """Return the numbers of settled leaves and of all leaves so far."""
         leaves = [] if self.root is None else list(leaves_below(self.root))
         return sum(leaf.status != "initialized" for leaf in leaves), len(leaves)
 
     def get_all_node_ids(self) -> list[str]:
-        """All ids in use, sorted; "root" is one once there is a root."""
+        """Return all ids in use, sorted, including "root" once there is a root."""
         return self._ids.used()
 
     def check_id_available(self, id: str) -> bool:
         return id not in self._ids
 
     def get_node_count(self) -> int:
-        """How many ids are in use."""
+        """Return the number of ids in use."""
         return len(self._ids.used())

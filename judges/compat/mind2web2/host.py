@@ -1,4 +1,4 @@
-"""Runs a public judge script inside the service: the service's model and pages in, a summary or a JudgeBug out."""
+"""Host for public judge scripts inside the service: runs a script with the service's model and pages."""
 
 from __future__ import annotations
 
@@ -53,19 +53,22 @@ async def run_script(
     ahead: EvidenceSource | None = None,
     nursery: Nursery | None = None,
 ) -> dict[str, Any]:
-    """What the script says of an answer, ready for JSON and with our ``status`` and ``score`` in it.
+    """Run a script on an answer and return its summary as JSON values, with ``status`` and ``score``.
 
-    ``model`` is the bare name. ``captures`` are the answer's cited pages, as far as they are captured: what a script
-    that reads the cache itself will find there. ``llm`` and ``pages`` hold their own limits. ``progress`` is told the
-    leaves done and known so far. What is not settled within ``deadline_s`` is not judged, and the result incomplete.
-    ``ahead`` turns look-ahead on: the pages as the scouting run sees them. With a ``nursery`` the script runs in a
-    process of its own, and nothing but its process can suffer from it.
+    Args:
+        model: Bare model name.
+        captures: Captures of the answer's cited pages, for scripts that read the page cache directly.
+        llm: Model client; applies its own limits, as ``pages`` does.
+        progress: Called with the numbers of settled and known leaves.
+        deadline_s: Leaves that are not settled in time are not judged, and the result is incomplete.
+        ahead: Pages for the scouting run; enables look-ahead.
+        nursery: Runs the script in a child process. Faults of the script then affect only that process.
 
     Raises:
-        JudgeBug: the file cannot be loaded, raised (unless values it needed could not be read), returned no dict, or
-            had made no tree by the deadline; with the traceback.
-        ScriptStopped: (with a ``nursery``) it went beyond a limit of its process, or did not return at all.
-        JudgeError: the script let an error of the model out.
+        JudgeBug: the file cannot be loaded, the script raised (except after a failed extraction), returned no dict, or
+            had no tree at the deadline; with the traceback.
+        ScriptStopped: the child process exceeded a limit, or did not return.
+        JudgeError: the script did not catch an error of the model.
     """
     replies = SharedReplies(llm)
     play = Play(
@@ -92,7 +95,7 @@ async def run_script(
         return _with_unused(result, replies.unused())
     result = await play_out(
         play,
-        partial(_load_aside, judge),
+        partial(_load_in_thread, judge),
         client_for=_ClientFor(llm=llm, replies=replies, separator=separator, preparer=preparer, progress=progress),
         replies=replies,
         pages=pages,
@@ -105,7 +108,7 @@ async def run_script(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _ClientFor:
-    """Clients of runs in this process. Replies are shared only where there are two runs."""
+    """Creates the clients of runs in this process. Replies are shared only if there are two runs."""
 
     llm: LLMClient
     replies: SharedReplies
@@ -125,19 +128,19 @@ class _ClientFor:
         )
 
 
-async def _load_aside(judge: Judge) -> EvaluateAnswer:
+async def _load_in_thread(judge: Judge) -> EvaluateAnswer:
     return await asyncio.to_thread(_load, judge)
 
 
 def _load(judge: Judge) -> EvaluateAnswer:
     if judge.path is None or judge.source is None:
-        raise JudgeBug(f"the judge of {judge.task!r} has no file")
+        raise JudgeBug(f"the judge of {judge.task!r} was not loaded from a file")
     with judge_import(f"loading the judge script of {judge.task!r} failed"):
         return script_in(compiled(judge.source, str(judge.path)), judge.path)
 
 
 def _with_unused(result: dict[str, Any], unused: Usage) -> dict[str, Any]:
-    """The result with what look-ahead spent on replies that the script then never asked for."""
+    """Add the usage of look-ahead replies that the script did not request to the result."""
     if unused != Usage() and isinstance(result.get("usage"), dict):
         result["usage"] = asdict(Usage(**result["usage"]) + unused)
     return result

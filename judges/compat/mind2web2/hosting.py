@@ -1,7 +1,7 @@
-"""What the service puts in the place of a judge script's client and cache.
+"""Client and cache objects that the service passes to a judge script.
 
-The script sees the public interfaces; the evaluators of this package recognise these objects and go straight to the
-service's model and page cache, which hold their own limits.
+The script sees the public interfaces. The evaluators of this package recognise these objects and use the service's
+model and page cache directly, which apply their own limits.
 """
 
 from __future__ import annotations
@@ -37,25 +37,25 @@ from mind2web2.utils.cache_filesys import CacheFileSys, PageType
 
 
 class EvidenceSource(Protocol):
-    """Where the service's evidence comes from: its page cache, or whoever keeps account of what is looked at there."""
+    """Source of evidence by URL: the service's page cache, or a wrapper that records accesses."""
 
     async def evidence_for(self, url: str) -> Evidence: ...
 
 
 class Judging(Protocol):
-    """How one run of a script has claims settled and values read, each with a model that it names."""
+    """Factory of claim judges and extractors for one run of a script."""
 
     def claim_judge(self, model: str) -> ClaimJudge: ...
 
     def value_reader(self, model: str) -> ValueReader: ...
 
     def shown(self, pages: EvidenceSource) -> EvidenceSource:
-        """Those pages as the two above want them: whole, or only so far as they are needed to name them."""
+        """Return ``pages`` as these judges need them: complete, or only references to pages in the service."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JudgingHere:
-    """Judges in this process. ``separator`` and ``preparer`` are the installation's own."""
+    """Judges in this process. ``separator`` and ``preparer`` belong to the installation."""
 
     llm: LLMClient
     separator: Separator
@@ -72,16 +72,16 @@ class JudgingHere:
 
 
 class Bodies(Protocol):
-    """Stored bodies by their hash, as ``BlobStore`` has them."""
+    """Store of bodies by SHA-256, as ``BlobStore``."""
 
     async def get(self, sha256: str) -> bytes: ...
 
 
 class HostedEvaluator(Protocol):
-    """What the host needs of the evaluators a script makes."""
+    """Interface that the host needs of a script's evaluators."""
 
     def cut_short(self, why: str) -> None:
-        """Nothing more will be decided: what is still open is not judged."""
+        """End the run: leaves that are still open are not judged, for this reason."""
 
     @property
     def extraction_failed(self) -> bool: ...
@@ -89,11 +89,11 @@ class HostedEvaluator(Protocol):
     def get_summary(self) -> dict[str, Any]: ...
 
     def let_go(self) -> None:
-        """The run is over: hold on to nothing that holds on to this."""
+        """Drop references to the host after the run."""
 
 
 class HostedClient:
-    """The service's model as a script's client. ``evaluators`` are those the script has initialized with it."""
+    """Model client for a script that uses the service's model. ``evaluators`` are those initialized with it."""
 
     provider = "hosted"
     is_async = True
@@ -107,9 +107,13 @@ class HostedClient:
         scout: Scout | None = None,
         scouted_by: Scout | None = None,
     ) -> None:
-        """``judging`` makes what settles claims and reads values. ``progress`` is told leaves done and known.
+        """Create a client.
 
-        With look-ahead the scouting run has a ``scout``, and the real run is ``scouted_by`` it.
+        Args:
+            judging: Factory of claim judges and extractors.
+            progress: Called with the numbers of settled and known leaves.
+            scout: Set for the scouting run of look-ahead.
+            scouted_by: Set for the real run of look-ahead.
         """
         self.llm = llm
         self.judging = judging
@@ -120,13 +124,13 @@ class HostedClient:
         self._asked: Counter[str] = Counter()
 
     async def async_response(self, *, count_token: bool = False, **keywords: Any) -> Response:
-        """Ask with the keywords of a chat completion, as ``LLMClient.async_response`` does.
+        """Send a request with the arguments of a chat completion, like ``LLMClient.async_response``.
 
         Raises:
             judges.errors.LLMError: there was no usable reply.
         """
         request = as_request(**keywords)
-        # Equal calls of one run are told apart by their number, so that a rerun finds the same stored replies.
+        # Equal calls of one run are numbered, so that a rerun finds the same cached replies.
         key = f"{request.model} {request.schema} {request.messages} {request.params}"
         number = self._asked[key]
         self._asked[key] += 1
@@ -134,39 +138,39 @@ class HostedClient:
 
     @property
     def client(self) -> HostedProvider:
-        """What stands for the provider's own client."""
+        """Object in place of the provider's own client."""
         return HostedProvider(self)
 
     def let_go(self) -> None:
-        """The run is over: forget the evaluators, which hold this client and the pages they have read.
+        """Drop the evaluators after the run. They reference this client and the pages they have read.
 
-        In a circle these would stay in memory until the garbage collector comes round to them.
+        Otherwise the reference cycle would keep the pages in memory until the next garbage collection.
         """
         for evaluator in self.evaluators:
             evaluator.let_go()
         self.evaluators.clear()
 
     def response(self, **_: Any) -> Response:
-        """Not for this client: it is asynchronous."""
-        raise ValueError("this client is asynchronous: await async_response")
+        """Raise ValueError: this client is asynchronous."""
+        raise ValueError("this client is asynchronous: use `await client.async_response(...)`")
 
 
 @dataclass(frozen=True, slots=True)
 class HostedProvider:
-    """The service's model as the asynchronous client of a provider."""
+    """The service's model in the form of a provider's asynchronous client."""
 
     _client: HostedClient
 
     async def response(self, *, count_token: bool = False, **request: Any) -> Response:
-        """As ``AsyncProviderClient.response``; raises the same."""
+        """Like ``AsyncProviderClient.response``, with the same errors."""
         return await self._client.async_response(count_token=count_token, **request)
 
 
 class HostedCache(CacheFileSys):
-    """The captured pages of one answer, read from the service; pages a script puts here are its own."""
+    """Page cache of one answer: captures of the service, plus pages that the script stores."""
 
     def __init__(self, folder: Path, *, pages: EvidenceSource, blobs: Bodies, captures: Iterable[Capture]) -> None:
-        """``folder`` takes what the script puts, and lives as long as its run."""
+        """``folder`` is for pages that the script stores. It must exist for the whole run."""
         super().__init__(folder)
         self.pages = pages
         self._blobs = blobs
@@ -208,13 +212,16 @@ class HostedCache(CacheFileSys):
         return {"total_urls": len(types), "web_pages": types.count("web"), "pdf_pages": types.count("pdf")}
 
     def captured(self, url: str) -> Capture | None:
-        """The cited page of this URL, however it is spelled; None where it has none or the script put its own."""
+        """Return the capture of a cited page, in any spelling of its URL.
+
+        None if there is none, or if the script stored its own page for this URL.
+        """
         if super().has(url) is not None:
             return None
         return self._captured.get(canonical_key(url)) or self._forgiving.get(forgiving_key(url))
 
     def _body(self, capture: Capture, role: str) -> bytes | None:
-        """A stored body, although the caller cannot await: the store is asked from another thread's loop."""
+        """Return a stored body. Runs an event loop in another thread, because the caller is synchronous."""
         blob = capture.blobs.get(role)
         if blob is None:
             return None
@@ -226,7 +233,7 @@ class HostedCache(CacheFileSys):
 
 
 class HostedPages(StoredPages):
-    """The service's evidence, and before it whatever the script has put into its cache itself."""
+    """Pages of a run: those that the script stored in its cache, then the service's."""
 
     def __init__(self, cache: HostedCache, pages: EvidenceSource, *, config: EvaluatorConfig) -> None:
         super().__init__(_PutByScript(cache), config=config)
@@ -234,13 +241,13 @@ class HostedPages(StoredPages):
         self._pages = pages
 
     async def _look(self, url: str, address: str) -> Evidence:
-        # A cited page is found by every spelling that the public look-up forgives, not only by those we take for equal.
+        # The public look-up ignores more spelling differences of a cited URL than ``canonical_key`` does.
         cited = self._cited.captured(url)
         return await self._pages.evidence_for(address if cited is None else cited.url)
 
 
 class _PutByScript:
-    """Only what a script has put into its cache."""
+    """View of a cache that contains only the pages stored by the script."""
 
     def __init__(self, cache: HostedCache) -> None:
         self._cache = cache

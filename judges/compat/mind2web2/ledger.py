@@ -1,8 +1,8 @@
-"""What is known of each leaf beyond the public fields: the verdict behind a score, and what nobody found out.
+"""Verdicts behind the public fields of a tree.
 
-The public fields have no third state: a fault leaves ``failed`` and 0 there. The ledger keeps the difference, per
-node and outside the node, and works out our outcome for every leaf of a tree that a judge script built as it
-pleased: by ``verify``, by custom nodes, or by assigning to fields.
+The public fields have no third state: a fault is stored as ``failed`` with score 0. The ledger stores the verdict of
+each node outside the node. It derives an outcome for every leaf, whether the script set it by ``verify``, by a custom
+node or by assigning to fields.
 """
 
 from __future__ import annotations
@@ -18,9 +18,10 @@ from rubrics.verdict import Claim, ModelRequest, Outcome, Reason, Usage, Verdict
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Entry:
-    """One decision. ``written`` is what it put into the public fields, ``node`` keeps the identity alive.
+    """One decision.
 
-    ``unknown``: the leaf could have come out otherwise, had nothing gone wrong.
+    ``written`` is what it stored in the public fields. ``node`` keeps the node alive, because entries are keyed by
+    ``id()``. ``unknown``: without a fault, the leaf could have had another outcome.
     """
 
     node: VerificationNode
@@ -32,7 +33,7 @@ class Entry:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LeafView:
-    """A leaf as it stands now: ``low`` and ``high`` are what it may count."""
+    """Current state of a leaf. ``low`` and ``high`` are the bounds of its score."""
 
     verdict: Verdict
     claim: Claim | None
@@ -42,16 +43,16 @@ class LeafView:
 
 @dataclass(slots=True)
 class Ledger:
-    """The decisions of one run of a judge script."""
+    """Decisions of one run of a judge script."""
 
     root: VerificationNode | None = None
     usage: Usage = field(default_factory=Usage)
     requests: list[ModelRequest] = field(default_factory=list)
-    """Every request behind a verdict, also behind those that no node has any more."""
+    """All requests behind verdicts, including verdicts that are no longer in a node."""
     unread: str | None = None
-    """Why an extraction failed, once one has: what the script decides from then on says nothing about the answer."""
+    """Reason of the first failed extraction, if any. Decisions made after it say nothing about the answer."""
     ended: str | None = None
-    """Why the script was ended before it had returned, if it was: what is open then is not judged."""
+    """Reason that the script was stopped before it returned, if it was. Open leaves are then not judged."""
     prompts: set[str] = field(default_factory=set)
     on_decision: Callable[[], None] | None = None
     """Called after each decision."""
@@ -61,9 +62,9 @@ class Ledger:
     def enter(
         self, node: VerificationNode, verdict: Verdict, claim: Claim | None = None, *, unknown: bool | None = None
     ) -> None:
-        """Write a decision into the node's public fields and keep what is behind it.
+        """Record a decision and store it in the node's public fields.
 
-        ``unknown`` is for a skipped node: whether it was skipped only because of what is unknown itself.
+        For a skipped node, ``unknown`` tells whether it was skipped only because of an unknown leaf.
         """
         score, status = compatible(verdict)
         node.decide(score, status.value)
@@ -72,9 +73,9 @@ class Ledger:
     def keep(
         self, node: VerificationNode, verdict: Verdict, claim: Claim | None = None, *, unknown: bool | None = None
     ) -> None:
-        """Keep what is behind a decision that stands in the public fields already."""
+        """Record a decision that is already in the public fields."""
         if self.unread is not None and verdict.outcome in (Outcome.PASSED, Outcome.FAILED):
-            verdict = _poisoned(verdict, self.unread)
+            verdict = _without_extraction(verdict, self.unread)
         self.note(verdict.usage, verdict.prompt, verdict.requests)
         self._entries[id(node)] = Entry(
             node=node,
@@ -87,14 +88,14 @@ class Ledger:
             self.on_decision()
 
     def note(self, usage: Usage, prompt: str | None, requests: Iterable[ModelRequest] = ()) -> None:
-        """Count what model requests cost, and by which prompt they were made."""
+        """Add the usage and the prompt of model requests."""
         self.usage += usage
         self.requests += requests
         if prompt is not None:
             self.prompts.add(prompt)
 
     def extraction_failed(self, why: str) -> None:
-        """From here on the values a script works with are defaults; what is decided already stays as it is."""
+        """Record a failed extraction. Later decisions are not judged; earlier ones are unchanged."""
         if self.unread is None and self.root is not None:
             self._decided_before = {
                 id(node): (node, node.decided) for node in self.root.walk() if node.decided[1] != "initialized"
@@ -103,15 +104,15 @@ class Ledger:
 
     @property
     def is_whole(self) -> bool:
-        """Whether the tree is the one the script makes when nothing goes wrong."""
+        """Whether the script built its tree without a failed extraction and without being stopped."""
         return self.unread is None and self.ended is None
 
     def is_unknown(self, node: VerificationNode) -> bool:
-        """Whether a leaf's status says nothing about the answer."""
+        """Return whether a leaf's status is due to a fault."""
         return self._current(node).unknown
 
     def view(self, leaf: VerificationNode, missed_step: VerificationNode | None = None) -> LeafView:
-        """A leaf's outcome and range. ``missed_step`` is the earlier step behind which scoring has zeroed it."""
+        """Return a leaf's outcome and bounds. ``missed_step`` is the earlier step that made scoring set it to 0."""
         entry = self._current(leaf)
         verdict, score = entry.verdict, leaf.decided[0]
         low, high = (0.0, 1.0) if entry.unknown else (score, score)
@@ -124,50 +125,50 @@ class Ledger:
         entry = self._entries.get(id(node))
         if entry is not None and entry.written == node.decided:
             return entry
-        return self._by_hand(node)
+        return self._entry_from_fields(node)
 
-    def _by_hand(self, node: VerificationNode) -> Entry:
-        """The entry of a node that the script has set itself, or never settled."""
+    def _entry_from_fields(self, node: VerificationNode) -> Entry:
+        """Return the entry of a node that the script has set directly, or never settled."""
         score, status = node.decided
         verdict = _as_written(score, status)
         before = self._decided_before.get(id(node))
-        is_poisoned = self.unread is not None and (before is None or before[1] != (score, status))
-        if is_poisoned and self.unread is not None and verdict.outcome in (Outcome.PASSED, Outcome.FAILED):
-            verdict = _poisoned(verdict, self.unread)
+        is_after_failure = self.unread is not None and (before is None or before[1] != (score, status))
+        if is_after_failure and self.unread is not None and verdict.outcome in (Outcome.PASSED, Outcome.FAILED):
+            verdict = _without_extraction(verdict, self.unread)
         if self.ended is not None and verdict.outcome is Outcome.UNDECIDED:
             verdict = not_judged(Reason.TIMEOUT, self.ended)
-        # A leaf left open with defaults in hand may have been left open because of them.
-        unknown = verdict.outcome is Outcome.NOT_JUDGED or (is_poisoned and verdict.outcome is Outcome.UNDECIDED)
+        # A leaf may be open because the script worked with default values.
+        unknown = verdict.outcome is Outcome.NOT_JUDGED or (is_after_failure and verdict.outcome is Outcome.UNDECIDED)
         return Entry(node=node, verdict=verdict, claim=None, written=(score, status), unknown=unknown)
 
 
 def gated(blocker: VerificationNode) -> Verdict:
-    """The verdict of a leaf that was not looked at because of ``blocker``."""
+    """Return the verdict of a leaf that was skipped because of ``blocker``."""
     return Verdict(outcome=Outcome.SKIPPED, reason=Reason.GATED, blocked_by=blocker.id)
 
 
 def checked(result: bool) -> Verdict:
-    """The verdict of a leaf that code decided."""
+    """Return the verdict of a leaf that code decided."""
     if result:
         return Verdict(outcome=Outcome.PASSED, grounded=True)
     return Verdict(outcome=Outcome.FAILED, reason=Reason.CHECK_FALSE)
 
 
 def not_judged(reason: Reason, why: str) -> Verdict:
-    """The verdict of a leaf about which nothing was found out."""
+    """Return the verdict of a leaf that could not be judged."""
     return Verdict(outcome=Outcome.NOT_JUDGED, reason=reason, reasoning=why)
 
 
 def missed_steps(root: VerificationNode) -> dict[int, VerificationNode]:
-    """For every node behind the first missed step of a sequence, that step; by ``id(node)``, direct children only."""
+    """Map each child after the first missed step of a sequence, by ``id(node)``, to that step. Direct children only."""
     found: dict[int, VerificationNode] = {}
     for parent in root.walk():
         if parent.strategy == "sequential":
-            found |= _behind_first_miss(parent.children)
+            found |= _after_first_miss(parent.children)
     return found
 
 
-def _behind_first_miss(steps: Sequence[VerificationNode]) -> dict[int, VerificationNode]:
+def _after_first_miss(steps: Sequence[VerificationNode]) -> dict[int, VerificationNode]:
     missed = next((place for place, step in enumerate(steps) if step.score < 1.0), len(steps))
     return {id(step): steps[missed] for step in steps[missed + 1 :]}
 
@@ -180,7 +181,7 @@ def _as_written(score: float, status: str) -> Verdict:
     return checked(score == 1.0)
 
 
-def _poisoned(verdict: Verdict, why: str) -> Verdict:
+def _without_extraction(verdict: Verdict, why: str) -> Verdict:
     return replace(
         verdict,
         outcome=Outcome.NOT_JUDGED,

@@ -1,7 +1,7 @@
-"""Looking at live pages outside the service: a guard and a browser that start at first use.
+"""Capture of live pages outside of the service, with an egress guard and a browser that start on first use.
 
-They live in an event loop of their own, in a thread: when the user's loop ends without having closed them, its tasks
-are cancelled, and a browser's driver that ran among those could not be closed any more.
+They run in an event loop in their own thread. If the caller's loop ends without closing them, it cancels its tasks, and
+a browser driver among those tasks could not be closed any more.
 """
 
 from __future__ import annotations
@@ -24,32 +24,32 @@ from mind2web2.loop_end import at_end_of_loop
 
 
 class LiveCapture:
-    """Captures pages through the egress guard. To be used from one event loop at a time."""
+    """Captures pages through the egress guard. Use it from one event loop at a time."""
 
     def __init__(self, *, max_pages: int = 5) -> None:
-        """``max_pages`` are captured side by side at most."""
+        """``max_pages`` is the maximum number of concurrent captures."""
         self._max_pages = max_pages
         self._running: _CaptureThread | None = None
         self._keeper: asyncio.Task[None] | None = None
 
     async def observe(self, url: str) -> Observation:
-        """What is to be seen at a URL now.
+        """Capture a URL now.
 
         Raises:
-            cache.errors.BrowserUnavailable: nothing can be captured on this machine.
+            cache.errors.BrowserUnavailable: no browser can be started.
         """
         return await (await self._started()).capture(url)
 
     async def open(self) -> None:
-        """Start, unless it runs already.
+        """Start the browser unless it runs.
 
         Raises:
-            cache.errors.BrowserUnavailable: nothing can be captured on this machine.
+            cache.errors.BrowserUnavailable: no browser can be started.
         """
         await (await self._started()).ready()
 
     async def aclose(self) -> None:
-        """Stop; a later use starts anew."""
+        """Stop the browser. A later use starts it again."""
         running, keeper = self._running, self._keeper
         self._running = self._keeper = None
         if keeper is not None and keeper.get_loop() is asyncio.get_running_loop():
@@ -68,7 +68,7 @@ class LiveCapture:
 
 
 class _CaptureThread:
-    """The thread with the browser's event loop."""
+    """Thread that runs the browser's event loop."""
 
     def __init__(self, max_pages: int) -> None:
         self._max_pages = max_pages
@@ -84,15 +84,15 @@ class _CaptureThread:
     async def capture(self, url: str) -> Observation:
         capturer = await self.ready()
         if self._loop is None or self._loop.is_closed():
-            raise BrowserUnavailable("the browser's thread has ended")
+            raise BrowserUnavailable("the browser's thread has stopped")
         return await asyncio.wrap_future(asyncio.run_coroutine_threadsafe(capturer.capture(url), self._loop))
 
     async def stop(self) -> None:
-        """End the browser and the thread; harmless when they have ended."""
+        """Stop the browser and the thread. Does nothing if they have stopped."""
         try:
             await self.ready()
         except BrowserUnavailable:
-            pass  # the browser did not start; its thread has ended
+            pass  # the browser did not start, and its thread has stopped
         else:
             if self._loop is not None and self._closing is not None and self._thread.is_alive():
                 self._loop.call_soon_threadsafe(self._closing.set)
@@ -103,7 +103,7 @@ class _CaptureThread:
             asyncio.run(self._serve())
         finally:
             if not self._opened.done():
-                self._opened.set_exception(BrowserUnavailable("the browser's thread ended before it was ready"))
+                self._opened.set_exception(BrowserUnavailable("the browser's thread stopped before it was ready"))
 
     async def _serve(self) -> None:
         self._loop, self._closing = asyncio.get_running_loop(), asyncio.Event()
@@ -120,12 +120,12 @@ class _CaptureThread:
 
 
 async def _open_capturer(stack: AsyncExitStack, max_pages: int) -> Capturer:
-    """The quick browser first and the whole one for a second look, as far as there are both."""
+    """Open a capturer that uses the headless shell first and the full browser for retries, if both are installed."""
     found = await asyncio.to_thread(find_browser, browser_path())
     programs = [program for program in (found.shell, found.full) if program is not None]
     if not programs:
         looked_in = ", ".join(map(str, found.looked_in))
-        raise BrowserUnavailable(found.problem or f"there is no Chromium in {looked_in}; ASSAY_BROWSER can name one")
+        raise BrowserUnavailable(found.problem or f"No Chromium found in {looked_in}: set ASSAY_BROWSER to its path.")
     guard = await stack.enter_async_context(EgressGuard(egress_allow()))
     slots = asyncio.Semaphore(max_pages)
     unsandboxed = browser_unsandboxed()

@@ -1,11 +1,11 @@
 """Look-ahead for scripts that wait for one verdict after another.
 
-Beside the run that counts goes a scout: the same script, in which ``verify`` starts its claim and returns True at
-once, so that the script runs on to its next claims. The real run then finds its verdicts under way or done. Only
-replies are shared (``shared_replies``); the real run settles every leaf by its own tree, so the tree is the one it
-would have grown alone. What is wasted is what was started behind a gate that then fails. So a claim is started only
-while at most one gate before it is open, and behind an open gate only while the calls that are likely to be wasted
-stay a small share of all calls. What the real run skips is called off.
+A scouting run executes the same script concurrently with the real run. In the scouting run, ``verify`` starts its claim
+and returns True immediately, so the script continues to its next claims. The real run then finds its verdicts pending
+or done. Only replies are shared (``shared_replies``). The real run settles every leaf in its own tree, so the tree is
+the same as without look-ahead. Requests behind a gate that fails later are wasted. A claim is therefore started only if
+at most one gate before it is open, and behind an open gate only while the expected waste is a small share of all
+requests. Claims that the real run skips are cancelled.
 """
 
 from __future__ import annotations
@@ -20,53 +20,53 @@ from rubrics.tree import leaves_below
 
 MAX_OPEN_GATES: Final = 1
 WASTE_SHARE: Final = 0.05
-"""The share of all calls that may be wasted, as far as that can be foreseen."""
+"""Maximum expected share of wasted requests."""
 MISS_RATE: Final = 0.2
-"""How often a gate is taken to fail while nothing is known of it."""
+"""Assumed failure rate of a gate without a known verdict."""
 CALLS_A_CLAIM: Final = 2
-"""The votes that are asked together."""
+"""Number of votes that are requested together."""
 
 Judge = Callable[[], Awaitable[bool]]
-"""Settles one claim and writes the verdict into its node."""
+"""Settles one claim and stores the verdict in its node."""
 
 
 class Asked(Protocol):
-    """Counts the calls made for either run."""
+    """Counter of requests sent for either run."""
 
     @property
     def asked(self) -> int: ...
 
 
 class Scout:
-    """The claims that a scouting run has started. ``aclose`` calls off what is left of them."""
+    """Claims that a scouting run has started. ``aclose`` cancels the pending ones."""
 
     def __init__(self, replies: Asked) -> None:
         self._replies = replies
         self._at_risk: dict[asyncio.Task[None], set[asyncio.Task[None]]] = {}
-        """Claims started behind an open gate, with the claims that gate waits for."""
+        """Claims started behind an open gate, with the claims that the gate waits for."""
         self._started: set[int] = set()
         self._wasted = 0
-        self._early: dict[int, asyncio.Task[None]] = {}
+        self._tasks: dict[int, asyncio.Task[None]] = {}
         self._by_name: dict[str, VerificationNode] = {}
 
     async def start(
         self, node: VerificationNode, needed: Sequence[Prerequisite[VerificationNode]], judge: Judge
     ) -> bool:
-        """Start a claim, or put it off until few enough gates before it are open; True unless one is known shut."""
+        """Start a claim, or postpone it until at most one gate before it is open. Return False if a gate has failed."""
         if first_blocker(needed, as_status) is not None:
             node.decide(0.0, "skipped")
             return False
         self._cancel(node)
-        # Only claims that were started before this one are waited for: critical siblings gate each other.
-        gates = [gate for each in needed if (gate := self._under_way(each.node, node))]
+        # Wait only for claims that were started earlier, because critical siblings gate each other.
+        gates = [gate for each in needed if (gate := self._pending(each.node, node))]
         self._by_name[node.id] = node  # also keeps the node, and so its identity, alive
         node.decide(1.0, "passed")
-        self._early[id(node)] = asyncio.create_task(self._when_due(node, needed, gates, judge))
-        await asyncio.sleep(0)  # the claim gets its turn before the script runs on
+        self._tasks[id(node)] = asyncio.create_task(self._judge_when_allowed(node, needed, gates, judge))
+        await asyncio.sleep(0)  # lets the claim start before the script continues
         return True
 
     def call_off(self, node_id: str) -> None:
-        """The real run skips this node: whatever was started for it is not needed."""
+        """Cancel the claim of a node that the real run skips."""
         node = self._by_name.get(node_id)
         if node is None:
             return
@@ -77,13 +77,13 @@ class Scout:
             node.decide(0.0, "skipped")
 
     async def aclose(self) -> None:
-        tasks = [task for task in self._early.values() if not task.done()]
+        tasks = [task for task in self._tasks.values() if not task.done()]
         for task in tasks:
             task.cancel()
         if tasks:
             await asyncio.wait(tasks)
 
-    async def _when_due(
+    async def _judge_when_allowed(
         self,
         node: VerificationNode,
         needed: Sequence[Prerequisite[VerificationNode]],
@@ -100,23 +100,23 @@ class Scout:
         node.decide(0.0, "skipped")
 
     def _may_risk(self, gate: set[asyncio.Task[None]]) -> bool:
-        """Whether the calls of one more claim may be put at risk; if so, they are from now on."""
+        """Return whether the requests of one more claim may be risked; if so, count them as at risk."""
         self._at_risk = {
             claim: waits for claim, waits in self._at_risk.items() if any(not task.done() for task in waits)
         }
-        foreseen = MISS_RATE * CALLS_A_CLAIM * (len(self._at_risk) + 1)
-        if self._wasted + foreseen > WASTE_SHARE * self._replies.asked:
+        expected_waste = MISS_RATE * CALLS_A_CLAIM * (len(self._at_risk) + 1)
+        if self._wasted + expected_waste > WASTE_SHARE * self._replies.asked:
             return False
         claim = asyncio.current_task()
         if claim is not None:
             self._at_risk[claim] = gate
         return True
 
-    def _under_way(self, gate: VerificationNode, waiting: VerificationNode) -> set[asyncio.Task[None]]:
-        """The claims below a gate whose verdict is not known yet, but for the one that waits itself."""
-        early = (self._early.get(id(leaf)) for leaf in leaves_below(gate) if leaf is not waiting)
-        return {task for task in early if task is not None and not task.done()}
+    def _pending(self, gate: VerificationNode, waiting: VerificationNode) -> set[asyncio.Task[None]]:
+        """Return the pending claims below a gate, except ``waiting`` itself."""
+        tasks = (self._tasks.get(id(leaf)) for leaf in leaves_below(gate) if leaf is not waiting)
+        return {task for task in tasks if task is not None and not task.done()}
 
     def _cancel(self, node: VerificationNode) -> bool:
-        task = self._early.get(id(node))
+        task = self._tasks.get(id(node))
         return task is not None and task.cancel()

@@ -1,7 +1,7 @@
-"""Closing what judge scripts leave open, at the end of the event loop they ran in.
+"""Cleanup at the end of an event loop, for resources that judge scripts leave open.
 
-The public interfaces have no way to close a client, and scripts do not close evaluators. ``asyncio.run`` cancels the
-tasks that are left at its end and waits for them: a task that waits for just that can still clean up.
+The public interfaces have no way to close a client, and scripts do not close evaluators. ``asyncio.run`` cancels
+pending tasks at its end and waits for them, so a waiting task can clean up.
 """
 
 from __future__ import annotations
@@ -10,11 +10,11 @@ import asyncio
 from collections.abc import Awaitable, Callable
 
 _waiting: set[asyncio.Task[None]] = set()
-"""An event loop refers to its tasks only weakly."""
+"""Strong references, because an event loop references its tasks only weakly."""
 
 
 def at_end_of_loop(close: Callable[[], Awaitable[None]]) -> asyncio.Task[None]:
-    """Await ``close`` when the running loop ends, or earlier when the task that is returned is cancelled."""
+    """Await ``close`` when the running loop ends, or when the returned task is cancelled."""
     task = asyncio.get_running_loop().create_task(_wait_for_the_end(close), name="at-end-of-loop")
     _waiting.add(task)
     task.add_done_callback(_waiting.discard)

@@ -1,7 +1,7 @@
-"""What the tools of judge scripts need of the world: keys, the web, a browser, other programs.
+"""External services for the tools of judge scripts: keys, web, browser, decoding programs.
 
-In a process that has all that, they use it. In one that was made to run a script and has no key, every such need is
-put to the service; ``instead`` says so once, when the process begins.
+The service's process uses them directly. An isolated child process has no keys, so it calls ``instead`` once at its
+start to route all of them through the service.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from mind2web2.live_capture import LiveCapture
 
 
 class Live(Protocol):
-    """Looks at live pages with a browser that starts at first use."""
+    """Captures live pages with a browser that starts on first use."""
 
     async def observe(self, url: str) -> Observation: ...
 
@@ -29,26 +29,26 @@ class Live(Protocol):
 
 
 class Outside(Protocol):
-    """The world as the tools see it."""
+    """External services that tools use."""
 
     async def fetch(self, url: str, *, deadline_s: float = DEADLINE_S) -> Observation:
-        """What one GET brings; never raises for what the web does."""
+        """Fetch a URL once. Network errors are reported in the observation."""
         ...
 
     async def read_document(self, data: bytes, content_type: str, *, deadline_s: float) -> Document:
-        """As ``cache.backends.documents.read_document``."""
+        """See ``cache.backends.documents.read_document``."""
         ...
 
     def live_pages(self, max_pages: int) -> Live:
-        """A browser of one's own, for up to ``max_pages`` at once."""
+        """Return a separate browser for up to ``max_pages`` concurrent captures."""
         ...
 
     def maps(self, *, base_url: str, timeout_s: float) -> Any:
-        """A ``googlemaps.Client`` or what does the same. Raises ValueError without a usable key."""
+        """Return a ``googlemaps.Client`` or an equivalent. Raises ValueError without a usable key."""
         ...
 
     def model(self, provider: str) -> LLMClient | None:
-        """A client for any model of a provider; None where it is to be made by the keys of this process.
+        """Return a client for any model of a provider; None if it is to be created with the keys of this process.
 
         Raises:
             judges.errors.ModelNotConfigured: a key is missing.
@@ -57,7 +57,7 @@ class Outside(Protocol):
 
 
 class Here:
-    """The world itself, by the keys in the environment."""
+    """External services, used directly with the keys in the environment."""
 
     async def fetch(self, url: str, *, deadline_s: float = DEADLINE_S) -> Observation:
         return await fetch(url, deadline_s=deadline_s)
@@ -69,7 +69,7 @@ class Here:
         return LiveCapture(max_pages=max_pages)
 
     def maps(self, *, base_url: str, timeout_s: float) -> Any:
-        # At most twice as long with retries after faults of the API.
+        # Retries after API faults at most double the time.
         return googlemaps.Client(
             key=required_key("GOOGLE_MAPS_API_KEY"), timeout=timeout_s, retry_timeout=2 * timeout_s, base_url=base_url
         )
@@ -78,14 +78,14 @@ class Here:
         return None
 
 
-_places: list[Outside] = [Here()]
+_current: list[Outside] = [Here()]
 
 
 def outside() -> Outside:
-    """The world, or what stands for it."""
-    return _places[-1]
+    """Return the external services of this process."""
+    return _current[-1]
 
 
 def instead(other: Outside) -> None:
-    """From now on, in this process, the tools turn to ``other``."""
-    _places[:] = [other]
+    """Use ``other`` for all tools of this process from now on."""
+    _current[:] = [other]

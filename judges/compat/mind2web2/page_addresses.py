@@ -1,4 +1,4 @@
-"""What judge scripts give as a source, as an address that can be asked for. Pure."""
+"""Conversion of the sources that judge scripts give into fetchable URLs. Pure functions."""
 
 from __future__ import annotations
 
@@ -15,17 +15,17 @@ _SPACE = re.compile(r"\s")
 
 
 def address_of(url: str) -> str | None:
-    """The URL with a scheme, and escaped where it has white space; None where there can be no page.
+    """Return the URL with a scheme and escaped white space; None if it cannot be a page.
 
     >>> address_of("a.com/my file"), address_of("see above")
     ('https://a.com/my%20file', None)
     """
     address = url if _SCHEME.match(url) else f"https://{url}"
-    return _without_gaps(address) if _names_a_host(address) else None
+    return _escape_space(address) if _has_valid_host(address) else None
 
 
-def _names_a_host(address: str) -> bool:
-    """Whether there could be a page: "N/A" or "see above" in place of a URL can be none."""
+def _has_valid_host(address: str) -> bool:
+    """Return whether the address has a valid host; "N/A" or "see above" has none."""
     try:
         host, _ = host_and_port(address)
     except ValueError:
@@ -33,6 +33,6 @@ def _names_a_host(address: str) -> bool:
     return _HOST.fullmatch(host) is not None
 
 
-def _without_gaps(address: str) -> str:
-    """As browsers send it: line ends and tabs not at all, other white space escaped."""
+def _escape_space(address: str) -> str:
+    """Remove line ends and tabs and escape other white space, as browsers do."""
     return _SPACE.sub(lambda space: quote(space[0]), _LINE_ENDS.sub("", address))

@@ -1,7 +1,7 @@
-"""What the public page-cache layout has no room for: when and how a page was seen, and the hash of its bytes.
+"""Metadata of cached pages that the public page-cache layout does not store: capture time, headers, digests.
 
-Kept in one file beside ``index.json`` that the public toolkit does not read. A page without an entry was
-put there by somebody else; a damaged file means that nothing is known, never that a page is gone.
+Stored in one file next to ``index.json`` that the public toolkit ignores. A page without an entry was stored by another
+program. If the file is damaged, the metadata is unknown, but the pages remain.
 """
 
 from __future__ import annotations
@@ -18,10 +18,13 @@ _VERSION = 1
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PageFacts:
-    """Provenance of one stored page.
+    """Metadata of one stored page.
 
-    ``url`` as it was given, ``captured_at`` UTC in ISO 8601, ``status`` the HTTP status, ``sha256`` the digest
-    (hex) of each file by its suffix (txt, jpg, pdf).
+    Attributes:
+        url: URL as given.
+        captured_at: Capture time, UTC in ISO 8601.
+        status: HTTP status.
+        sha256: Hex digest of each file by its suffix (txt, jpg, pdf).
     """
 
     url: str
@@ -33,7 +36,7 @@ class PageFacts:
 
 
 def facts_text(facts: Mapping[str, PageFacts]) -> str:
-    """The content of the facts file for ``facts`` by index key."""
+    """Return the content of the metadata file for ``facts`` by index key."""
     return json.dumps(
         {"version": _VERSION, "pages": {key: asdict(each) for key, each in facts.items()}},
         ensure_ascii=False,
@@ -42,7 +45,7 @@ def facts_text(facts: Mapping[str, PageFacts]) -> str:
 
 
 def read_facts(folder: Path) -> dict[str, PageFacts]:
-    """What is known of the pages of a folder, by index key; empty where the file is missing or damaged."""
+    """Return the metadata of a folder's pages by index key; empty if the file is missing or damaged."""
     try:
         document = json.loads((folder / FACTS_FILE).read_text(encoding="utf-8"))
         return {key: PageFacts(**_fields(entry)) for key, entry in document["pages"].items()}

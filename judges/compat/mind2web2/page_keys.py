@@ -1,8 +1,8 @@
-"""How the public page-cache layout names a page, and how it forgives other spellings of its URL. Pure.
+"""Keys of pages in the public page-cache layout, and matching of different spellings of a URL. Pure functions.
 
-``layout_key`` is the public rule and decides the file name. It decodes, so different pages can share a key;
-``CacheFileSys`` tells those apart by ``cache.urls.canonical_key``. ``forgiving_key`` is ours: one value that is
-equal for all spellings the public look-up forgives, so that one dict look-up replaces its search.
+``layout_key`` is the public rule and determines the file name. Because it percent-decodes, different pages can share a
+key; ``CacheFileSys`` distinguishes them by ``cache.urls.canonical_key``. ``forgiving_key`` is specific to this project.
+It is equal for all spellings that the public look-up treats as equal, so one dict look-up replaces a search.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ _MAX_DECODINGS = 3
 
 
 def layout_key(url: str) -> str:
-    """The key of a URL in ``index.json``: fragment cut, percent-decoded, one end slash cut, in that order.
+    """Return the key of a URL in ``index.json``: fragment removed, percent-decoded, one trailing slash removed.
 
     >>> layout_key("https://www.a.com/P%20q/?x=1#f")
     'https://www.a.com/P q/?x=1'
@@ -23,7 +23,7 @@ def layout_key(url: str) -> str:
 
 
 def file_stems(key: str) -> tuple[str, ...]:
-    """The file names, without suffix, under which a key's page may lie; ours first.
+    """Return the possible file names of a key's page, without suffix. The first one is used for writing.
 
     The public toolkit applies ``layout_key`` to the key once more when it reads.
 
@@ -34,9 +34,9 @@ def file_stems(key: str) -> tuple[str, ...]:
 
 
 def forgiving_key(url: str, *, is_layout_key: bool = False) -> str:
-    """Equal for spellings that differ in scheme, ``www.``, fragment, end slashes, letter case, escapes, ``utm_*``.
+    """Return a key that ignores scheme, ``www.``, fragment, trailing slashes, case, escapes and ``utm_*`` parameters.
 
-    The order of query parameters is forgiven too. A ``#`` in a layout key was an escaped one, no fragment.
+    It also ignores the order of query parameters. A ``#`` in a layout key was escaped and does not start a fragment.
 
     >>> forgiving_key("HTTP://www.A.com/P%20q/?y=2&utm_id=7&x#f") == forgiving_key("https://a.com/p q?x=&y=2")
     True

@@ -1,7 +1,7 @@
-"""Where the evidence for a judge script's claims comes from: the cache it was handed, then the live page.
+"""Evidence for the claims of a judge script: from the script's page cache, then from the live web.
 
-The script's cache may be ours or any object with the same methods. A page is prepared once per run, off the event
-loop, and those very bytes are reused for every claim and vote.
+The cache may be ours or any object with the same methods. A page is prepared once per run, in a thread, and the same
+bytes are used for every claim and vote.
 """
 
 from __future__ import annotations
@@ -36,41 +36,34 @@ from mind2web2.utils.misc import normalize_url_markdown
 KEPT_BYTES = 16 * 1024 * 1024
 PDF_DEADLINE_S = 60.0
 NOT_KNOWN = datetime(1970, 1, 1, tzinfo=UTC)
-"""The capture time of a page that somebody stored without saying when."""
+"""Capture time of a page that was stored without one."""
 
 
 class PageSource(Protocol):
     """Evidence by URL."""
 
     async def evidence(self, url: str) -> Evidence:
-        """What a judge is shown of a page. Raises only NoEvidence, CacheError and CancelledError."""
+        """Return the evidence of a page. Raises only NoEvidence, CacheError and CancelledError."""
 
     async def whole(self, url: str) -> Evidence:
-        """The same with its text and pictures, wherever they are kept."""
+        """Return the evidence with text and screenshots, wherever they are stored."""
 
     def used(self) -> list[Capture]:
-        """All pages that were asked for, in that order."""
+        """Return all requested pages in the order of the first request."""
 
 
 class LivePages(Protocol):
-    """Looks at a page now; what comes back may be no evidence."""
+    """Captures pages now. The observation is not necessarily evidence."""
 
     async def observe(self, url: str) -> Observation: ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class PageUse:
-    """A page that was looked at; ``sha256`` (hex) of its text, None where it was no evidence."""
-
-    capture: Capture
-    sha256: str | None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class _Stored:
-    """What a cache holds of a page; ``body`` is a screenshot or a PDF.
+    """Cache entry of a page. ``body`` is a screenshot or a PDF.
 
-    ``damage``: it is no longer what was stored. ``body_sha256`` (hex) is known where that was looked at.
+    ``damage`` is set if the data differs from what was stored. ``body_sha256`` (hex) is set if it was computed for this
+    check.
     """
 
     kind: PageKind
@@ -82,24 +75,24 @@ class _Stored:
 
 
 class StoredPages(ABC):
-    """The pages of a public-layout cache; where it has none, a subclass knows where else to look."""
+    """Pages of a cache in the public layout. A subclass provides pages that the cache does not have."""
 
     def __init__(self, cache: Any, *, config: EvaluatorConfig) -> None:
-        """``config`` bounds what is shown of a page. ``cache=None`` is an empty one."""
+        """``config`` limits what is shown of a page. ``cache=None`` stands for an empty cache."""
         self._cache = cache
         self._config = config
         self._loads: SingleFlight[str, Evidence] = SingleFlight()
-        # The newest page stays however large it is: a long PDF would be drawn again for every claim on it.
+        # The newest page is cached whatever its size: otherwise a long PDF would be rendered again for every claim.
         self._kept: Recent[str, Evidence] = Recent(KEPT_BYTES, keeps_newest=True)
         self._absent: dict[str, CacheError] = {}
         self._used: dict[str, Capture] = {}
 
     async def evidence(self, url: str) -> Evidence:
-        """What a judge is shown of a page; a page that could not be had is not tried again by this object.
+        """Return the evidence of a page. A page that failed is not requested again.
 
         Raises:
-            NoEvidence: nothing, with the outcome and whether the page is known to be gone.
-            CacheError: we cannot find out.
+            NoEvidence: the page is not evidence; has the outcome and whether the page is known to be gone.
+            CacheError: the page could not be fetched.
         """
         cleaned = normalize_url_markdown(url)
         kept = self._kept.get(cleaned)
@@ -110,7 +103,10 @@ class StoredPages(ABC):
         return await self._loads.run(cleaned, lambda: self._load(cleaned))
 
     async def whole(self, url: str) -> Evidence:
-        """The page with its text and pictures, which ``evidence`` may have left where they are; raises the same."""
+        """Return the page with text and screenshots, fetched from the service if necessary.
+
+        Same errors as ``evidence``.
+        """
         found = await self.evidence(url)
         return await found.whole() if isinstance(found, Glance) else found
 
@@ -183,17 +179,17 @@ class StoredPages(ABC):
             pdf = await outside().read_document(stored.body or b"", "application/pdf", deadline_s=PDF_DEADLINE_S)
         except DocumentRejected as error:
             raise NoEvidence(url, error.outcome, str(error), gone=False, capture=capture) from error
-        return await asyncio.to_thread(self._dressed, capture, pdf.text, pdf.screenshots)
+        return await asyncio.to_thread(self._build_evidence, capture, pdf.text, pdf.screenshots)
 
     async def _from_web(self, url: str) -> Evidence:
         address = address_of(url)
         if address is None:
-            raise NoEvidence(url, CaptureOutcome.UNSUPPORTED, "this is no web address", gone=True, capture=None)
+            raise NoEvidence(url, CaptureOutcome.UNSUPPORTED, "this is not a web address", gone=True, capture=None)
         return await self._look(url, address)
 
     @abstractmethod
     async def _look(self, url: str, address: str) -> Evidence:
-        """What is to be seen of a page that the cache does not have; ``address`` is ``url`` with a scheme."""
+        """Capture a page that the cache does not have. ``address`` is ``url`` with a scheme."""
 
     def _shown(self, shots: Sequence[bytes]) -> tuple[bytes, ...]:
         config = self._config
@@ -216,9 +212,9 @@ class StoredPages(ABC):
         links: tuple[tuple[str, str], ...] = (),
         known: _Stored | None = None,
     ) -> Evidence:
-        return await asyncio.to_thread(lambda: self._dressed(capture, text, self._shown(shots), links, known))
+        return await asyncio.to_thread(lambda: self._build_evidence(capture, text, self._shown(shots), links, known))
 
-    def _dressed(
+    def _build_evidence(
         self,
         capture: Capture,
         text: str,
@@ -227,7 +223,7 @@ class StoredPages(ABC):
         known: _Stored | None = None,
     ) -> Evidence:
         shown = text
-        if self._config.max_text_chars < MAX_TEXT_CHARS:  # longer ones are cut for every prompt anyway
+        if self._config.max_text_chars < MAX_TEXT_CHARS:  # prompts never contain more than MAX_TEXT_CHARS
             shown = cut_text(text, max_chars=self._config.max_text_chars)
         digests = _digests(shown, shots, known)
         whole = digests[0] if shown is text else _sha256(text.encode("utf-8", errors="replace"))
@@ -237,7 +233,7 @@ class StoredPages(ABC):
 
 
 class CachedPages(StoredPages):
-    """A cache that is filled from the live web."""
+    """Pages of a cache that is filled from the live web."""
 
     def __init__(
         self,
@@ -247,7 +243,7 @@ class CachedPages(StoredPages):
         capture_slot: Callable[[], AbstractAsyncContextManager[Any]],
         config: EvaluatorConfig,
     ) -> None:
-        """``capture_slot`` is held around each look at the live web."""
+        """``capture_slot`` is held during each capture."""
         super().__init__(cache, config=config)
         self._live = live
         self._capture_slot = capture_slot
@@ -264,7 +260,7 @@ class CachedPages(StoredPages):
 
 
 def store_observation(cache: Any, url: str, seen: Observation) -> None:
-    """Put a page that was just seen into a public-layout cache, with what is known of it if the cache takes that."""
+    """Store an observation in a cache of the public layout, with its facts if the cache accepts them."""
     known: dict[str, Any] = {}
     if hasattr(cache, "facts"):
         known = {
@@ -301,7 +297,7 @@ def _capture_of(url: str, seen: Observation) -> Capture:
 
 
 def _digests(text: str, shots: tuple[bytes, ...], known: _Stored | None) -> tuple[str, ...]:
-    """The SHA-256 (hex) of the text and of each picture. A megabyte that was looked at before is not hashed again."""
+    """Return the SHA-256 (hex) of the text and of each screenshot. Known digests are not recomputed."""
 
     def of(shot: bytes) -> str:
         is_known = known is not None and shot is known.body
@@ -311,7 +307,10 @@ def _digests(text: str, shots: tuple[bytes, ...], known: _Stored | None) -> tupl
 
 
 def _checked(stored: _Stored) -> _Stored:
-    """With whether the bytes are no longer those that were stored; pages without facts cannot be told."""
+    """Return the entry with ``damage`` set if its bytes differ from the stored digests.
+
+    Pages without facts are not checked.
+    """
     known: Mapping[str, str] = {} if stored.facts is None else stored.facts.sha256
     is_page = stored.kind is PageKind.WEB
     body_sha256 = _sha256(stored.body or b"") if ("jpg" if is_page else "pdf") in known else ""

@@ -1,4 +1,4 @@
-"""A judge script played to its end, alone or with a scout ahead, wherever that is."""
+"""Execution of a judge script, alone or with look-ahead, in any process."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ from mind2web2.scouting import Play, Replies, gone_ahead
 from mind2web2.utils.load_eval_script import EvaluateAnswer
 
 Load = Callable[[], Awaitable[EvaluateAnswer]]
-"""Gives the script's function, out of a module that nobody else has."""
+"""Returns the script's function from a newly created module."""
 
 
 class ClientFor(Protocol):
-    """Makes the client of a run: a scouting one has a ``scout``, the one that counts may be ``scouted_by`` it."""
+    """Creates the client of a run. ``scout`` is set for a scouting run, ``scouted_by`` for its real run."""
 
     def __call__(self, *, scout: Scout | None = None, scouted_by: Scout | None = None) -> HostedClient: ...
 
@@ -37,57 +37,57 @@ async def play_out(
     logger: logging.Logger,
     deadline_s: float | None,
 ) -> dict[str, Any]:
-    """What the script says, ready for JSON; ``ahead`` are the pages of a scouting run, None: there is none.
+    """Run the script and return its result as JSON values. ``ahead`` are the pages of a scouting run, if there is one.
 
     Raises:
-        JudgeBug: it cannot be loaded, raised (unless values it needed could not be read), returned no dict, or had made
-            no tree by the deadline.
-        JudgeError: the script let an error of the model out.
+        JudgeBug: the script cannot be loaded, raised (except after a failed extraction), returned no dict, or had no
+            tree at the deadline.
+        JudgeError: the script did not catch an error of the model.
     """
     script = await load()
     scout = None if ahead is None else Scout(replies)
     client = client_for(scouted_by=scout)
     limit = asyncio.timeout(deadline_s)
-    async with AsyncExitStack() as side_by_side:
-        side_by_side.callback(client.let_go)
+    async with AsyncExitStack() as stack:
+        stack.callback(client.let_go)
         if scout is not None and ahead is not None:
-            going = gone_ahead(play, load, client_for(scout=scout), replies=replies, scout=scout, pages=ahead)
-            await side_by_side.enter_async_context(going)
+            scouting = gone_ahead(play, load, client_for(scout=scout), replies=replies, scout=scout, pages=ahead)
+            await stack.enter_async_context(scouting)
         try:
             async with limit:
-                said = await play.run(script, client, pages, logger)
+                returned = await play.run(script, client, pages, logger)
         except TimeoutError as error:
             if not limit.expired():
                 raise
             why = f"the judge script of {play.task_id!r} did not return within {deadline_s:g} s"
-            said = _cut_short(client, why, error)
+            returned = _partial_summary(client, why, error)
         except JudgeBug as error:
             if not any(evaluator.extraction_failed for evaluator in client.evaluators):
                 raise
-            # It stumbled over the empty values it was given, which is no fault of its own.
-            said = _cut_short(client, str(error), error)
-    return _completed(checked_result(said, play.task_id))
+            # Caused by the empty values after a failed extraction, so it is not the script's fault.
+            returned = _partial_summary(client, str(error), error)
+    return _with_defaults(checked_result(returned, play.task_id))
 
 
-def checked_result(said: Any, task_id: str) -> dict[str, Any]:
-    """What a script returned, as plain JSON values; what JSON has no word for becomes text.
+def checked_result(returned: Any, task_id: str) -> dict[str, Any]:
+    """Return a script's result as JSON values. Unsupported values are converted with ``str``.
 
     Raises:
-        JudgeBug: it is no dict, or its ``final_score`` no number.
+        JudgeBug: it is not a dict, or its ``final_score`` is not a number.
     """
-    if not isinstance(said, dict):
-        raise JudgeBug(f"the judge script of {task_id!r} returned {type(said).__name__}, not a dict")
-    with judge_code(f"what the judge script of {task_id!r} returned cannot be written down"):
-        text = json.dumps(said, default=str, skipkeys=True, ensure_ascii=False).encode("utf-8", errors="replace")
+    if not isinstance(returned, dict):
+        raise JudgeBug(f"the judge script of {task_id!r} returned {type(returned).__name__}, not a dict")
+    with judge_code(f"the result of the judge script of {task_id!r} cannot be written as JSON"):
+        text = json.dumps(returned, default=str, skipkeys=True, ensure_ascii=False).encode("utf-8", errors="replace")
         plain: dict[str, Any] = json.loads(text, parse_constant=str)
     score = plain.get("final_score", 0.0)
     if isinstance(score, bool) or not isinstance(score, int | float):
-        raise JudgeBug(f"the judge script of {task_id!r} returned the final_score {score!r}")
+        raise JudgeBug(f"the judge script of {task_id!r} returned an invalid final_score: {score!r}")
     return plain
 
 
-def _cut_short(client: HostedClient, why: str, error: Exception) -> dict[str, Any]:
-    """What the script's evaluator knows so far."""
+def _partial_summary(client: HostedClient, why: str, error: Exception) -> dict[str, Any]:
+    """Return the summary of the script's last evaluator, with open leaves not judged."""
     if not client.evaluators:
         raise JudgeBug(why) from error
     evaluator = client.evaluators[-1]
@@ -95,8 +95,8 @@ def _cut_short(client: HostedClient, why: str, error: Exception) -> dict[str, An
     return evaluator.get_summary()
 
 
-def _completed(result: dict[str, Any]) -> dict[str, Any]:
-    """A script may make its dict without our evaluator: its number is then all there is to know."""
+def _with_defaults(result: dict[str, Any]) -> dict[str, Any]:
+    """Add missing keys to a result that the script built without our evaluator. Its score is then taken as certain."""
     known = float(result.get("final_score", 0.0))
     certain = {"value": known, "low": known, "high": known}
     return {"final_score": known, "status": "complete", "score": certain, "score_strict": certain} | result

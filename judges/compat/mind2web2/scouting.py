@@ -1,4 +1,4 @@
-"""One run of a hosted script, alone or with a scout going ahead of it."""
+"""Run of a hosted script, with an optional concurrent scouting run."""
 
 from __future__ import annotations
 
@@ -23,25 +23,25 @@ from mind2web2.utils.load_eval_script import EvaluateAnswer
 
 _UNBOUNDED = 1_000_000
 _log = logging.getLogger(__name__)
-_unheard = logging.getLogger(f"{__name__}.scout")
-_unheard.addHandler(logging.NullHandler())
-_unheard.propagate = False
+_silent_log = logging.getLogger(f"{__name__}.scout")
+_silent_log.addHandler(logging.NullHandler())
+_silent_log.propagate = False
 
 
 class Replies(Protocol):
-    """The replies of both runs of a script."""
+    """Model replies of both runs of a script."""
 
     @property
     def asked(self) -> int:
-        """Calls made for either run."""
+        """Number of requests sent for either run."""
 
     async def aclose(self) -> None:
-        """Call off what is still under way."""
+        """Cancel pending requests."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Play:
-    """What every run of a script is handed, but for its client, its pages and its logger."""
+    """Arguments for every run of a script, except client, pages and logger."""
 
     task_id: str
     answer: Answer
@@ -50,16 +50,16 @@ class Play:
     blobs: Bodies
     captures: tuple[Capture, ...]
     outside: Answers | None
-    """What the tools of the script have asked, shared by its runs; None where there is only one."""
+    """Requests that the script's tools have sent, shared by its runs; None if there is only one run."""
 
     async def run(
         self, script: EvaluateAnswer, client: HostedClient, pages: EvidenceSource, logger: logging.Logger
     ) -> Any:
-        """What the script returns.
+        """Run the script and return its result.
 
         Raises:
             JudgeBug: it raised.
-            JudgeError: it let an error of the model out.
+            JudgeError: it did not catch an error of the model.
         """
         with tempfile.TemporaryDirectory(prefix="mind2web2-") as folder:
             cache = HostedCache(Path(folder), pages=pages, blobs=self.blobs, captures=self.captures)
@@ -70,7 +70,7 @@ class Play:
                     agent_name=self.agent_name,
                     answer_name=self.answer.name,
                     cache=cache,
-                    # Model and page cache are limited where they are; this is for a script's own use.
+                    # Model and page cache apply their own limits. This semaphore is for the script's own use.
                     semaphore=DualSemaphore(asyncio.Semaphore(_UNBOUNDED), asyncio.Semaphore(_UNBOUNDED)),
                     logger=logger,
                     model=self.model,
@@ -87,15 +87,15 @@ async def gone_ahead(
     scout: Scout,
     pages: EvidenceSource,
 ) -> AsyncIterator[None]:
-    """While this is open, a scout goes ahead of the run inside, with the ``client`` of a scouting run.
+    """Run a scouting run of the script concurrently with the block, with ``client``.
 
-    It has the script's module to itself (``load`` gives a fresh one), so the script's own state is touched once in
-    the run that counts. What becomes of the scout does not matter to anybody.
+    ``load`` creates a separate module for it, so that the script's module state is not shared with the real run. Errors
+    of the scouting run are ignored.
     """
 
     async def ahead() -> None:
         try:
-            await play.run(await load(), client, pages, _unheard)
+            await play.run(await load(), client, pages, _silent_log)
         except (JudgeBug, JudgeError) as error:
             _log.debug("the scouting run of %s ended early: %s", play.task_id, error)
         finally:

@@ -1,4 +1,4 @@
-"""Screenshots as the public layout stores them and as a judge is shown them. CPU-bound: call it in a thread."""
+"""Conversion of screenshots for storage in the public layout and for prompts. CPU-bound: call it in a thread."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ _UNREADABLE = (UnidentifiedImageError, OSError, ValueError, SyntaxError, Image.D
 
 
 def image_bytes(screenshot: bytes | str) -> bytes:
-    """The bytes of a screenshot given as bytes, base64 or a data URI.
+    """Return the bytes of a screenshot given as bytes, base64 or a data URI.
 
     Raises:
-        ValueError: the text is no base64.
+        ValueError: the text is not base64.
     """
     if not isinstance(screenshot, str):
         return bytes(screenshot)
@@ -28,11 +28,11 @@ def image_bytes(screenshot: bytes | str) -> bytes:
     try:
         return base64.b64decode(encoded, validate=False)
     except binascii.Error as error:
-        raise ValueError(f"the screenshot is no base64: {error}") from error
+        raise ValueError(f"the screenshot is not valid base64: {error}") from error
 
 
 def stored_jpeg(data: bytes) -> bytes:
-    """``data`` as JPEG on white; bytes that are no image as they are."""
+    """Return an image as JPEG on a white background. Data that is not an image is returned unchanged."""
     try:
         with Image.open(io.BytesIO(data)) as image:
             return _jpeg(_on_white(image))
@@ -43,16 +43,16 @@ def stored_jpeg(data: bytes) -> bytes:
 def shown_jpeg(
     data: bytes, *, max_width: int = MAX_WIDTH_PX, max_height: int = MAX_HEIGHT_PX, quality: int = JPEG_QUALITY
 ) -> bytes | None:
-    """``data`` scaled down to ``max_width`` and cropped to ``max_height`` pixels; None where it is no image.
+    """Return an image scaled to ``max_width`` and cropped to ``max_height`` pixels; None if it is not an image.
 
-    A JPEG that fits already is returned byte for byte.
+    A JPEG that fits already is returned unchanged.
     """
     try:
         with Image.open(io.BytesIO(data)) as image:
             if image.format == "JPEG" and image.width <= max_width and image.height <= max_height:
                 return data
             scale = min(1.0, max_width / image.width)
-            # Cropped before it is scaled: a very long page costs no more than what is shown of it.
+            # Crop before scaling, so that a very long page costs no more than its visible part.
             visible = image.crop((0, 0, image.width, min(image.height, math.ceil(max_height / scale))))
             visible.info = image.info
             flat = _on_white(visible)
@@ -65,7 +65,7 @@ def shown_jpeg(
 
 
 def fits(data: bytes, *, max_width: int = MAX_WIDTH_PX, max_height: int = MAX_HEIGHT_PX) -> bool:
-    """Whether ``data`` is a JPEG that can be shown as it is, by its header: nothing is decoded."""
+    """Return whether the data is a JPEG that can be shown unchanged. Reads the header only."""
     try:
         with Image.open(io.BytesIO(data)) as image:
             return image.format == "JPEG" and image.width <= max_width and image.height <= max_height

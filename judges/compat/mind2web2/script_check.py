@@ -1,7 +1,7 @@
-"""Imports judge files, one after the other, and says what came of it. Run as a program, in a process that may die.
+"""Program that imports judge files one after the other and reports problems. Run it in a separate process.
 
-Writes a JSON line when it is ready and one for each file: what is wrong with it, what a native one declares, or null
-for a public script that can be used.
+It writes a JSON line when it is ready and one per file: the problem as text, the declaration of a native judge, or null
+for a valid public script.
 """
 
 from __future__ import annotations
@@ -21,23 +21,23 @@ from judges.registry import JudgeKind
 from mind2web2.utils.load_eval_script import load_eval_script
 
 MEMORY_BYTES = 1024**3
-"""Of address space, which is more than what is used of it."""
+"""Limit of address space, which is larger than resident memory."""
 
 
 def main(paths: Sequence[str]) -> None:
-    """Report on ``paths`` in their order."""
+    """Report on ``paths`` in order."""
     resource.setrlimit(resource.RLIMIT_AS, (MEMORY_BYTES, MEMORY_BYTES))
-    # What scripts print must not stand between the reports.
+    # Redirect the output of scripts, so that it cannot mix with the reports.
     with os.fdopen(os.dup(sys.stdout.fileno()), "w") as reports:
         os.dup2(sys.stderr.fileno(), sys.stdout.fileno())
         for report in (True, *paths):
-            said = report if report is True else report_on(str(report))
-            reports.write(json.dumps(said) + "\n")
+            outcome = report if report is True else report_on(str(report))
+            reports.write(json.dumps(outcome) + "\n")
             reports.flush()
 
 
 def report_on(path: str) -> str | dict[str, Any] | None:
-    """What is wrong with a judge file, with its traceback; or what a native one declares; None for a sound script."""
+    """Return a judge file's problem with its traceback, a native judge's declaration, or None for a valid script."""
     try:
         judge = load_judge(Path(path))
         if judge.kind is JudgeKind.NATIVE:
@@ -47,7 +47,7 @@ def report_on(path: str) -> str | dict[str, Any] | None:
                 "strategy": judge.strategy.value,
                 "function": judge.name,
             }
-        with judge_import("importing it failed"):
+        with judge_import("import failed"):
             load_eval_script(path)
     except JudgeNotLoadable as error:
         return f"{error}\n{error.traceback}"

@@ -1,4 +1,4 @@
-"""The limits a judge script's caller hands over: one semaphore for pages and one for model calls, or one for both."""
+"""Concurrency limits that the caller of a judge script passes: separate or common semaphores for pages and models."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ __all__ = ["DualSemaphore", "slot"]
 
 
 class DualSemaphore:
-    """``webpage`` is held during each capture, ``llm`` during each model call. ``async with`` takes ``webpage``."""
+    """Pair of semaphores: ``webpage`` for captures, ``llm`` for model calls. ``async with`` acquires ``webpage``."""
 
     def __init__(self, webpage_semaphore: Any, llm_semaphore: Any) -> None:
         self.webpage = webpage_semaphore
@@ -27,7 +27,7 @@ class DualSemaphore:
 
 
 def slot(semaphore: Any, kind: Literal["webpage", "llm"]) -> AbstractAsyncContextManager[Any]:
-    """What to hold during one outside call: the semaphore's own one of this kind, else itself, else nothing."""
+    """Return the context manager to hold during a call: the semaphore of this kind, the common one, or a no-op."""
     chosen = getattr(semaphore, kind, None)
     if chosen is None:
         chosen = semaphore

@@ -1,4 +1,4 @@
-"""What the evaluators of one run share: the model, the pages, and the ledger of decisions."""
+"""State shared by the evaluators of one run: model, pages and ledger of decisions."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _preparers: WeakKeyDictionary[asyncio.AbstractEventLoop, PagePreparer] = WeakKey
 
 
 class Session:
-    """Made from what a script hands over; inside the service, from what the host put in its place."""
+    """Created from a script's arguments, or from the objects that the host passed in their place."""
 
     def __init__(
         self,
@@ -59,20 +59,20 @@ class Session:
 
     @property
     def scout(self) -> Scout | None:
-        """What starts claims early; only a scouting run has one."""
+        """Scout that starts claims early; only set in a scouting run."""
         return None if self._host is None else self._host.scout
 
     @property
     def scouted_by(self) -> Scout | None:
-        """What has started the claims of this run early; only a run with look-ahead has one."""
+        """Scout of this run; only set in the real run of look-ahead."""
         return None if self._host is None else self._host.scouted_by
 
     def verifier(self, model: str) -> ClaimJudge:
-        """Settles claims with ``model``; needs a running event loop."""
+        """Return a claim judge for ``model``. Needs a running event loop."""
         return self._judging().claim_judge(model)
 
     def extractor(self, model: str) -> ValueReader:
-        """Reads values with ``model``; needs a running event loop."""
+        """Return an extractor for ``model``. Needs a running event loop."""
         return self._judging().value_reader(model)
 
     def _judging(self) -> Judging:
@@ -83,12 +83,12 @@ class Session:
 
 @once
 def _own_separator() -> Separator:
-    """For runs outside a service, which would have a secret of its installation."""
+    """Return the separator for runs outside of a service, with a random secret."""
     return Separator(os.urandom(_SECRET_BYTES))
 
 
 def _preparer_of_this_loop() -> PagePreparer:
-    """One for all runs of an event loop, so that its memory is bounded once and answers share their pages."""
+    """Return the page preparer of the running event loop, shared so that its memory is bounded once."""
     loop = asyncio.get_running_loop()
     if loop not in _preparers:
         _preparers[loop] = PagePreparer(_own_separator())

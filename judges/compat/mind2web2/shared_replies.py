@@ -1,7 +1,7 @@
-"""The replies of one answer, for the two runs of its script that look-ahead makes: each question is asked once.
+"""Model replies shared by the two runs of a script with look-ahead: each request is sent once.
 
-Both runs ask through a view. The n-th time a run asks a question it gets the n-th reply to it, whichever run asked
-first, so the run that counts is told exactly what it would have been told alone.
+Each run has its own view. The n-th time a run sends a request, it gets the n-th reply to that request, whichever run
+sent it first. The real run therefore gets the same replies as without look-ahead.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _Key: TypeAlias = tuple[str, int]
 
 @dataclass(slots=True)
 class _Entry:
-    """One question under way or answered; ``waiting`` counts who awaits it, ``told`` whether the real run was told."""
+    """Request, pending or done. ``waiting`` counts the callers; ``told`` is set when the real run has got the reply."""
 
     task: asyncio.Task[LLMReply]
     waiting: int = 0
@@ -32,25 +32,25 @@ class _Entry:
 
 
 class SharedReplies:
-    """Asks ``llm`` for both runs. Keeps what was replied until it is dropped itself."""
+    """Sends the requests of both runs to ``llm`` and keeps the replies for its lifetime."""
 
     def __init__(self, llm: LLMClient) -> None:
         self._llm = llm
         self.on_asking: Callable[[int], None] | None = None
-        """Told ``asked`` whenever it grows."""
+        """Called with ``asked`` whenever it increases."""
         self._entries: dict[_Key, _Entry] = {}
-        self._called_off: list[asyncio.Task[LLMReply]] = []
+        self._cancelled: list[asyncio.Task[LLMReply]] = []
         self.asked = 0
-        """Calls made for either run."""
+        """Number of requests sent for either run."""
 
     def view(self, *, real: bool) -> LLMClient:
-        """The client of one run; ``real`` is the one whose verdicts count."""
+        """Return the client of one run. ``real`` is the run whose verdicts count."""
         return _View(self, real=real)
 
     async def reply(self, key: _Key, request: LLMRequest, *, real: bool) -> LLMReply:
-        """The reply to a question, asked now if neither run has asked it.
+        """Return the reply to a request; send it if neither run has.
 
-        A question nobody waits for any more is called off and forgotten.
+        A pending request without callers is cancelled and forgotten.
         """
         entry = self._entries.get(key)
         if entry is None:
@@ -67,18 +67,18 @@ class SharedReplies:
                 entry.told = entry.told or real
             elif entry.waiting == 0:
                 entry.task.cancel()
-                self._called_off.append(entry.task)
+                self._cancelled.append(entry.task)
                 del self._entries[key]
         return reply
 
     def unused(self) -> Usage:
-        """What was paid for replies that the real run never asked for."""
+        """Return the usage of replies that the real run did not request."""
         done = (entry.task for entry in self._entries.values() if entry.task.done() and not entry.told)
-        return sum(_paid([*done, *self._called_off]), Usage())
+        return sum(_paid([*done, *self._cancelled]), Usage())
 
     async def aclose(self) -> None:
-        """Call off what is still under way and wait until it has ended."""
-        tasks = {entry.task for entry in self._entries.values() if not entry.task.done()} | set(self._called_off)
+        """Cancel pending requests and wait for them."""
+        tasks = {entry.task for entry in self._entries.values() if not entry.task.done()} | set(self._cancelled)
         for task in tasks:
             task.cancel()
         if tasks:
@@ -100,7 +100,7 @@ def _paid(tasks: Iterable[asyncio.Task[LLMReply]]) -> Iterable[Usage]:
 
 
 class _View:
-    """The client of one run; implements ``LLMClient``."""
+    """``LLMClient`` of one run."""
 
     def __init__(self, replies: SharedReplies, *, real: bool) -> None:
         self._replies = replies
@@ -109,19 +109,19 @@ class _View:
 
     async def complete(self, request: LLMRequest) -> LLMReply:
         if request.kept_only:
-            raise NotKept  # the other run may have asked: what is kept is not looked up behind its back
+            raise NotKept  # the other run may have a pending request, so the cache is not consulted
         question = request_key(request, provider="", endpoint="", params=request.params)
         number = self._asked[question]
         self._asked[question] += 1
         reply = await self._replies.reply((question, number), request, real=self._real)
-        return _own(reply, request)
+        return _parsed_copy(reply, request)
 
     async def aclose(self) -> None:
-        """The service's client stays open."""
+        """Do nothing: the service's client stays open."""
 
 
-def _own(reply: LLMReply, request: LLMRequest) -> LLMReply:
-    """The reply with values of its own: each run has its own classes, and may change what it is given."""
+def _parsed_copy(reply: LLMReply, request: LLMRequest) -> LLMReply:
+    """Return the reply parsed again, because each run has its own classes and may modify the value."""
     if request.schema is None:
         return reply
     raw = RawReply(text=reply.text, finish=Finish.STOP, model=reply.model)

@@ -1,6 +1,6 @@
-"""What the service does for the tools of a judge script that runs in a process of its own: it has the keys.
+"""RPC methods for the tools of an isolated judge script. The service has the keys; the child does not.
 
-The other side is ``confined.Elsewhere``.
+``confined.Elsewhere`` is the child's side.
 """
 
 from __future__ import annotations
@@ -40,11 +40,11 @@ MAPS_QUESTIONS = frozenset(
         "timezone",
     }
 )
-"""The methods of a ``googlemaps.Client`` that ask something."""
+"""Methods of ``googlemaps.Client`` that send requests."""
 
 
 class ToolsDesk:
-    """The outside world for one script's tools, by the service's keys. What was opened for it is closed with it."""
+    """Tools of one script, run with the service's keys. ``aclose`` closes everything that was opened for it."""
 
     def __init__(self) -> None:
         self._live: Live | None = None
@@ -52,7 +52,7 @@ class ToolsDesk:
         self._maps: dict[tuple[str, float], Any] = {}
 
     def answers(self) -> dict[str, Answering]:
-        """By the names they are called by."""
+        """Return the handlers by method name."""
         return {
             "fetch": self._fetch,
             "document": self._document,
@@ -82,19 +82,17 @@ class ToolsDesk:
         return await asyncio.to_thread(_document_value, found)
 
     async def _observe(self, what: Mapping[str, Any]) -> Any:
-        return await asyncio.to_thread(
-            observation_value, await self._browser_of_this().observe(typed(what["url"], str))
-        )
+        return await asyncio.to_thread(observation_value, await self._live_pages().observe(typed(what["url"], str)))
 
     async def _browser(self, _: Mapping[str, Any]) -> Any:
-        await self._browser_of_this().open()
+        await self._live_pages().open()
 
-    def _browser_of_this(self) -> Live:
+    def _live_pages(self) -> Live:
         self._live = self._live or outside().live_pages(LIVE_PAGES)
         return self._live
 
     async def _provider(self, what: Mapping[str, Any]) -> Any:
-        """Nothing, if the provider can be asked. Raises ModelNotConfigured."""
+        """Open a provider's client. Raises ModelNotConfigured."""
         provider = typed(what.get("provider"), str)
         if provider not in self._models:
             self._models[provider] = open_provider(provider)
@@ -104,14 +102,14 @@ class ToolsDesk:
         return reply_value(await self._models[str(what["provider"])].complete(request_of(what)))
 
     async def _ask_maps(self, what: Mapping[str, Any]) -> Any:
-        """What the Maps API says, or what was raised. Without ``method`` only whether there is a key."""
+        """Return the reply of the Maps API, or the error. Without ``method``, only check that there is a key."""
         try:
             client = self._maps_client(typed(what.get("base_url"), str), typed(what.get("timeout_s"), float))
             method = what.get("method")
             if method is None:
                 return {"said": None}
             if method not in MAPS_QUESTIONS:
-                raise JudgeBug(f"{method!r} is nothing that can be asked of the Maps API here")
+                raise JudgeBug(f"{method!r} is not an allowed method of the Maps API")
             args, keywords = typed(what.get("args"), list[Any]), typed(what.get("keywords"), dict[str, Any])
             return {"said": await asyncio.to_thread(getattr(client, method), *args, **keywords)}
         except googlemaps.exceptions.ApiError as error:
@@ -121,7 +119,7 @@ class ToolsDesk:
         except googlemaps.exceptions.Timeout:
             return _raised("Timeout")
         except googlemaps.exceptions.TransportError as error:
-            # Its text holds the address that was asked, and with it the key.
+            # Its message contains the requested URL, and with it the key.
             return _raised("TransportError", type(error.base_exception).__name__)
         except (ValueError, TypeError) as error:
             return _raised(type(error).__name__ if type(error) is TypeError else "ValueError", str(error))

@@ -1,8 +1,7 @@
-"""The public toolkit's verification tree, scored by the rules of ``rubrics.scoring``.
+"""Verification tree of the public toolkit, scored by the rules of ``rubrics.scoring``.
 
-The model's fields are the public ones, in the public order, with ``weight`` behind them. Whatever else
-this package knows of a node (why a leaf was not judged, say) lives in ``mind2web2.ledger``, so that
-``model_dump`` stays what judge scripts know.
+The model has the public fields in the public order, plus ``weight``. All other data about a node (for example why a
+leaf was not judged) is in ``mind2web2.ledger``, so that ``model_dump`` returns what judge scripts expect.
 """
 
 from __future__ import annotations
@@ -17,13 +16,13 @@ from rubrics.scoring import settle
 __all__ = ["AggregationStrategy", "NodeStatus", "VerificationNode"]
 
 AggregationStrategy = Strategy
-"""PARALLEL or SEQUENTIAL: a string enum whose values are the words of the JSON."""
+"""String enum PARALLEL and SEQUENTIAL, with the values used in JSON."""
 
 NodeStatus: TypeAlias = Literal["passed", "failed", "partial", "skipped", "initialized"]
 
 
 class VerificationNode(BaseModel):
-    """One node; a node without children is a leaf. Checked when it is made, not when it is assigned to."""
+    """Node of the tree; without children, it is a leaf. Validated on creation, not on assignment."""
 
     id: str
     desc: str
@@ -52,7 +51,7 @@ class VerificationNode(BaseModel):
 
     @property
     def claim(self) -> str:
-        """Another name for ``desc``."""
+        """Alias of ``desc``."""
         return self.desc
 
     @claim.setter
@@ -60,10 +59,10 @@ class VerificationNode(BaseModel):
         self.desc = text
 
     def add_node(self, child: VerificationNode) -> None:
-        """Hang ``child`` below this node.
+        """Append a child.
 
         Raises:
-            AssertionError: it is no VerificationNode, or this very node.
+            AssertionError: it is not a VerificationNode, or is this node.
             ValueError: this node is critical and ``child`` is not.
         """
         if not isinstance(child, VerificationNode):
@@ -75,7 +74,7 @@ class VerificationNode(BaseModel):
         self.children.append(child)
 
     def compute_score(self, *, mutate: bool = False) -> float:
-        """The score of this subtree, 0 to 1; ``mutate`` writes scores and statuses all the way down."""
+        """Return the score of this subtree, 0 to 1. ``mutate`` stores scores and statuses in the whole subtree."""
         settled = settle(self, lambda leaf: (leaf.score, Status(leaf.status)))
         if mutate:
             for node in self.walk():
@@ -85,21 +84,21 @@ class VerificationNode(BaseModel):
 
     @property
     def aggregated_score(self) -> float:
-        """The score as first computed, which also writes the tree; ``compute_score(mutate=True)`` renews it."""
+        """Score as first computed, which also updates the tree; ``compute_score(mutate=True)`` recomputes it."""
         if self._aggregated is None:
             self.compute_score(mutate=True)
         return self._aggregated if self._aggregated is not None else 0.0
 
     @property
     def decided(self) -> tuple[float, NodeStatus]:
-        """Score and status as last decided, before scoring zeroed this node behind a missed step."""
+        """Score and status as last decided, before scoring set this node to 0 because of a missed step."""
         skipped_by_scoring = self.status == "skipped" and self.score == 0.0
         if skipped_by_scoring and self._before_scoring is not None:
             return self._before_scoring
         return self.score, self.status
 
     def decide(self, score: float, status: NodeStatus) -> None:
-        """Write a new decision over whatever stood here."""
+        """Overwrite score and status with a new decision."""
         self.score = score
         self.status = status
         self._before_scoring = None
@@ -112,7 +111,7 @@ class VerificationNode(BaseModel):
         self._aggregated = score
 
     def walk(self) -> list[VerificationNode]:
-        """This node and all below it, each once: a script can hang one node in two places, or in a circle."""
+        """Return this node and all descendants, each once. Scripts may add a node twice or create cycles."""
         found = {id(self): self}
         pending = [self]
         for node in pending:
@@ -123,5 +122,5 @@ class VerificationNode(BaseModel):
 
 
 def as_status(node: VerificationNode) -> Status:
-    """A node's status as the word gating and scoring use."""
+    """Return a node's status as the enum that gating and scoring use."""
     return Status(node.status)

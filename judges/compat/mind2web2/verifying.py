@@ -1,4 +1,4 @@
-"""Settling claims, as judge scripts call it. Prerequisites are not looked at here: ``Evaluator.verify`` does that."""
+"""Verifier for judge scripts. Prerequisites are not checked here but in ``Evaluator.verify``."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ __all__ = ["Verifier"]
 
 
 class Verifier(BaseEvaluator):
-    """Asks a model and writes what it says into the node, if there is one."""
+    """Judges claims with a model and stores the verdict in a node, if given."""
 
     async def simple_verify(
         self,
@@ -27,7 +27,7 @@ class Verifier(BaseEvaluator):
         additional_instruction: str | None = NO_INSTRUCTION,
         **options: Any,
     ) -> bool:
-        """Whether a claim holds by the answer and the task alone.
+        """Return whether a claim is supported by the answer and the task alone.
 
         Raises:
             TypeError: the claim is None.
@@ -43,7 +43,7 @@ class Verifier(BaseEvaluator):
         additional_instruction: str | None = NO_INSTRUCTION,
         **options: Any,
     ) -> bool:
-        """Whether a page supports a claim.
+        """Return whether a page supports a claim.
 
         Raises:
             TypeError: the claim is None.
@@ -59,10 +59,10 @@ class Verifier(BaseEvaluator):
         additional_instruction: str | None = NO_INSTRUCTION,
         **options: Any,
     ) -> bool:
-        """Whether one of several pages supports a claim.
+        """Return whether at least one of several pages supports a claim.
 
         Raises:
-            AssertionError: there is no URL.
+            AssertionError: ``urls`` is empty.
             TypeError: the claim is None.
         """
         if not urls:
@@ -78,22 +78,22 @@ class Verifier(BaseEvaluator):
         /,
         **options: Any,
     ) -> bool:
-        """Judge a claim by ``sources`` as ``Evaluator.verify`` takes them, and write the verdict into ``node``.
+        """Judge a claim on ``sources`` (see ``Evaluator.verify``) and store the verdict in ``node``.
 
         Raises:
             TypeError: the claim is None.
         """
         if claim is None:
-            raise TypeError("there is no claim: it is None")
+            raise TypeError("the claim must not be None")
         asked = Claim(text=str(claim))
         try:
             asking = how_to_ask(self.config, additional_instruction, **options)
             asked = Claim(text=str(claim), sources=sources_of(sources), instruction=asking.instruction)
             verdict = await self._judge(asked, asking)
-        except WrongCall as mistake:
-            verdict = Verdict(outcome=Outcome.FAILED, reason=Reason.CHECK_FALSE, reasoning=str(mistake))
+        except WrongCall as error:
+            verdict = Verdict(outcome=Outcome.FAILED, reason=Reason.CHECK_FALSE, reasoning=str(error))
         except asyncio.CancelledError:
-            self._called_off(node, asked)
+            self._record_cancellation(node, asked)
             raise
         self.logger.info("claim %s: %s", verdict.outcome.value, asked.text)
         if node is None:
@@ -112,7 +112,7 @@ class Verifier(BaseEvaluator):
             use_screenshot=asking.use_screenshot,
         )
 
-    def _called_off(self, node: VerificationNode | None, claim: Claim) -> None:
+    def _record_cancellation(self, node: VerificationNode | None, claim: Claim) -> None:
         if node is not None:
             node.decide(0.0, "skipped")
-            self.session.ledger.keep(node, not_judged(Reason.TIMEOUT, "the judge script called this off"), claim)
+            self.session.ledger.keep(node, not_judged(Reason.TIMEOUT, "the judge script cancelled this claim"), claim)

@@ -1,1 +1,1 @@
-"""The prompts, one versioned file each, and their loader."""
+"""Versioned prompt files and their loader."""

@@ -1,9 +1,11 @@
-"""Loads prompts. A prompt's ``id@version`` stands in every verdict, so its text may not change under a version:
-``prompts.lock`` holds the SHA-256 of each, and a test compares.
+"""Loader for prompt files.
 
-A prompt file is Markdown under a front matter of three lines between ``---``: id, version, variables
-(comma-separated; ``-`` for none). A variable stands in the text as ``{{name}}``. Only our own words go into
-variables, never text of an answer or a page: that goes into blocks.
+Every verdict records the ``id@version`` of its prompt, so the text of a version must not change: ``prompts.lock`` has
+the SHA-256 of each version, and a test compares them.
+
+A prompt file is Markdown with a front matter of three lines between ``---``: id, version, variables (comma-separated;
+``-`` for none). The text refers to a variable as ``{{name}}``. Variables are for trusted text only. Text of an answer
+or a page goes into blocks.
 """
 
 from __future__ import annotations
@@ -22,7 +24,7 @@ _VARIABLE = re.compile(r"\{\{(\w+)\}\}")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Prompt:
-    """One prompt. ``ref`` is how results name it."""
+    """Prompt. ``ref`` identifies it in results."""
 
     id: str
     version: int
@@ -38,7 +40,7 @@ class Prompt:
         return hashlib.sha256(self.text.encode()).hexdigest()
 
     def render(self, **values: str) -> str:
-        """The text with its variables filled in.
+        """Return the text with its variables replaced.
 
         Raises:
             PromptDamaged: the values are not exactly the prompt's variables.
@@ -50,10 +52,10 @@ class Prompt:
 
 @cache
 def load_prompt(id: str) -> Prompt:
-    """Read one shipped prompt.
+    """Load one shipped prompt.
 
     Raises:
-        PromptDamaged: there is no such file, or it does not say what it must.
+        PromptDamaged: the file does not exist or is invalid.
     """
     try:
         written = resources.files("judges.prompting.prompts").joinpath(f"{id}.md").read_text("utf-8")
@@ -63,17 +65,17 @@ def load_prompt(id: str) -> Prompt:
 
 
 def parse_prompt(written: str, *, id: str) -> Prompt:
-    """Take a prompt file apart; ``id`` is the name it was found under.
+    """Parse a prompt file. ``id`` is its file name without the suffix.
 
     Raises:
-        PromptDamaged: its front matter is missing or wrong, or its text uses other variables than declared.
+        PromptDamaged: the front matter is missing or invalid, or the text uses other variables than declared.
     """
     found = _FILE.fullmatch(written)
     if found is None:
         raise PromptDamaged(f"prompt {id!r} has no front matter")
     front = dict(_field(line, id) for line in found["front"].splitlines())
     if front.keys() != {"id", "version", "variables"} or front["id"] != id or not front["version"].isdigit():
-        raise PromptDamaged(f"prompt {id!r}: its front matter must give its id, a whole version and variables")
+        raise PromptDamaged(f"prompt {id!r}: the front matter must have its id, an integer version and variables")
     declared = frozenset() if front["variables"] == "-" else frozenset(re.split(r",\s*", front["variables"]))
     text = found["text"].strip()
     used = frozenset(_VARIABLE.findall(text))
@@ -83,13 +85,13 @@ def parse_prompt(written: str, *, id: str) -> Prompt:
 
 
 def prompt_ids() -> list[str]:
-    """The ids of all shipped prompts, sorted."""
+    """Return the ids of all shipped prompts, sorted."""
     names = [entry.name for entry in resources.files("judges.prompting.prompts").iterdir()]
     return sorted(name.removesuffix(".md") for name in names if name.endswith(".md"))
 
 
 def locked_digests() -> dict[str, str]:
-    """What ``prompts.lock`` says: the SHA-256 of the text by ``id@version``."""
+    """Return the SHA-256 of each prompt text in ``prompts.lock`` by ``id@version``."""
     lines = resources.files("judges.prompting.prompts").joinpath("prompts.lock").read_text("utf-8").split("\n")
     return {
         name: digest for name, _, digest in (line.partition(" ") for line in lines if line and not line.startswith("#"))
@@ -99,5 +101,5 @@ def locked_digests() -> dict[str, str]:
 def _field(line: str, id: str) -> tuple[str, str]:
     name, colon, value = line.partition(":")
     if not colon:
-        raise PromptDamaged(f"prompt {id!r}: {line!r} in its front matter is no field")
+        raise PromptDamaged(f"prompt {id!r}: invalid line in the front matter: {line!r}")
     return name.strip(), value.strip()

@@ -74,7 +74,7 @@ async def test_a_job_of_a_script_that_hangs_ends_in_time_and_the_others_are_judg
         )
         assert time.monotonic() - began < settings.job_deadline_s + 30
     assert isinstance(hung, ScriptStopped) and hung.limit == "time"
-    assert isinstance(died, JudgeBug) and "exit status 3" in str(died)
+    assert isinstance(died, JudgeBug) and "exited (status 3)" in str(died)
     assert isinstance(well, dict) and well["final_score"] == 1.0
 
 

@@ -259,7 +259,7 @@ async def test_a_judge_that_declares_nothing_scores_zero_and_is_complete():
 
 
 async def test_a_public_script_is_not_run_here():
-    with pytest.raises(JudgeBug, match="host of its own"):
+    with pytest.raises(JudgeBug, match="mind2web2 host"):
         await run(Judge(task="t", kind=JudgeKind.MIND2WEB2), ANSWER, None)  # type: ignore[arg-type]
 
 

@@ -1,4 +1,4 @@
-"""Tools that judge scripts ask the outside world with."""
+"""Tools with which judge scripts query external services."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""arXiv for judge scripts: a paper by its id or title."""
+"""arXiv search for judge scripts, by id or title."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ _QUERY_URL = "https://export.arxiv.org/api/query"
 
 
 class ArxivTool:
-    """Searches arXiv, one request at a time and at the pace it asks for."""
+    """Searches arXiv, one request at a time and within arXiv's rate limit."""
 
     def __init__(
         self,
@@ -45,21 +45,21 @@ class ArxivTool:
         retries: int = 2,
         timeout_s: float = 20.0,
     ) -> None:
-        """``delay_s`` lies between two requests, ``timeout_s`` is for one of them."""
+        """``delay_s`` is the delay between two requests, ``timeout_s`` the timeout of one request."""
         self.client: Any = arxiv.Client(page_size=page_size, delay_seconds=delay_s, num_retries=retries)
         self.client.query_url_format = query_url + "?{}"
-        # The library waits for a reply for ever and has no setting for that.
-        self.client._session = _ImpatientSession(timeout_s)
-        self._one_at_a_time = threading.Lock()
+        # The library has no setting for a timeout.
+        self.client._session = _TimeoutSession(timeout_s)
+        self._lock = threading.Lock()
 
     @staticmethod
     def is_arxiv_pdf_link(link: str) -> bool:
-        """Whether a link leads to a PDF on arXiv."""
+        """Return whether a link leads to a PDF on arXiv."""
         return "arxiv.org/pdf" in link
 
     @staticmethod
     def get_arxiv_id_from_pdf_link(link: str) -> str:
-        """The id in a link to a PDF, with its version if the link has one.
+        """Return the id in a link to a PDF, with its version if the link has one.
 
         >>> ArxivTool.get_arxiv_id_from_pdf_link("https://arxiv.org/pdf/2301.00001v2.pdf")
         '2301.00001v2'
@@ -67,23 +67,23 @@ class ArxivTool:
         return urlsplit(link).path.rstrip("/").rsplit("/", 1)[-1].removesuffix(".pdf")
 
     async def search_arxiv_by_id(self, id: str) -> dict[str, Any] | None:
-        """The paper with this id, or None.
+        """Return the paper with this id, or None.
 
         Raises:
-            arxiv.ArxivError: arXiv did not answer.
+            arxiv.ArxivError: the request failed.
         """
         try:
             return await self._first(arxiv.Search(id_list=[id], max_results=1))
         except arxiv.HTTPError as error:
-            if error.status == HTTPStatus.BAD_REQUEST:  # what arXiv says of an id that cannot be one
+            if error.status == HTTPStatus.BAD_REQUEST:  # arXiv's response to a malformed id
                 return None
             raise
 
     async def search_arxiv_by_title(self, title: str) -> dict[str, Any] | None:
-        """The first paper arXiv finds for this title, or None.
+        """Return the first search result for this title, or None.
 
         Raises:
-            arxiv.ArxivError: arXiv did not answer.
+            arxiv.ArxivError: the request failed.
         """
         quoted = title.replace('"', " ").strip()
         return await self._first(arxiv.Search(query=f'ti:"{quoted}"', max_results=1))
@@ -93,13 +93,13 @@ class ArxivTool:
         return await asked_once(question, lambda: asyncio.to_thread(self._ask, search))
 
     def _ask(self, search: Any) -> dict[str, Any] | None:
-        with self._one_at_a_time:
+        with self._lock:
             found = next(iter(self.client.results(search)), None)
         return None if found is None else {name: getattr(found, name) for name in _FIELDS}
 
 
-class _ImpatientSession(requests.Session):
-    """A session whose requests end after a time."""
+class _TimeoutSession(requests.Session):
+    """Session with a default timeout."""
 
     def __init__(self, timeout_s: float) -> None:
         super().__init__()

@@ -18,22 +18,22 @@ _MODES = ("driving", "walking", "transit")
 
 
 class GoogleMapsTool:
-    """Asks the Maps API by the key in GOOGLE_MAPS_API_KEY. ``client`` is a ``googlemaps.Client``, or where
-    the key is out of reach what asks through one.
+    """Calls the Maps API with the key in GOOGLE_MAPS_API_KEY.
 
-    What the API refuses gets out as ``googlemaps.exceptions``; what it does not know is said in words.
+    ``client`` is a ``googlemaps.Client``, or a replacement that calls the service if this process has no key. Errors of
+    the API are raised as ``googlemaps.exceptions``. If the API finds nothing, the methods return a text that says so.
     """
 
     def __init__(self, *, base_url: str = "https://maps.googleapis.com", timeout_s: float = 20.0) -> None:
-        """``timeout_s`` is for one request; retries after faults of the API end after twice that.
+        """``timeout_s`` is for one request; retries after API faults end after twice that time.
 
         Raises:
-            ValueError: there is no key, or it is none of Google's.
+            ValueError: there is no key, or it is not a Google key.
         """
         self.client: Any = outside().maps(base_url=base_url, timeout_s=timeout_s)
 
     async def get_city_name(self, address: str, level: str = "locality") -> str:
-        """The name of the city ("locality") or part of a city ("sublocality") an address lies in.
+        """Return the city ("locality") or district ("sublocality") of an address.
 
         Raises:
             AssertionError: another level.
@@ -46,14 +46,14 @@ class GoogleMapsTool:
         return CITY_NOT_FOUND
 
     async def get_address_information(self, address: str) -> list[Any]:
-        """What the geocoding API says about an address: its list of results, best first."""
+        """Return the results of the geocoding API for an address, best first."""
         found: list[Any] = await asked_once(
             ("geocode", address), lambda: asyncio.to_thread(self.client.geocode, address)
         )
         return found
 
     async def calculate_distance(self, address1: str, address2: str, mode: str = "driving") -> int | str:
-        """Metres by road between two addresses.
+        """Return the distance by road between two addresses in metres.
 
         Raises:
             AssertionError: a mode other than driving, walking and transit.
@@ -61,7 +61,7 @@ class GoogleMapsTool:
         return await self._route(address1, address2, mode, "distance", DISTANCE_NOT_FOUND)
 
     async def calculate_travel_time(self, address1: str, address2: str, mode: str = "driving") -> int | str:
-        """Seconds to get from one address to another.
+        """Return the travel time between two addresses in seconds.
 
         Raises:
             AssertionError: a mode other than driving, walking and transit.

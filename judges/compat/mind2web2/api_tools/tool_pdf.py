@@ -1,6 +1,6 @@
-"""PDFs for judge scripts: their text and page images, and whether a URL leads to one.
+"""PDF tools for judge scripts: text and page images of a PDF, and detection of PDF URLs.
 
-Decoding happens in a child process with limits, fetching through the egress guard.
+Decoding runs in a child process with limits; fetching goes through the egress guard.
 """
 
 from __future__ import annotations
@@ -31,33 +31,33 @@ _PDF_PARAMETERS = frozenset({"format", "type", "filetype", "output", "contenttyp
 _log = logging.getLogger(__name__)
 
 
-class _NoPdf(Exception):
-    """There is no PDF to read, and why. Never leaves this module."""
+class _NoPdfError(Exception):
+    """There is no PDF to read. Never leaves this module."""
 
 
 class PDFParser:
     """Reads PDFs of up to 100 pages."""
 
     async def extract(self, source: PdfSource) -> tuple[list[str], str]:
-        """Page images (base64 JPEG) and text of the PDF at a URL or path, or of its bytes.
+        """Return page images (base64 JPEG) and text of a PDF, given as URL, path or bytes.
 
-        Never raises: without a PDF it is one blank image and a text that starts "PDF extraction failed". That pair
-        is for scripts of their own and is never shown to a judge.
+        Never raises. Without a PDF, it returns one blank image and a text that starts with "PDF extraction failed".
+        That pair is for scripts only and is never shown to a judge.
         """
         try:
             data = await _bytes_of(source)
             if sniff(data, "") is not ByteKind.PDF:
-                raise _NoPdf("these bytes are no PDF")
+                raise _NoPdfError("the data is not a PDF")
             document = await outside().read_document(data, "application/pdf", deadline_s=DECODE_DEADLINE_S)
-        except (_NoPdf, CacheError, OSError, TypeError, ValueError) as error:
+        except (_NoPdfError, CacheError, OSError, TypeError, ValueError) as error:
             return [make_blank_png_b64()], f"PDF extraction failed: {error}"
         return [base64.b64encode(shot).decode("ascii") for shot in document.screenshots], document.text
 
 
 async def is_pdf(url: str, logger: logging.Logger | None = None) -> bool:
-    """Whether a URL leads to a PDF: by its look, and where that does not say, by what the server sends.
+    """Return whether a URL leads to a PDF, by its form or, if that is inconclusive, by the server's response.
 
-    Never raises; a page that cannot be had is no PDF.
+    Never raises. Returns False for a page that cannot be fetched.
     """
     if not isinstance(url, str):
         return False
@@ -74,7 +74,7 @@ async def is_pdf(url: str, logger: logging.Logger | None = None) -> bool:
 
 
 def is_pdf_by_suffix(url: str) -> bool:
-    """Whether a URL looks like that of a PDF.
+    """Return whether a URL has the form of a PDF URL.
 
     >>> is_pdf_by_suffix("https://arxiv.org/pdf/2301.00001"), is_pdf_by_suffix("https://a.com/x?format=pdf")
     (True, True)
@@ -92,7 +92,7 @@ def is_pdf_by_suffix(url: str) -> bool:
 
 
 def make_blank_png_b64() -> str:
-    """A PNG of one white pixel, in base64."""
+    """Return a PNG of one white pixel, in base64."""
     return _BLANK_PNG_B64
 
 
@@ -104,7 +104,9 @@ async def _bytes_of(source: PdfSource) -> bytes:
     if isinstance(source, str) and source.strip().lower().startswith(("http://", "https://")):
         seen = await outside().fetch(source.strip())
         if seen.pdf is None:
-            raise _NoPdf(f"{source} brought no PDF: {seen.outcome.value}{f', {seen.detail}' if seen.detail else ''}")
+            raise _NoPdfError(
+                f"{source} returned no PDF: {seen.outcome.value}{f', {seen.detail}' if seen.detail else ''}"
+            )
         return seen.pdf
     return await asyncio.to_thread(_read_file, source)
 

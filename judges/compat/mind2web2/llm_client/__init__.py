@@ -1,4 +1,4 @@
-"""Clients for language models under the public toolkit's names."""
+"""Model clients under the public toolkit's names."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Azure OpenAI under the public names."""
+"""Azure OpenAI clients under the public names."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ __all__ = ["AsyncAzureOpenAIClient", "AzureOpenAIClient"]
 
 
 class AzureOpenAIClient(ProviderClient):
-    """Blocks. AZURE_OPENAI_API_KEY, AZURE_OPENAI_ENDPOINT_URL and AZURE_OPENAI_API_VERSION."""
+    """Blocking client. Reads AZURE_OPENAI_API_KEY, AZURE_OPENAI_ENDPOINT_URL and AZURE_OPENAI_API_VERSION."""
 
     provider = "azure"
 
 
 class AsyncAzureOpenAIClient(AsyncProviderClient):
-    """Is awaited. AZURE_OPENAI_API_KEY, AZURE_OPENAI_ENDPOINT_URL and AZURE_OPENAI_API_VERSION."""
+    """Asynchronous client. Reads AZURE_OPENAI_API_KEY, AZURE_OPENAI_ENDPOINT_URL and AZURE_OPENAI_API_VERSION."""
 
     provider = "azure"

@@ -1,4 +1,4 @@
-"""The client that judge scripts are handed and annotate with."""
+"""Model client for judge scripts."""
 
 from __future__ import annotations
 
@@ -19,41 +19,41 @@ _CLIENTS: Final[dict[str, tuple[type[ProviderClient], type[AsyncProviderClient]]
 
 
 class LLMClient:
-    """One provider's client by the provider's name; ``client`` is that provider's own."""
+    """Client of a provider, chosen by name. ``client`` is the provider-specific client."""
 
     client: Any
 
     def __init__(self, provider: str, is_async: bool = False) -> None:
-        """Keys come from the environment.
+        """Create a client with keys from the environment.
 
         Raises:
-            ValueError: no such provider.
+            ValueError: unknown provider.
             judges.errors.ModelNotConfigured: a key is missing; the message names it.
         """
         if provider not in _CLIENTS:
-            raise ValueError(f"no provider {provider!r}; there are {', '.join(_CLIENTS)}")
+            raise ValueError(f"Unknown provider {provider!r}: use one of {', '.join(_CLIENTS)}.")
         self.provider = provider
         self.is_async = is_async
         self.client = _CLIENTS[provider][is_async]()
 
     def response(self, **kwargs: Any) -> Response:
-        """Ask and block until the reply is there.
+        """Send a request and block until the reply arrives.
 
         Raises:
             ValueError: this client is asynchronous.
             judges.errors.LLMError: there was no usable reply.
         """
         if self.is_async:
-            raise ValueError("this client is asynchronous: await async_response")
+            raise ValueError("this client is asynchronous: use `await client.async_response(...)`")
         return self.client.response(**kwargs)
 
     async def async_response(self, **kwargs: Any) -> Response:
-        """Ask, and await the reply.
+        """Send a request and await the reply.
 
         Raises:
             ValueError: this client is not asynchronous.
             judges.errors.LLMError: there was no usable reply.
         """
         if not self.is_async:
-            raise ValueError("this client is not asynchronous: call response")
+            raise ValueError("this client is not asynchronous: use `client.response(...)`")
         return await self.client.response(**kwargs)

@@ -1,4 +1,4 @@
-"""Claude on AWS Bedrock under the public names."""
+"""AWS Bedrock clients for Claude under the public names."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ __all__ = ["AsyncBedrockAnthropicClient", "BedrockAnthropicClient"]
 
 
 class BedrockAnthropicClient(ProviderClient):
-    """Blocks. AWS_ACCESS_KEY, AWS_SECRET_KEY and AWS_REGION."""
+    """Blocking client. Reads AWS_ACCESS_KEY, AWS_SECRET_KEY and AWS_REGION."""
 
     provider = "bedrock"
 
 
 class AsyncBedrockAnthropicClient(AsyncProviderClient):
-    """Is awaited. AWS_ACCESS_KEY, AWS_SECRET_KEY and AWS_REGION."""
+    """Asynchronous client. Reads AWS_ACCESS_KEY, AWS_SECRET_KEY and AWS_REGION."""
 
     provider = "bedrock"

@@ -1,4 +1,4 @@
-"""OpenAI, and every server that speaks its API, under the public names."""
+"""Clients for OpenAI and compatible servers under the public names."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ __all__ = ["AsyncOpenAIClient", "OpenAIClient"]
 
 
 class OpenAIClient(ProviderClient):
-    """Blocks. Key in OPENAI_API_KEY."""
+    """Blocking client. Reads OPENAI_API_KEY."""
 
     provider = "openai"
 
 
 class AsyncOpenAIClient(AsyncProviderClient):
-    """Is awaited. Key in OPENAI_API_KEY."""
+    """Asynchronous client. Reads OPENAI_API_KEY."""
 
     provider = "openai"

@@ -1,7 +1,7 @@
-"""The two kinds of client behind the six public names: one that blocks and one that is awaited.
+"""Base classes of the public client classes: one blocking, one asynchronous.
 
-Both ask through ``judges.llm``, so retries are bounded, refusals for good end at once and replies are checked
-against their schema. The public classes only say which provider they are for.
+Both use ``judges.llm``, so retries are bounded, permanent errors end at once and replies are validated. The public
+classes only set the provider.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from rubrics.verdict import Usage
 __all__ = ["AsyncProviderClient", "ProviderClient", "Response"]
 
 Response: TypeAlias = Any
-"""The parsed object (None when the model refused) or the text; with ``count_token`` a pair of that and a dict."""
+"""Parsed object (None after a refusal) or text; with ``count_token``, a pair of that and a dict of token counts."""
 
 _ANY_MODEL = "any"
 _RETIRED_DEFAULT = "o4-mini"
@@ -39,10 +39,10 @@ _UNBOUNDED = 1_000_000
 
 
 class ProviderClient:
-    """Asks one provider and blocks until the reply is there. Keys come from the environment.
+    """Blocking client of one provider. Reads keys from the environment.
 
     Raises:
-        judges.errors.ModelNotConfigured: when it is made and a key is missing.
+        judges.errors.ModelNotConfigured: a key is missing.
     """
 
     provider: ClassVar[str]
@@ -52,12 +52,12 @@ class ProviderClient:
         _open(self.provider, self._access)
 
     def response(self, *, count_token: bool = False, **request: Any) -> Response:
-        """Ask with the keywords of a chat completion; ``response_format`` is a pydantic class or left out.
+        """Send a request with the arguments of a chat completion; ``response_format`` is a pydantic class or omitted.
 
         Raises:
             judges.errors.LLMError: there was no usable reply.
         """
-        return _in_own_thread(self._ask(count_token, request))
+        return _run_in_thread(self._ask(count_token, request))
 
     async def _ask(self, count_token: bool, request: dict[str, Any]) -> Response:
         llm = _open(self.provider, self._access)
@@ -68,18 +68,18 @@ class ProviderClient:
 
 
 class AsyncProviderClient:
-    """The same, to be awaited. May be used from one event loop after another."""
+    """Asynchronous client of one provider. May be used from several event loops, one after the other."""
 
     provider: ClassVar[str]
 
     def __init__(self) -> None:
         self._access = _access()
-        self._unused = [_open(self.provider, self._access)]  # now: a missing key is told to whoever makes the client
+        self._unused = [_open(self.provider, self._access)]  # fails now if a key is missing
         self._numbers = count()
         self._by_loop: WeakKeyDictionary[asyncio.AbstractEventLoop, LLMClient] = WeakKeyDictionary()
 
     async def response(self, *, count_token: bool = False, **request: Any) -> Response:
-        """Ask with the keywords of a chat completion; ``response_format`` is a pydantic class or left out.
+        """Send a request with the arguments of a chat completion; ``response_format`` is a pydantic class or omitted.
 
         Raises:
             judges.errors.LLMError: there was no usable reply.
@@ -87,19 +87,19 @@ class AsyncProviderClient:
         return await respond(self, as_request(**request), count_token=count_token)
 
     async def complete(self, request: LLMRequest) -> LLMReply:
-        """The same as our judges ask, with what the reply cost.
+        """Like ``response``, for a request of our judges; the reply includes its usage.
 
         Raises:
             judges.errors.LLMError: there was no usable reply.
         """
-        # Two equal calls are two questions: a script may put something to the vote.
+        # Equal calls are separate questions, because a script may take a vote.
         return await self._of_this_loop().complete(replace(request, vote=next(self._numbers)))
 
     async def aclose(self) -> None:
-        """Connections close with their event loops."""
+        """Do nothing: connections are closed with their event loops."""
 
     def _of_this_loop(self) -> LLMClient:
-        """Connections belong to the event loop they were opened in, and are closed with it."""
+        """Return the client of the running event loop. Its connections are closed when the loop ends."""
         loop = asyncio.get_running_loop()
         llm = self._by_loop.get(loop)
         if llm is None:
@@ -122,7 +122,7 @@ def _access() -> Access:
 
 
 def open_provider(provider: str) -> LLMClient:
-    """A client for any model of a provider, by the keys of this process.
+    """Return a client for any model of a provider, with the keys of this process.
 
     Raises:
         judges.errors.ModelNotConfigured: a key is missing.
@@ -134,7 +134,7 @@ def _open(provider: str, access: Access) -> LLMClient:
     elsewhere = outside().model(provider)
     if elsewhere is not None:
         return overheard(elsewhere)
-    # Whoever asks holds its own semaphore around each call.
+    # Callers hold their own semaphore during each call.
     llm, _ = make_client(f"{provider}/{_ANY_MODEL}", access=access, semaphore=asyncio.Semaphore(_UNBOUNDED))
     if parse_model(f"{provider}/{_ANY_MODEL}").provider == DEFAULT_PROVIDER and access.openai_base_url is None:
         llm = _RetiredNames(llm)
@@ -142,7 +142,7 @@ def _open(provider: str, access: Access) -> LLMClient:
 
 
 class _RetiredNames:
-    """A client of OpenAI's own API that asks the configured model if a script names the toolkit's retired default."""
+    """Client of OpenAI's own API that replaces the toolkit's retired default model with the configured one."""
 
     def __init__(self, inner: LLMClient) -> None:
         self._inner = inner
@@ -158,7 +158,7 @@ class _RetiredNames:
 
 
 async def respond(llm: LLMClient, request: LLMRequest, *, count_token: bool) -> Response:
-    """Ask, and answer as the public clients do.
+    """Send a request and return the reply in the form of the public clients.
 
     Raises:
         judges.errors.LLMError: there was no usable reply.
@@ -169,12 +169,12 @@ async def respond(llm: LLMClient, request: LLMRequest, *, count_token: bool) -> 
         if error.kind is not UnusableKind.REFUSED:
             raise
         return (None, _tokens(error.usage)) if count_token else None
-    said = _said(reply)
-    return (said, _tokens(reply.usage)) if count_token else said
+    content = _content(reply)
+    return (content, _tokens(reply.usage)) if count_token else content
 
 
 def as_request(*, model: str, messages: list[dict[str, Any]], response_format: Any = None, **params: Any) -> LLMRequest:
-    """The keywords of a chat completion as a request; a ``response_format`` that is no class is a parameter."""
+    """Convert chat completion arguments to a request. A ``response_format`` that is not a class becomes a parameter."""
     is_schema = isinstance(response_format, type) and issubclass(response_format, BaseModel)
     if response_format is not None and not is_schema:
         params["response_format"] = response_format
@@ -182,13 +182,13 @@ def as_request(*, model: str, messages: list[dict[str, Any]], response_format: A
         model=model,
         messages=tuple(messages),
         schema=response_format if is_schema else None,
-        # A verdict must be a boolean; a script's own classes are read as laxly as it declares them.
+        # A verdict must be a boolean. A script's own classes are parsed as leniently as they declare.
         purpose="verify" if response_format is BinaryEvalResult else "free",
         params=params,
     )
 
 
-def _said(reply: LLMReply) -> BaseModel | str:
+def _content(reply: LLMReply) -> BaseModel | str:
     return reply.text if reply.parsed is None else reply.parsed
 
 
@@ -196,10 +196,10 @@ def _tokens(usage: Usage) -> dict[str, int]:
     return {"input_tokens": usage.input_tokens, "output_tokens": usage.output_tokens}
 
 
-def _in_own_thread(work: Coroutine[Any, Any, Response]) -> Response:
-    """Run a coroutine to its end in a thread of its own: the caller may be inside a running event loop.
+def _run_in_thread(work: Coroutine[Any, Any, Response]) -> Response:
+    """Run a coroutine in a new thread, because the caller may be inside a running event loop.
 
-    What holds where the call is made holds there, too: above all, whose record it belongs to.
+    Context variables of the caller are copied, in particular the record that the call belongs to.
     """
     with ThreadPoolExecutor(1, thread_name_prefix="mind2web2-llm") as thread:
         return thread.submit(copy_context().run, asyncio.run, work).result()

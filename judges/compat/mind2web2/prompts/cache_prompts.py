@@ -1,4 +1,4 @@
-"""The prompt for finding the pages that an answer cites."""
+"""Prompt that lists the pages cited in an answer."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Small things judge scripts import, under the public toolkit's names."""
+"""Utilities that judge scripts import, under the public toolkit's names."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
-"""The page cache of one task in the public folder layout.
+"""Page cache of one task in the public folder layout.
 
-``index.json`` maps keys to "web" or "pdf"; ``<md5>.txt``, ``.jpg`` and ``.pdf`` hold the pages. A folder written
-here is readable by the public toolkit and the other way round. Every look-up is a few dict accesses, however the
-URL is spelled. Pages that share a key of the public layout (``?q=a%26b`` and ``?q=a&b``) get keys of their own.
+``index.json`` maps keys to "web" or "pdf"; ``<md5>.txt``, ``.jpg`` and ``.pdf`` contain the pages. The public toolkit
+can read folders written here, and vice versa. A look-up takes a few dict accesses in any spelling of the URL. Pages
+that share a key of the public layout (``?q=a%26b`` and ``?q=a&b``) get separate keys.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _REQUIRED: dict[PageType, str] = {"web": "txt", "pdf": "pdf"}
 
 
 class CacheFileSys:
-    """The pages of one task. Pages are written at once, the index by ``save`` only."""
+    """Pages of one task. Pages are written immediately; the index is written by ``save``."""
 
     def __init__(self, task_dir: str | Path) -> None:
         self.task_dir = Path(task_dir)
@@ -37,9 +37,9 @@ class CacheFileSys:
         self._types: dict[str, PageType] = {}
         self._facts: dict[str, PageFacts] = {}
         self._sharing: dict[str, list[str]] = {}
-        """Keys of pages whose public key another page had taken, by that public key."""
+        """Keys of pages whose public key was taken by another page, by that public key."""
         self._spellings: dict[str, list[str]] = {}
-        """Keys by forgiving key, in the order in which they came."""
+        """Keys by forgiving key, in the order of insertion."""
         self._load()
 
     def put_web(
@@ -54,9 +54,9 @@ class CacheFileSys:
         captured_at: datetime | None = None,
         as_is: bool = False,
     ) -> None:
-        """Store a web page; the screenshot is bytes, base64 or a data URI, kept as JPEG on white.
+        """Store a web page. The screenshot is bytes, base64 or a data URI, and stored as JPEG on a white background.
 
-        ``as_is``: it is a JPEG already and kept byte for byte.
+        ``as_is``: the screenshot is a JPEG already and stored unchanged.
         """
         files = {"txt": text.encode("utf-8", errors="replace")}
         if screenshot is not None:
@@ -79,10 +79,10 @@ class CacheFileSys:
         self._put(url, "pdf", files, self._new_facts(url, files, status, final_url, headers, captured_at))
 
     def get_web(self, url: str, get_screenshot: bool = True) -> tuple[str, bytes | None]:
-        """Text and JPEG bytes of a stored web page; None in place of the JPEG where there is none.
+        """Return text and JPEG bytes of a stored web page; None for the JPEG if there is none.
 
         Raises:
-            KeyError: no web page is stored under this URL.
+            KeyError: no web page is stored for this URL.
         """
         key = self._key_of(url, "web")
         text = self._read(key, "txt")
@@ -91,10 +91,10 @@ class CacheFileSys:
         return text.decode("utf-8", errors="replace"), self._read(key, "jpg") if get_screenshot else None
 
     def get_pdf(self, url: str) -> bytes:
-        """The bytes of a stored PDF.
+        """Return the bytes of a stored PDF.
 
         Raises:
-            KeyError: no PDF is stored under this URL.
+            KeyError: no PDF is stored for this URL.
         """
         data = self._read(self._key_of(url, "pdf"), "pdf")
         if data is None:
@@ -102,7 +102,7 @@ class CacheFileSys:
         return data
 
     def has(self, url: str) -> PageType | None:
-        """What is stored under this URL: "web", "pdf" or None."""
+        """Return the type of the page stored for this URL: "web", "pdf" or None."""
         return next((self._types[key] for key in self._matches(url)), None)
 
     def has_web(self, url: str) -> bool:
@@ -112,26 +112,26 @@ class CacheFileSys:
         return self._find(url, "pdf") is not None
 
     def facts(self, url: str) -> PageFacts | None:
-        """When and how the page of this URL was seen; None where it was put here by somebody who did not say."""
+        """Return the metadata of the page of this URL; None if it was stored without metadata."""
         return next((self._facts.get(key) for key in self._matches(url)), None)
 
     def get_all_urls(self) -> list[str]:
-        """The keys of all stored pages."""
+        """Return the keys of all stored pages."""
         return list(self._types)
 
     def summary(self) -> dict[str, int]:
-        """How many pages there are, in all and by type."""
+        """Return the number of pages, in total and by type."""
         types = list(self._types.values())
         return {"total_urls": len(types), "web_pages": types.count("web"), "pdf_pages": types.count("pdf")}
 
     def save(self) -> None:
-        """Write the index, and beside it what is known of each page's capture."""
+        """Write the index and the metadata file."""
         self._write(FACTS_FILE, facts_text(self._facts).encode("utf-8", errors="replace"))
         index = json.dumps(self._types, ensure_ascii=False, indent=2)
         self._write(INDEX_FILE, index.encode("utf-8", errors="replace"))
 
     def clear(self) -> None:
-        """Forget all pages and remove their files."""
+        """Remove all pages and their files."""
         names = [
             f"{stem}.{suffix}" for key in self._types for stem in file_stems(key) for suffix in ("txt", "jpg", "pdf")
         ]
@@ -174,7 +174,7 @@ class CacheFileSys:
         self._enter(key, kind, facts)
 
     def _key_to_write(self, url: str) -> str:
-        """The public key, or a key of this page's own where another page has taken that one."""
+        """Return the public key, or a separate key if another page has taken it."""
         public, page = layout_key(url), canonical_key(url)
         for key in (public, *self._sharing.get(public, [])):
             if key not in self._types or self._page_of(key) == page:
@@ -185,11 +185,11 @@ class CacheFileSys:
         return own
 
     def _page_of(self, key: str) -> str:
-        """Which page lies under a key: by the URL it was put under, if that is known."""
+        """Return the canonical key of the page stored under a key, by its original URL if that is known."""
         return canonical_key(self._facts[key].url if key in self._facts else key)
 
     def _matches(self, url: str) -> Iterator[str]:
-        """The keys under which the page may lie, the surest first."""
+        """Return the keys under which the page may be stored, the most certain first."""
         public = layout_key(url)
         if public in self._sharing:
             page = canonical_key(url)
@@ -217,7 +217,7 @@ class CacheFileSys:
         return None
 
     def _write(self, name: str, data: bytes) -> None:
-        """The file is there whole or not at all."""
+        """Write a file atomically."""
         draft = self.task_dir / f".{uuid4().hex}.tmp"
         draft.write_bytes(data)
         draft.replace(self.task_dir / name)
@@ -242,7 +242,7 @@ class CacheFileSys:
 
 
 def _read_index(path: Path) -> list[tuple[str, PageType]]:
-    """The entries of an index file; a missing or broken one is an empty one."""
+    """Return the entries of an index file; none if it is missing or invalid."""
     try:
         entries = json.loads(path.read_text(encoding="utf-8"))
     except (OSError, ValueError, RecursionError):

@@ -1,4 +1,4 @@
-"""Loading a public judge script from its file."""
+"""Loader for public judge scripts."""
 
 from __future__ import annotations
 
@@ -19,38 +19,38 @@ REQUIRED: Final = ("client", "answer", "agent_name", "answer_name", "cache", "se
 
 
 def load_eval_script(path: str | Path) -> EvaluateAnswer:
-    """Run a judge script as a module of its own and return its ``evaluate_answer``.
+    """Run a judge script as a new module and return its ``evaluate_answer``.
 
     Raises:
-        FileNotFoundError: there is no such file.
-        ImportError: it is no ``.py`` file.
-        AttributeError: it defines no ``evaluate_answer``.
-        TypeError: that is not ``async def``, or lacks arguments, which the message lists.
-        Exception: whatever the file itself raises.
+        FileNotFoundError: the file does not exist.
+        ImportError: it is not a ``.py`` file.
+        AttributeError: it does not define ``evaluate_answer``.
+        TypeError: the function is not ``async def``, or is missing parameters, which the message lists.
+        Exception: anything that the script itself raises.
     """
-    # Not resolved: download tools keep files under their hashes and put links with the real names beside them.
+    # Symbolic links are not resolved: download tools store files under hashes, with links that have the real names.
     file = Path(path).expanduser().absolute()
     if not file.is_file():
-        raise FileNotFoundError(f"there is no judge script {file}")
+        raise FileNotFoundError(f"judge script not found: {file}")
     if file.suffix != ".py":
-        raise ImportError(f"{file} is no Python file")
+        raise ImportError(f"{file} is not a Python file")
     return script_in(compiled(file.read_bytes(), str(file)), file)
 
 
 def script_in(code: CodeType, file: Path) -> EvaluateAnswer:
-    """The same for the code of a file that is read already; raises as above."""
+    """Like ``load_eval_script``, for code that is compiled already. Same errors."""
     return _checked(getattr(run_as_module(code, str(file), prefix="mind2web2_script_"), FUNCTION, None), file)
 
 
 def _checked(function: Any, file: Path) -> EvaluateAnswer:
     if function is None:
-        raise AttributeError(f"{file} defines no {FUNCTION}")
+        raise AttributeError(f"{file} does not define {FUNCTION}")
     if not inspect.iscoroutinefunction(function):
-        raise TypeError(f"{FUNCTION} in {file} must be written with `async def`")
+        raise TypeError(f"{FUNCTION} in {file} must be defined with `async def`")
     parameters = inspect.signature(function).parameters.values()
     by_name = {each.name for each in parameters if each.kind in (each.POSITIONAL_OR_KEYWORD, each.KEYWORD_ONLY)}
     missing = sorted(set(REQUIRED) - by_name)
     if missing:
-        raise TypeError(f"{FUNCTION} in {file} lacks the arguments {', '.join(missing)}")
+        raise TypeError(f"{FUNCTION} in {file} is missing the parameters {', '.join(missing)}")
     checked: EvaluateAnswer = function
     return checked

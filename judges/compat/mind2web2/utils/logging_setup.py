@@ -1,7 +1,7 @@
-"""Loggers that write one run's events to files of their own.
+"""Loggers that write the events of one run to separate files.
 
-They are not in Python's global registry: two answers that are judged side by side may use the same name without
-writing into each other's files, and a logger is gone when its owner is.
+They are not in Python's global registry. Two answers judged concurrently may use the same logger name without mixing
+their files, and a logger is garbage-collected with its owner.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _shared_error_handlers: dict[Path, logging.FileHandler] = {}
 
 
 class _JsonLines(logging.Formatter):
-    """One JSON object a line: time (UTC), level, logger, message, and whatever was given as ``extra``."""
+    """Formatter for JSON lines: time (UTC), level, logger, message, and the fields of ``extra``."""
 
     def format(self, record: logging.LogRecord) -> str:
         event: dict[str, object] = {
@@ -46,12 +46,13 @@ def create_logger(
     file_format: Literal["both", "jsonl", "readable"] = "both",
     enable_shared_errors: bool = False,
 ) -> tuple[logging.Logger, str]:
-    """A logger that writes ``<stamp>_<name>.jsonl`` and/or ``.log`` in a folder, and its stamp ``YYYYmmdd_HHMMSS``.
+    """Create a logger that writes ``<stamp>_<name>.jsonl`` and/or ``.log`` in a folder. Return it with its stamp.
 
-    ``enable_shared_errors``: errors of all such loggers of one folder also go to one file there.
+    The stamp has the format ``YYYYmmdd_HHMMSS``. With ``enable_shared_errors``, errors of all such loggers of a folder
+    are also written to one common file.
 
     Raises:
-        ValueError: an unknown ``file_format``.
+        ValueError: unknown ``file_format``.
     """
     if file_format not in ("both", "jsonl", "readable"):
         raise ValueError(f"file_format must be both, jsonl or readable, not {file_format!r}")
@@ -76,14 +77,14 @@ def create_logger(
 
 
 def create_sub_logger(logger: logging.Logger, name: str) -> logging.Logger:
-    """A child that writes through its parent's handlers."""
+    """Return a child logger that uses the handlers of its parent."""
     child = logging.Logger(f"{logger.name}.{name}")  # noqa: LOG001 - kept out of the registry
     child.parent = logger
     return child
 
 
 def cleanup_logger(logger: logging.Logger) -> None:
-    """Close a logger's files; a shared error file stays open for the others."""
+    """Close a logger's files, except a shared error file."""
     for handler in logger.handlers[:]:
         logger.removeHandler(handler)
         if handler not in _shared_error_handlers.values():

@@ -1,4 +1,4 @@
-"""Small text and image functions under the names public judge scripts import."""
+"""Text and image utilities under the names that public judge scripts import."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _HAS_DOCSTRING = getattr(inspect, "CO_HAS_DOCSTRING", 0)
 
 
 def normalize_url_markdown(url: str) -> str:
-    r"""The URL trimmed and without markdown's backslashes.
+    r"""Return the URL trimmed and without Markdown's backslashes.
 
     >>> normalize_url_markdown(r" https://a.com/x\_y\(1\) ")
     'https://a.com/x_y(1)'
@@ -39,12 +39,12 @@ def normalize_url_markdown(url: str) -> str:
 
 
 def text_dedent(text: str) -> str:
-    """The text without its common indentation and outer white space."""
+    """Return the text without its common indentation and outer white space."""
     return textwrap.dedent(text).strip()
 
 
 def strip_extension(filename: str) -> str:
-    """The path without its last suffix; folders are kept.
+    """Return the path without its last suffix; folders are kept.
 
     >>> strip_extension("a/b.md")
     'a/b'
@@ -53,27 +53,27 @@ def strip_extension(filename: str) -> str:
 
 
 def encode_image(path: str | Path) -> str:
-    """The file's bytes in base64."""
+    """Return the file's bytes in base64."""
     return encode_image_buffer(Path(path).read_bytes())
 
 
 def encode_image_buffer(buffer: bytes) -> str:
-    """Bytes in base64."""
+    """Return bytes in base64."""
     return base64.b64encode(buffer).decode("ascii")
 
 
 def extract_doc_description(doc: str | None) -> str:
-    """A docstring up to its first section (Args:, Returns: …), dedented; empty where there is none."""
+    """Return a docstring up to its first section (Args:, Returns: …), dedented; empty if there is none."""
     text = inspect.cleandoc(doc or "")
     section = _SECTION.search(text)
     return (text[: section.start()] if section else text).strip()
 
 
 def extract_doc_description_from_frame(frame: FrameType) -> str:
-    """The same for the docstring of the function that runs in ``frame``."""
+    """Like ``extract_doc_description``, for the docstring of the function that runs in ``frame``."""
     code = frame.f_code
     if _HAS_DOCSTRING and not code.co_flags & _HAS_DOCSTRING:
         return ""
-    # The first constant of a function's code is its docstring, or None where it has none.
+    # The first constant of a function's code is its docstring, or None.
     first = code.co_consts[0] if code.co_consts else None
     return extract_doc_description(first if isinstance(first, str) else None)

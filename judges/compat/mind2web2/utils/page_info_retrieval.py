@@ -1,4 +1,4 @@
-"""Live pages and their browser, under the public toolkit's names."""
+"""Browser and page managers for live pages, under the public toolkit's names."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ __all__ = ["BatchBrowserManager", "PageManager", "html_to_markdown", "make_blank
 
 
 class BatchBrowserManager:
-    """Captures pages in a browser of its own, which starts at first use and ends with ``stop``."""
+    """Captures pages in its own browser, which starts on first use and is stopped by ``stop``."""
 
     def __init__(self, headless: bool = True, max_retries: int = 3, max_concurrent_pages: int = 10) -> None:
-        """``headless`` and ``max_retries`` are only kept: the capture decides how and how often a page is tried."""
+        """``headless`` and ``max_retries`` are stored but not used; the capture code decides about both."""
         self.headless = headless
         self.max_retries = max_retries
         self.max_concurrent_pages = max_concurrent_pages
@@ -41,16 +41,16 @@ class BatchBrowserManager:
         """Start the browser now.
 
         Raises:
-            cache.errors.BrowserUnavailable: there is none that can be used.
+            cache.errors.BrowserUnavailable: no browser can be started.
         """
         await self._live.open()
 
     async def stop(self) -> None:
-        """Stop the browser; a later capture starts it again."""
+        """Stop the browser. A later capture starts it again."""
         await self._live.aclose()
 
     async def observe(self, url: str) -> Observation:
-        """What is to be seen at a URL, with everything that is known about it; see ``LiveCapture.observe``."""
+        """Capture a URL and return the full observation; see ``LiveCapture.observe``."""
         return await self._live.observe(url)
 
     async def capture_page(
@@ -58,14 +58,14 @@ class BatchBrowserManager:
         url: str,
         logger: Any,
         wait_until: str = "load",
-        timeout: int = 30_000,  # noqa: ASYNC109 - the public name; the capture has deadlines of its own
+        timeout: int = 30_000,  # noqa: ASYNC109 - public name; the capture has its own deadlines
         grant_permissions: bool = True,
         user_data_dir: str | None = None,
     ) -> tuple[str | None, str | None]:
-        """Screenshot (base64 JPEG) and text of a page, of a PDF its first page and text.
+        """Return screenshot (base64 JPEG) and text of a page; for a PDF, its first page and text.
 
-        (None, None) for whatever is no evidence: an error page, a block page, a login wall, nothing in time. When a
-        page is ready, and with which rights, is decided by the capture; the keywords are taken and not heeded.
+        Returns (None, None) if the capture is not evidence: error page, block page, login wall, timeout. The keyword
+        arguments are accepted but ignored; the capture code decides when a page is ready and which permissions it gets.
         """
         try:
             seen = await self.observe(url)
@@ -73,7 +73,7 @@ class BatchBrowserManager:
             logger.warning("%s cannot be captured: %s", url, error)
             return None, None
         if not seen.is_evidence:
-            logger.warning("%s is no evidence: %s %s", url, seen.outcome.value, seen.detail)
+            logger.warning("%s is not evidence: %s %s", url, seen.outcome.value, seen.detail)
             return None, None
         tiles = seen.screenshots if seen.kind is PageKind.WEB else seen.screenshots[:1]
         shot = await asyncio.to_thread(join_tiles, tiles)
@@ -81,7 +81,7 @@ class BatchBrowserManager:
 
 
 class PageManager:
-    """The one page of a browser context that is worked with; a page that was closed is replaced."""
+    """Current page of a browser context. A closed page is replaced."""
 
     def __init__(self, context: Any, logger: Any) -> None:
         self._context = context
@@ -89,19 +89,19 @@ class PageManager:
         self.current: Any = None
 
     async def get(self) -> Any:
-        """The current page, opened if need be."""
+        """Return the current page; open one if necessary."""
         if self.current is None or self.current.is_closed():
-            self._logger.debug("a page is opened")
+            self._logger.debug("opening a page")
             self.current = await self._context.new_page()
         return self.current
 
     def dispose(self) -> None:
-        """Let go of the page; its context closes it."""
+        """Drop the reference to the page. Its context closes it."""
         self.current = None
 
 
 def html_to_markdown(html: str) -> str:
-    """HTML as markdown, lines unwrapped and pictures left out."""
+    """Convert HTML to Markdown, without line wrapping and images."""
     converter = html2text.HTML2Text(bodywidth=0)
     converter.ignore_images = True
     converter.unicode_snob = True

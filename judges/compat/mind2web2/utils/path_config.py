@@ -1,4 +1,4 @@
-"""Where things lie in a project of the public toolkit."""
+"""Folder layout of a project of the public toolkit."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ __all__ = ["PathConfig"]
 
 @dataclass(slots=True)
 class PathConfig:
-    """The public folder layout below ``project_root``; every other place can be overridden."""
+    """Paths of the public folder layout below ``project_root``. Every other path can be overridden."""
 
     project_root: Path
     dataset_root: Path = field(init=False)
@@ -33,7 +33,7 @@ class PathConfig:
         self.run_eval_script = self.project_root / "run_eval.py"
 
     def default_script_for(self, task_id: str) -> Path:
-        """The judge script of a task in the version chosen."""
+        """Return the judge script of a task in ``eval_version``."""
         return self.eval_scripts_root / self.eval_version / f"{task_id}.py"
 
     def apply_overrides(
@@ -48,8 +48,8 @@ class PathConfig:
         eval_version: str | None = None,
         run_eval_script: str | Path | None = None,
     ) -> None:
-        """Replace the places that are given; None leaves one as it is."""
-        places = {
+        """Override the given paths; None leaves a path unchanged."""
+        paths = {
             "dataset_root": dataset_root,
             "answers_root": answers_root,
             "eval_scripts_root": eval_scripts_root,
@@ -58,8 +58,8 @@ class PathConfig:
             "cache_root": cache_root,
             "run_eval_script": run_eval_script,
         }
-        for name, place in places.items():
-            if place is not None:
-                setattr(self, name, Path(place))
+        for name, path in paths.items():
+            if path is not None:
+                setattr(self, name, Path(path))
         if eval_version is not None:
             self.eval_version = eval_version

@@ -1,7 +1,7 @@
-"""URL functions under the names public judge scripts import. Pure.
+"""URL functions under the names that public judge scripts import. Pure functions.
 
-What decides in our own cache when two URLs mean one page is ``cache.urls``; the rules here are those of the
-public toolkit, which scripts and the public page-cache layout rely on.
+Our own cache uses ``cache.urls`` to decide whether two URLs are the same page. The rules here are those of the public
+toolkit, on which scripts and the public page-cache layout rely.
 """
 
 from __future__ import annotations
@@ -18,10 +18,10 @@ _TRAILING = ".,;:!?)]}>\"'"
 _LABEL = r"[^\W_](?:[\w-]{0,61}[^\W_])?"
 _NAMED_HOST = rf"(?:{_LABEL}\.)+[^\W\d_][\w-]{{0,61}}[^\W_]"
 _PATH = r"(?:/[^\s<>\"`|\[\]\\]*+)?"
-# A port or a query straight after the host means that this is no bare URL; the host must not be cut short to avoid it.
+# A bare URL must not have a port or a query directly after the host. Atomic groups prevent matching a shorter host.
 _BARE = re.compile(rf"(?:https?://|(?<![\w@/.:-])www\.)(?>{_NAMED_HOST})(?![\w@-]|:\d|\?\S){_PATH}", re.IGNORECASE)
 _START = r"((?:https?://|www\.)"
-# Inside brackets an opening one may stand, but not one that opens the next URL: each character is read once.
+# Opening brackets are allowed inside brackets unless they start the next URL. Every character is read once.
 _BRACKETED = _START + r"(?>(?:[^\s()]|\((?!https?:|www\.))*))"
 _WRAPPED = tuple(
     re.compile(pattern, re.IGNORECASE)
@@ -38,13 +38,13 @@ _HOST = re.compile(rf"(?:{_LABEL}\.)*{_LABEL}\.?", re.IGNORECASE)
 
 
 class URLs(BaseModel):
-    """The URLs a model found in a text."""
+    """URLs that a model found in a text."""
 
     urls: list[str] = Field(default_factory=list)
 
 
 def remove_utm_parameters(url: str) -> str:
-    """The URL without its ``utm_*`` query parameters; everything else stays as it is written.
+    """Remove ``utm_*`` query parameters from a URL; everything else is unchanged.
 
     >>> remove_utm_parameters("https://a.com/p?q=a%20b&utm_source=x#top")
     'https://a.com/p?q=a%20b#top'
@@ -58,10 +58,10 @@ def remove_utm_parameters(url: str) -> str:
 
 
 def normalize_url_simple(url: str) -> str:
-    """The public toolkit's forgiving form of a URL: for comparing, never for fetching.
+    """Return the public toolkit's normalized form of a URL, for comparison only, never for fetching.
 
-    ``utm_*`` dropped, fragment cut, decoded, one end slash cut, query re-encoded with the values of one name
-    brought together, https, no ``www.``, lower case.
+    ``utm_*`` parameters and fragment removed, percent-decoded, one trailing slash removed, query re-encoded with values
+    grouped by name, https, no ``www.``, lower case.
 
     >>> normalize_url_simple("http://a.com/"), normalize_url_simple("https://a.com/x?y")
     ('https://a.com', 'https://a.com/x?y=')
@@ -83,7 +83,7 @@ def normalize_url_simple(url: str) -> str:
 
 
 def normalize_url_for_browser(url: str) -> str:
-    """A URL as a browser can be sent to it: trimmed, markdown backslashes gone, with a scheme, escaped.
+    """Convert a URL for a browser: trimmed, without Markdown backslashes, with a scheme, escaped.
 
     >>> normalize_url_for_browser(" www.a.com/P q?x=ü ")
     'https://www.a.com/P%20q?x=%C3%BC'
@@ -95,10 +95,10 @@ def normalize_url_for_browser(url: str) -> str:
 
 
 def regex_find_urls(text: str) -> list[str]:
-    """The valid URLs in a text, without order or repeats.
+    """Return the valid URLs in a text, unordered and without duplicates.
 
-    Whole inside ``[](…)``, ``(…)``, ``<…>`` and quotes. Bare ones only with a named host that neither a port
-    nor a query follows straight away; ``www.…`` becomes ``https://www.…``. Linear in the text's length.
+    URLs inside ``[](…)``, ``(…)``, ``<…>`` and quotes are complete. Bare URLs need a named host that is not directly
+    followed by a port or a query; ``www.…`` becomes ``https://www.…``. Linear in the length of the text.
     """
     found = [match[1] for pattern in _WRAPPED for match in pattern.finditer(text)]
     found += _BARE.findall(text)
@@ -116,7 +116,7 @@ def _is_valid(url: str) -> bool:
         return False
     try:
         host = parts.hostname or ""
-        _ = parts.port  # property that raises for a port that is no number
+        _ = parts.port  # raises if the port is not a number
     except ValueError:
         return False
     try:
@@ -127,7 +127,7 @@ def _is_valid(url: str) -> bool:
 
 
 def _parse(url: str) -> ParseResult | None:
-    """The parts of a URL, or None where brackets or odd characters in the host make it none."""
+    """Return the parts of a URL, or None if its host is malformed."""
     try:
         return urlparse(url)
     except ValueError:

@@ -19,7 +19,7 @@ FAULTS = {
     "raises": ("import no_such_toolkit\n" + SOUND, "No module named 'no_such_toolkit'"),
     "not_async": (SOUND.replace("async def", "def") + "\nevaluate_answer = evaluate_answer\n", "async def"),
     "lacks": (SOUND.replace("cache, semaphore, ", ""), "cache, semaphore"),
-    "becomes_nothing": (SOUND + "\ndel evaluate_answer\n", "defines no evaluate_answer"),
+    "becomes_nothing": (SOUND + "\ndel evaluate_answer\n", "does not define evaluate_answer"),
     "exits": ("import os\nos._exit(0)\n" + SOUND, "ends the process"),
     "leaves": ("raise SystemExit(3)\n" + SOUND, "SystemExit: 3"),
     "grows": ("x = bytearray(2**40)\n" + SOUND, "MemoryError"),

@@ -52,18 +52,18 @@ ACCIDENTS = {
         "File too large",
     ),
     "opens": ("files = [open('/dev/null') for _ in range(5000)]", "open files", "Too many open files"),
-    "exits": ("os._exit(0)", None, "ended its process (exit status 0)"),
-    "exits_with": ("os._exit(7)", None, "ended its process (exit status 7)"),
+    "exits": ("os._exit(0)", None, "exited (status 0) without a result"),
+    "exits_with": ("os._exit(7)", None, "exited (status 7) without a result"),
     "raises_exit": ("raise SystemExit(3)", None, "SystemExit"),
-    "kills_itself": ("import signal\nos.kill(os.getpid(), signal.SIGSEGV)", None, "died of SIGSEGV"),
-    "aborts": ("os.abort()", None, "died of SIGABRT"),
+    "kills_itself": ("import signal\nos.kill(os.getpid(), signal.SIGSEGV)", None, "was killed by SIGSEGV"),
+    "aborts": ("os.abort()", None, "was killed by SIGABRT"),
     "forks": ("while True: os.fork()", None, "PermissionError"),
     "starts_a_program": ("import subprocess\nsubprocess.Popen(['sleep', '4242'])", None, "PermissionError"),
     "imports_nothing": ("import there_is_no_such_module", None, "ModuleNotFoundError"),
     "recurses": ("def down(): down()\ndown()", None, "RecursionError"),
     "returns_nan": ("return {'final_score': float('nan')}", None, "final_score"),
     "returns_infinity": ("return {'final_score': float('inf')}", None, "final_score"),
-    "returns_a_circle": ("loop = {}\nloop['self'] = loop\nreturn loop", None, "written down"),
+    "returns_a_circle": ("loop = {}\nloop['self'] = loop\nreturn loop", None, "written as JSON"),
     "grows_a_circle": (
         "one = evaluator.add_parallel('one', 'One')\none.children.append(one)\none.children.append(root)",
         None,
@@ -105,7 +105,7 @@ async def test_what_a_file_does_while_it_is_loaded_ends_the_same_way(nursery: Nu
 
 async def test_processor_time_is_bounded_however_long_a_script_may_take(tmp_path: Path):
     async with nursery_with(cpu_s=1) as opened:
-        with pytest.raises(ScriptStopped, match="more than 1 s of processor time") as raised:
+        with pytest.raises(ScriptStopped, match="more than 1 s of CPU time") as raised:
             await confined(script(tmp_path, "while True: pass"), opened, deadline_s=60)
     assert raised.value.limit == "cpu"
 

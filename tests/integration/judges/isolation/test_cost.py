@@ -66,6 +66,6 @@ async def test_what_reads_the_usual_values_is_made_before_a_script_is_forked(tmp
 
 async def test_a_module_that_cannot_be_imported_beforehand_is_told_and_not_worked_around():
     nursery = Nursery(["there_is_no_such_module"])
-    with pytest.raises(IsolationFailed, match="ended at once"):
+    with pytest.raises(IsolationFailed, match="exited during start-up"):
         await nursery.ready()
     await nursery.aclose()

@@ -59,7 +59,7 @@ async def test_maps_are_asked_by_the_service_which_has_the_key(
         assert all(request.query["key"] == KEY for request in web.requests)
     assert (noted["city"], noted["metres"], noted["places"], noted["key"]) == ("Paris", 1200, 1, False)
     assert noted["refused"].startswith("ApiError REQUEST_DENIED (this key may not)")
-    assert "nothing that can be asked" in noted["session"]
+    assert "not an allowed method of the Maps API" in noted["session"]
 
 
 async def test_without_a_key_at_the_service_making_the_tool_ends_the_script(
@@ -88,4 +88,4 @@ async def test_a_pdf_is_taken_apart_by_the_service(nursery: Nursery, tmp_path: P
     noted = said(await confined(script(tmp_path, body, above="from mind2web2 import PDFParser"), nursery))
     assert "A lamp on paper." in noted["text"]
     assert noted["pictures"] == 1
-    assert noted["nothing"] == "PDF extraction failed: these bytes are no PDF"
+    assert noted["nothing"] == "PDF extraction failed: the data is not a PDF"

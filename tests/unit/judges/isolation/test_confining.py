@@ -6,7 +6,7 @@ import struct
 
 import pytest
 
-from judges.isolation.confining import _only_threads
+from judges.isolation.confining import _threads_only_program
 
 ALLOW, EPERM, ENOSYS = 0x7FFF0000, 0x00050001, 0x00050026
 X86, ARM = 0xC000003E, 0xC00000B7
@@ -48,8 +48,8 @@ def outcome(program: bytes, *, architecture: int, number: int, first: int = 0) -
     ],
 )
 def test_processes_are_refused_and_threads_are_not(machine: str, architecture: int, number: int, first: int, said: int):
-    assert outcome(_only_threads(machine), architecture=architecture, number=number, first=first) == said
+    assert outcome(_threads_only_program(machine), architecture=architecture, number=number, first=first) == said
 
 
 def test_a_machine_it_is_not_known_for_has_none():
-    assert _only_threads("vax") == b""
+    assert _threads_only_program("vax") == b""

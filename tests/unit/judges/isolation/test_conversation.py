@@ -103,7 +103,7 @@ async def test_an_error_of_ours_is_raised_there_as_what_it_was():
         with pytest.raises(LLMRejected, match="no such key") as raised:
             await door.call("refuse")
         assert raised.value.status == 401
-        with pytest.raises(JudgeBug, match="no call named 'steal'"):
+        with pytest.raises(JudgeBug, match="unknown call 'steal'"):
             await door.call("steal")
         with pytest.raises(JudgeBug, match="cannot be sent"):
             await door.call("infinite")

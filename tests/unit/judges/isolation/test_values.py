@@ -76,7 +76,7 @@ def test_an_error_without_a_name_of_its_own_goes_as_the_nearest_one():
 
 
 def test_what_is_none_of_our_errors_does_not_go_over():
-    with pytest.raises(TypeError, match="KeyError does not cross"):
+    with pytest.raises(TypeError, match="KeyError cannot be sent"):
         error_value(KeyError("x"))
 
 
