@@ -17,7 +17,7 @@ from judges.prompting.prompts.library import load_prompt
 def chat_body(request: LLMRequest, params: Mapping[str, Any], dialect: Dialect) -> dict[str, Any]:
     """What is sent as JSON."""
     messages = list(request.messages)
-    if not dialect.images:
+    if not dialect.shows_images:
         messages = [{**message, "content": _without_images(message.get("content"))} for message in messages]
     if request.schema is not None and dialect.in_words:
         messages = _with_words(messages, _words(request.schema))
@@ -35,7 +35,7 @@ def sent_parts(request: LLMRequest, body: Mapping[str, Any], dialect: Dialect, *
     return Sent(
         params=[name for name in body if name not in ("model", "messages", "response_format", "tools", "tool_choice")],
         has_schema=request.schema is not None,
-        has_images=dialect.images and has_images(request),
+        has_images=dialect.shows_images and has_images(request),
         has_system=len(body["messages"]) > 1 or any(message["role"] != "user" for message in body["messages"]),
         may_drop_images=may_drop_images,
     )

@@ -151,7 +151,7 @@ class Dialects:
         known = self.known(request.model)
         known.climbing = True
         if not known.settled and request.form is None:
-            known.dialect = following
+            known.dialect = replace(following, oversized=False)
 
     def failed(self, request: LLMRequest) -> Dialect | None:
         """The server answered 500 and named no cause. Return the form that worked before, if it is confirmed now."""
@@ -168,6 +168,7 @@ class Dialects:
 
     def accepted(self, request: LLMRequest, form: Dialect) -> None:
         """The server replied to a request in this form."""
+        form = replace(form, oversized=False)
         known = self.known(request.model)
         if known.settled and form != self.form_of(request) and request.form is None:
             if replace(form, rung=known.dialect.rung, in_words=known.dialect.in_words) == known.dialect:
@@ -183,6 +184,8 @@ class Dialects:
 
     def usable(self, request: LLMRequest, form: Dialect) -> None:
         """A reply in this form could be read."""
+        own = None if request.form is None else replace(request.form, oversized=False)
+        form = replace(form, oversized=False)
         known = self.known(request.model)
         is_first = request.purpose not in known.proven
         known.proven.add(request.purpose)
@@ -190,7 +193,7 @@ class Dialects:
             return
         if request.schema is not None and not known.settled:
             self._learn(request, form)
-        elif request.form is not None and request.form == form and not known.dialect.in_words:
+        elif own is not None and own == form and not known.dialect.in_words:
             # Only the form with the schema in words was understood: once may be chance.
             known.helped += 1
             if is_first or known.helped >= _TIMES_HELPED:
