@@ -7,6 +7,7 @@ all climb down the ladder. What was found is kept in a file, if there is one, an
 from __future__ import annotations
 
 import asyncio
+import fcntl
 import json
 import logging
 import time
@@ -63,7 +64,7 @@ class Known:
 
 
 class DialectFile:
-    """Dialects that were found, in a JSON file that several processes may write: the last one wins."""
+    """Dialects that were found, in a JSON file that several processes may write."""
 
     def __init__(self, path: Path, *, clock: Callable[[], float] = time.time) -> None:
         self._path = path
@@ -71,22 +72,30 @@ class DialectFile:
 
     def read(self, server: str, model: str) -> Dialect | None:
         """The dialect of a model; None if there is none, or none that is new enough and can be read."""
+        entry = self._entries().get(_entry_name(server, model))
         try:
-            entry = self._entries()[f"{server} {model}"]
-            is_new = 0 <= self._clock() - entry["found_at"] < MAX_AGE_S
-            return from_json(entry["dialect"]) if is_new else None
+            return from_json(entry["dialect"]) if self._is_new(entry) else None
         except (LookupError, TypeError, ValueError):
             return None
 
     def write(self, server: str, model: str, dialect: Dialect) -> None:
-        """Blocks. A disk that is full or read-only costs the entry."""
-        entries = self._entries()
-        entries[f"{server} {model}"] = {"found_at": self._clock(), "dialect": to_json(dialect)}
+        """Blocks. Entries that expired are removed. A disk that is full or read-only costs the entry."""
         with suppress(OSError):
             self._path.parent.mkdir(parents=True, exist_ok=True)
-            fresh = self._path.with_suffix(".new")
-            fresh.write_text(json.dumps(entries, indent=1, sort_keys=True), "utf-8")
-            fresh.replace(self._path)
+            with self._path.with_suffix(".lock").open("w") as lock:
+                fcntl.flock(lock, fcntl.LOCK_EX)
+                entries = {name: entry for name, entry in self._entries().items() if self._is_new(entry)}
+                found = {"found_at": self._clock(), "dialect": to_json(dialect)}
+                entries[_entry_name(server, model)] = found
+                fresh = self._path.with_suffix(".new")
+                fresh.write_text(json.dumps(entries, indent=1, sort_keys=True), "utf-8")
+                fresh.replace(self._path)
+
+    def _is_new(self, entry: Any) -> bool:
+        try:
+            return bool(0 <= self._clock() - entry["found_at"] < MAX_AGE_S)
+        except (LookupError, TypeError):
+            return False
 
     def _entries(self) -> dict[str, Any]:
         try:
@@ -94,6 +103,10 @@ class DialectFile:
         except (OSError, ValueError):
             return {}
         return found if isinstance(found, dict) else {}
+
+
+def _entry_name(server: str, model: str) -> str:
+    return f"{server} {model}"
 
 
 class Dialects:

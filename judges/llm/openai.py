@@ -17,14 +17,14 @@ from urllib.parse import quote
 import aiohttp
 import openai
 
-from judges.errors import LLMError, LLMRejected, LLMUnavailable, RejectionScope
+from judges.errors import LLMError, LLMRejected, LLMUnavailable
 from judges.llm.chat_body import chat_body, has_images, sent_parts
 from judges.llm.client import LLMRequest
 from judges.llm.completions import error_in, read_completion
 from judges.llm.dialects import Dialect, Sent, adapted, is_vague, says_no_images, vaguely_adapted
 from judges.llm.encoding import JsonBody
 from judges.llm.error_bodies import read_error, read_error_body
-from judges.llm.faults import MAX_MESSAGE_CHARS, StatusFault, connection_fault, status_fault, timeout_fault
+from judges.llm.faults import StatusFault, connection_fault, images_refused, status_fault, timeout_fault
 from judges.llm.negotiation import DialectFile, Dialects, Images
 from judges.llm.wire import Finish, RawReply
 
@@ -172,15 +172,9 @@ class ChatBackend:
 
     def _error(self, fault: StatusFault, sent: Sent) -> LLMError:
         """The error to raise for a refusal that no other form mends."""
-        if not (sent.has_images and not sent.may_drop_images and says_no_images(fault)):
-            return status_fault(fault, now=time.time())
-        # About requests with pictures only: those without are still answered.
-        return LLMRejected(
-            f"{self.provider}: {fault.status} {fault.message}"[:MAX_MESSAGE_CHARS]
-            + " (ASSAY_IMAGES=on sends pictures to a model that takes none: set ASSAY_IMAGES=auto or off)",
-            status=fault.status,
-            scope=RejectionScope.REQUEST,
-        )
+        if sent.has_images and not sent.may_drop_images and says_no_images(fault):
+            return images_refused(fault)
+        return status_fault(fault, now=time.time())
 
     def _following(
         self, request: LLMRequest, fault: StatusFault, form: Dialect, body: Mapping[str, Any], *, is_searching: bool

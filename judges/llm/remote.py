@@ -84,7 +84,8 @@ class RemoteLLM:
     @property
     def images(self) -> Images:
         """Whether models are shown pictures."""
-        return Images.AUTO if self.dialects is None else self.dialects.images
+        own: Images = getattr(self._backend, "images", Images.AUTO)
+        return own if self.dialects is None else self.dialects.images
 
     @property
     def dialects(self) -> Dialects | None:
