@@ -90,7 +90,7 @@ def neutralise(text: str) -> Clean:
     if _A_MARK.search(different):
         text = _COMBINING.sub(r"\1", text)
     text = unicodedata.normalize("NFC", text)
-    if "<" in different or "[" in different:
+    if any(mark in different for mark in "<[\u25c1") or "assistantfinal" in text:
         text, tokens = CHAT_TOKEN.subn(_taken_apart, text)
     return Clean(text=text, invisible=invisible, tokens=tokens)
 
