@@ -75,7 +75,7 @@ class Ledger:
         """Keep what is behind a decision that stands in the public fields already."""
         if self.unread is not None and verdict.outcome in (Outcome.PASSED, Outcome.FAILED):
             verdict = _poisoned(verdict, self.unread)
-        self.note(verdict.usage, verdict.prompt, verdict.requests)
+        self.note_verdict(verdict)
         self._entries[id(node)] = Entry(
             node=node,
             verdict=verdict,
@@ -85,6 +85,10 @@ class Ledger:
         )
         if self.on_decision is not None:
             self.on_decision()
+
+    def note_verdict(self, verdict: Verdict) -> None:
+        """Count what a verdict cost."""
+        self.note(verdict.spent, verdict.prompt, (*verdict.requests, *verdict.unneeded))
 
     def note(self, usage: Usage, prompt: str | None, requests: Iterable[ModelRequest] = ()) -> None:
         """Count what model requests cost, and by which prompt they were made."""
