@@ -72,8 +72,8 @@ class DialectFile:
 
     def read(self, server: str, model: str) -> Dialect | None:
         """The dialect of a model; None if there is none, or none that is new enough and can be read."""
-        entry = self._entries().get(_entry_name(server, model))
         try:
+            entry = self._entries()[_entry_name(server, model)]
             return from_json(entry["dialect"]) if self._is_new(entry) else None
         except (LookupError, TypeError, ValueError):
             return None

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Sequence
 from pathlib import Path
 
 import pytest
@@ -277,7 +277,7 @@ def test_what_expired_is_removed(tmp_path: Path):
     assert list(json.loads(path.read_text())) == ["server new"]
 
 
-def _with_content(content: list[object]) -> LLMRequest:
+def _with_content(content: Sequence[object]) -> LLMRequest:
     return LLMRequest(
         model=MODEL,
         messages=({"role": "user", "content": content},),
