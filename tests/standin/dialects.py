@@ -294,6 +294,20 @@ _all = [
             shape=lambda good, call: {"content": f"analysisWe need JSON. Perhaps {_wrong(good)} No.assistantfinal{good}"}),
     Dialect(name="llama.cpp-jinja", about="llama.cpp: a 500 that quotes the chat template", refusals=(_jinja,)),
     Dialect(name="nginx-413", about="nginx before a server: pictures exceed its body limit", refusals=(_request_entity,)),
+    Dialect(name="databricks", about="Databricks: response_format is an unknown field", honours=frozenset({"tool"}),
+            refusals=(_form("json_schema", "json_object", message="", raw={"error_code": "BAD_REQUEST", "message": 'Bad request: json: unknown field "response_format"\n'}),)),
+    Dialect(name="watsonx", about="watsonx: errors in a list, json_object only", honours=frozenset(),
+            refusals=(_form("json_schema", message="", raw={"errors": [{"code": "invalid_request_entity", "message": "Json document validation error: response_format.type must be one of [json_object text]"}], "trace": "x", "status_code": 400}),)),
+    Dialect(name="perplexity", about="Perplexity: strict refused by path",
+            refusals=(lambda call: Fault(status=400, message="At body -> response_format -> ResponseFormatJSONSchema -> json_schema -> strict: Extra inputs are not permitted")
+                      if call.is_strict else None, _alternating)),
+    Dialect(name="glm-box", about="GLM-V: thinking with a draft, then a box", honours=frozenset(),
+            shape=lambda good, call: {"content": f"<think>Perhaps {_wrong(good)}</think>\n<|begin_of_box|>{good}<|end_of_box|>"}),
+    Dialect(name="vertex-vague", about="Vertex: an invalid argument, whatever it was", honours=frozenset({"tool"}),
+            refusals=(_form("json_schema", "json_object", message="", raw=[{"error": {"code": 400, "message": "Request contains an invalid argument.", "status": "INVALID_ARGUMENT"}}]),)),
+    Dialect(name="hf-router", about="Hugging Face router: the model supports no images",
+            refusals=(lambda call: Fault(status=400, message="The requested model 'x/llama-9' does not support image inputs", code="model_not_supported", param="messages")
+                      if call.images else None,)),
 ]  # fmt: skip
 
 

@@ -32,8 +32,8 @@ MAX_FIRST = 6
 """Requests for the first claim, with the two that every claim needs."""
 FEWER_FIRST = {"string-content": 4}
 TEXT_ONLY = {
-    "deepseek", "deepseek-reasoner", "llama.cpp", "lm-studio", "nginx-413", "ollama", "openrouter", "string-content",
-    "vllm-no-images", "vllm-text-only",
+    "deepseek", "deepseek-reasoner", "hf-router", "llama.cpp", "lm-studio", "nginx-413", "ollama", "openrouter",
+    "string-content", "vllm-no-images", "vllm-text-only",
 }  # fmt: skip
 """Dialects that take no pictures. Every other server must still be shown them in the end."""
 PICTURE = b"\xff\xd8\xff\xe0 a picture"
