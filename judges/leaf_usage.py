@@ -21,14 +21,19 @@ _Costs: TypeAlias = dict[str, list[Usage]]
 def charged_in_tree_order(verdicts: Sequence[Verdict], requests: Iterable[ModelRequest] | None = None) -> list[Verdict]:
     """Return the verdicts of an answer's leaves, given in tree order, with costs assigned in that order.
 
-    ``requests`` are all requests of the answer, if some belong to no leaf. Those get the costs that no leaf takes.
+    ``requests`` are all requests of the answer, if some belong to no leaf. Those, and the unneeded ones, get the costs
+    that no leaf takes.
     """
     if requests is None:
-        requests = [request for verdict in verdicts for request in verdict.requests]
+        requests = [request for verdict in verdicts for request in (*verdict.requests, *verdict.unneeded)]
     costs = _by_key(requests)
     for each in costs.values():
         each.sort(key=_size, reverse=True)
-    return [_charged(verdict, costs) if verdict.requests else verdict for verdict in verdicts]
+    charged = [_charged(verdict, costs) if verdict.requests else verdict for verdict in verdicts]
+    return [
+        replace(verdict, unneeded=_assigned(verdict.unneeded, costs)) if verdict.unneeded else verdict
+        for verdict in charged
+    ]
 
 
 def _by_key(requests: Iterable[ModelRequest]) -> _Costs:
@@ -43,9 +48,7 @@ def _size(usage: Usage) -> tuple[int, int, int, float]:
 
 
 def _charged(verdict: Verdict, costs: _Costs) -> Verdict:
-    requests = tuple(
-        replace(request, usage=costs[request.key].pop(0)) if request.key else request for request in verdict.requests
-    )
+    requests = _assigned(verdict.requests, costs)
     own = _by_key(requests)
     return replace(
         verdict,
@@ -53,6 +56,10 @@ def _charged(verdict: Verdict, costs: _Costs) -> Verdict:
         votes=tuple(_vote(vote, own) for vote in verdict.votes),
         usage=sum((request.usage for request in requests), Usage()),
     )
+
+
+def _assigned(requests: Iterable[ModelRequest], costs: _Costs) -> tuple[ModelRequest, ...]:
+    return tuple(replace(request, usage=costs[request.key].pop(0)) if request.key else request for request in requests)
 
 
 def _vote(vote: Vote, own: _Costs) -> Vote:

@@ -94,7 +94,7 @@ class Judgement:
 
     @property
     def usage(self) -> Usage:
-        spent = [*(each.usage for each in self.extractions), *(verdict.usage for verdict in self.verdicts)]
+        spent = [*(each.usage for each in self.extractions), *(verdict.spent for verdict in self.verdicts)]
         return sum(spent, Usage())
 
     @property

@@ -12,7 +12,7 @@ from typing import Final
 
 from cache.capture import CaptureOutcome
 from cache.errors import BlobCorrupt, BlobMissing, CacheError, NoEvidence
-from rubrics.verdict import Outcome, Reason, Usage, Verdict
+from rubrics.verdict import ModelRequest, Outcome, Reason, Usage, Verdict
 
 BLOCKED: Final = frozenset(
     {CaptureOutcome.BLOCKED, CaptureOutcome.CAPTCHA, CaptureOutcome.LOGIN_WALL, CaptureOutcome.CONSENT_WALL}
@@ -50,13 +50,14 @@ def without_evidence(error: CacheError) -> Verdict:
 def together(verdicts: Sequence[Verdict]) -> Verdict:
     """Combine the verdicts on several sources, given in the order in which the answer cites them.
 
-    The first source that supports the claim decides. Otherwise a source without a verdict leaves the claim not judged.
-    The claim fails only if every source was judged and none supports it.
+    The first source that supports the claim decides, and only its requests count. Otherwise a source without a verdict
+    leaves the claim not judged. The claim fails only if every source was judged and none supports it.
     """
-    usage = sum((verdict.usage for verdict in verdicts), Usage())
     evidence = tuple(dict.fromkeys(digest for verdict in verdicts for digest in verdict.evidence))
     votes = tuple(vote for verdict in verdicts for vote in verdict.votes)
     deciding = _deciding(verdicts)
+    needed = [deciding] if deciding.outcome is Outcome.PASSED else verdicts
+    others = [verdict for verdict in verdicts if not any(verdict is each for each in needed)]
     if deciding.outcome is Outcome.PASSED:
         evidence, votes, reasoning = deciding.evidence, deciding.votes, deciding.reasoning
     else:
@@ -71,11 +72,19 @@ def together(verdicts: Sequence[Verdict]) -> Verdict:
         evidence=evidence,
         prompt=asked.prompt,
         model=asked.model,
-        usage=usage,
-        requests=tuple(request for verdict in verdicts for request in verdict.requests),
+        usage=sum((verdict.usage for verdict in needed), Usage()),
+        requests=tuple(request for verdict in needed for request in verdict.requests),
+        unneeded=tuple(request for verdict in others for request in _requests(verdict)),
         grounded=deciding.grounded,
         signals=deciding.signals,
     )
+
+
+def _requests(verdict: Verdict) -> tuple[ModelRequest, ...]:
+    """The requests behind a verdict; one without a key if they are not known one by one."""
+    if verdict.requests or verdict.usage == Usage():
+        return verdict.requests
+    return (ModelRequest(key="", usage=verdict.usage),)
 
 
 def _deciding(verdicts: Sequence[Verdict]) -> Verdict:

@@ -174,6 +174,9 @@ class Verdict:
     usage: Usage = Usage()
     requests: tuple[ModelRequest, ...] = ()
     """What ``usage`` is the sum of; empty if the requests are not known one by one."""
+    unneeded: tuple[ModelRequest, ...] = ()
+    """Finished requests about other sources of a claim that one source alone decided. Their cost is in the usage of the
+    answer and in no leaf's, because how many finish before the others are cancelled depends on timing."""
     blocked_by: str | None = None
     grounded: bool | None = None
     """True: a quote stands in the page, or code itself decided. False: a judge said so without one, or what it
@@ -181,6 +184,11 @@ class Verdict:
     passed)."""
     signals: tuple[str, ...] = ()
     """What code noticed in the answer, the page or its address that a reader should know, sorted."""
+
+    @property
+    def spent(self) -> Usage:
+        """``usage`` and what the unneeded requests cost."""
+        return sum((request.usage for request in self.unneeded), self.usage)
 
     @property
     def grounding(self) -> Origin | None:

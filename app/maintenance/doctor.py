@@ -202,6 +202,9 @@ def check_keys(settings: Settings) -> Check:
 async def check_model(settings: Settings) -> Check:
     """Whether the provider lists the configured model, and when it is shut down. Lists cost nothing."""
     name = parse_model(settings.model)
+    if name.provider == LEXICAL:
+        detail = "lexical: built in, compares words, needs no provider and costs nothing"
+        return Check(name="model", state=State.OK, detail=detail)
     models = ModelClients(settings, Limits.from_settings(settings), None)
     try:
         warnings = await models.warnings(None)
@@ -223,7 +226,7 @@ async def check_model(settings: Settings) -> Check:
         detail = f"{name} is not among the {len(listed)} models that the provider lists"
         return Check(name="model", state=State.WARNING, detail=detail, remedy=remedy)
     price = "price unknown (set ASSAY_PRICES)" if settings.prices.of(name.model) is None else "price known"
-    is_listed = "listed by its provider" if listed else "the provider lists no models"
+    is_listed = "listed by its provider" if listed else "its provider lists no models"
     return Check(name="model", state=State.OK, detail=f"{name}: {is_listed}, {price}")
 
 

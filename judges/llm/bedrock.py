@@ -1,7 +1,7 @@
 """Claude on AWS Bedrock, through the optional ``anthropic`` SDK (``pip install assay[bedrock]``).
 
-Structured output is a forced tool call whose input schema is the wanted one. Imported only when a bedrock
-model is configured.
+Structured output is a forced tool call whose input schema is the wanted one. Pictures are left out for a model that
+refuses them (``ASSAY_IMAGES=auto``), and always with ``off``. Imported only when a bedrock model is configured.
 """
 
 from __future__ import annotations
@@ -10,12 +10,15 @@ import importlib
 import json
 import time
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from judges.errors import ModelNotConfigured
+from judges.llm.chat_body import has_images, without_images
 from judges.llm.client import LLMRequest, Message
-from judges.llm.faults import StatusFault, connection_fault, status_fault, timeout_fault
-from judges.llm.negotiation import Dialects
+from judges.llm.dialects import says_no_images
+from judges.llm.faults import StatusFault, connection_fault, images_refused, status_fault, timeout_fault
+from judges.llm.negotiation import Dialects, Images
 from judges.llm.wire import Finish, RawReply
 
 MAX_OUTPUT_TOKENS = 8192
@@ -28,18 +31,44 @@ _FINISH = {
 }
 
 
+class _NoImages(Exception):
+    """The model takes no pictures."""
+
+    def __init__(self, fault: StatusFault) -> None:
+        super().__init__(fault.message)
+        self.fault = fault
+
+
 class BedrockBackend:
     """One AWS account in one region. ``sdk`` is the ``anthropic`` module, ``client`` its async Bedrock client."""
 
     provider = "bedrock"
     dialects: Dialects | None = None
 
-    def __init__(self, *, client: Any, sdk: Any, region: str) -> None:
+    def __init__(self, *, client: Any, sdk: Any, region: str, images: Images = Images.AUTO) -> None:
         self.endpoint = region
+        self.images = images
         self._client = client
         self._sdk = sdk
+        self._text_only: set[str] = set()
+        """Models that refused pictures."""
 
     async def send(self, request: LLMRequest, params: Mapping[str, Any]) -> RawReply:
+        """Send a request, once more without its pictures if the model takes none."""
+        shown = has_images(request)
+        if shown and self.images is not Images.OFF and request.model not in self._text_only:
+            try:
+                return await self._send(request, params)
+            except _NoImages as refused:
+                if self.images is Images.ON:
+                    raise images_refused(refused.fault) from refused.__cause__
+                self._text_only.add(request.model)
+        try:
+            return replace(await self._send(without_images(request), params), text_only=shown)
+        except _NoImages as refused:
+            raise status_fault(refused.fault, now=time.time()) from refused.__cause__
+
+    async def _send(self, request: LLMRequest, params: Mapping[str, Any]) -> RawReply:
         sdk = self._sdk
         try:
             message = await self._client.messages.create(**message_body(request, params))
@@ -56,6 +85,8 @@ class BedrockBackend:
                 message=said or error.message,
                 headers=error.response.headers,
             )
+            if says_no_images(fault):
+                raise _NoImages(fault) from error
             raise status_fault(fault, now=time.time()) from error
         return read_message(message)
 
@@ -64,7 +95,13 @@ class BedrockBackend:
 
 
 def open_bedrock(
-    *, access_key: str, secret_key: str, session_token: str | None, region: str, timeout_s: float = 600.0
+    *,
+    access_key: str,
+    secret_key: str,
+    session_token: str | None,
+    region: str,
+    timeout_s: float = 600.0,
+    images: Images = Images.AUTO,
 ) -> BedrockBackend:
     """Make the backend from AWS keys; ``session_token`` goes with temporary ones.
 
@@ -83,7 +120,7 @@ def open_bedrock(
         max_retries=0,
         timeout=timeout_s,
     )
-    return BedrockBackend(client=client, sdk=sdk, region=region)
+    return BedrockBackend(client=client, sdk=sdk, region=region, images=images)
 
 
 def message_body(request: LLMRequest, params: Mapping[str, Any]) -> dict[str, Any]:

@@ -81,12 +81,17 @@ def unknown_price(model: str) -> str:
 
 def estimate_cost(model: str, messages: Sequence[Mapping[str, Any]], prices: Prices) -> Estimate:
     """The likely cost of a request, estimated rather too high."""
-    parts = [part for message in messages for part in _parts(message.get("content"))]
-    texts = [str(part.get("text", "")) for part in parts if part.get("type") == "text"]
-    tokens = sum(map(len, texts)) // _CHARS_PER_TOKEN + _TOKENS_PER_IMAGE * (len(parts) - len(texts))
+    tokens = estimate_tokens(messages)
     price = prices.of(model)
     usd = None if price is None else price.usd(input_tokens=tokens, output_tokens=_REPLY_TOKENS)
     return Estimate(model=model, usd=usd, tokens=tokens + _REPLY_TOKENS)
+
+
+def estimate_tokens(messages: Sequence[Mapping[str, Any]]) -> int:
+    """The likely number of input tokens, estimated rather too high."""
+    parts = [part for message in messages for part in _parts(message.get("content"))]
+    texts = [str(part.get("text", "")) for part in parts if part.get("type") == "text"]
+    return sum(map(len, texts)) // _CHARS_PER_TOKEN + _TOKENS_PER_IMAGE * (len(parts) - len(texts))
 
 
 def _parts(content: Any) -> Sequence[Mapping[str, Any]]:

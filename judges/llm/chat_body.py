@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from pydantic import BaseModel
@@ -16,9 +17,7 @@ from judges.prompting.prompts.library import load_prompt
 
 def chat_body(request: LLMRequest, params: Mapping[str, Any], dialect: Dialect) -> dict[str, Any]:
     """What is sent as JSON."""
-    messages = list(request.messages)
-    if not dialect.images:
-        messages = [{**message, "content": _without_images(message.get("content"))} for message in messages]
+    messages = list((request if dialect.shows_images else without_images(request)).messages)
     if request.schema is not None and dialect.in_words:
         messages = _with_words(messages, _words(request.schema))
     if dialect.one_message:
@@ -35,7 +34,7 @@ def sent_parts(request: LLMRequest, body: Mapping[str, Any], dialect: Dialect, *
     return Sent(
         params=[name for name in body if name not in ("model", "messages", "response_format", "tools", "tool_choice")],
         has_schema=request.schema is not None,
-        has_images=dialect.images and has_images(request),
+        has_images=dialect.shows_images and has_images(request),
         has_system=len(body["messages"]) > 1 or any(message["role"] != "user" for message in body["messages"]),
         may_drop_images=may_drop_images,
     )
@@ -45,6 +44,12 @@ def has_images(request: LLMRequest) -> bool:
     """Whether any message shows a picture."""
     contents = [message.get("content") for message in request.messages]
     return any(_is_image(part) for content in contents if not isinstance(content, str) for part in content or ())
+
+
+def without_images(request: LLMRequest) -> LLMRequest:
+    """The request without its pictures."""
+    messages = tuple({**message, "content": _without_images(message.get("content"))} for message in request.messages)
+    return replace(request, messages=messages)
 
 
 def _is_image(part: Any) -> bool:

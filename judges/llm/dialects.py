@@ -52,12 +52,22 @@ class Dialect:
     one_message: bool = False
     """Everything goes into one user message: the server takes no system role, or no two messages of one role."""
     images: bool = True
+    stream: bool = False
+    """The reply is asked for as server-sent events: the server gives no other."""
+    oversized: bool = False
+    """The pictures of this one request are left out because its body was too large. Never remembered."""
+
+    @property
+    def shows_images(self) -> bool:
+        return self.images and not self.oversized
 
     def parameters(self, params: Mapping[str, Any]) -> dict[str, Any]:
         """``params`` as they are sent."""
         sent = dict(params)
         if self.cap is not None and not any(name in sent for name in _CAPS):
             sent[self.cap_name or "max_tokens"] = self.cap
+        if self.stream:
+            sent |= {"stream": True, "stream_options": {"include_usage": True}}
         if self.cap_name is not None:
             sent = {self.cap_name if name in _CAPS else name: value for name, value in sent.items()}
         return {name: value for name, value in sent.items() if name not in self.dropped}
@@ -80,7 +90,8 @@ class Dialect:
         notes += [f"without {', '.join(sorted(self.dropped))}"] if self.dropped else []
         notes += [f"{self.cap_name or 'max_tokens'} {self.cap or ''}".strip()] if self.cap or self.cap_name else []
         notes += ["one message"] if self.one_message else []
-        notes += [] if self.images else ["without pictures"]
+        notes += [] if self.shows_images else ["without pictures"]
+        notes += ["streamed"] if self.stream else []
         return "; ".join([self.rung.value, *notes])
 
 
@@ -111,7 +122,7 @@ _IMAGES = re.compile(
 _BAD_IMAGE = re.compile(
     r"invalid.{0,10}image|image.{0,30}(?:too (?:large|small|big|many)|decod|corrupt|exceed|dimension"
     r"|resolution|download"
-    r"|fetch)|(?:decode|process|load|parse|open|download|fetch).{0,20}image|at most \d+ image|too many images"
+    r"|fetch)|(?:decode|process|load|parse|open|download|fetch).{0,20}image|at most [1-9]\d* image|too many images"
 )
 _ROLES = re.compile(
     r"system (?:role|message|prompt|instruction)|developer (?:role|message|instruction)"
@@ -119,6 +130,7 @@ _ROLES = re.compile(
     r"|(?:system|developer)\W{1,3}(?:is|role|are|does|not)|only .{0,30}user.{0,20}assistant|must alternate"
     r"|conversation roles|(?:support|allow|accept|unknown|invalid|unexpected).{0,30}\W(?:system|developer)\b"
     r"|role.{0,60}\b(?:system|developer)\b|multiple user messages|consecutive"
+    r"|successive (?:user|assistant|messages)|interleave the user"
 )
 _STRUCTURE = re.compile(
     r"response[_ ]?format|json[_ ]?schema|json[_ ]?object|json mode|structured|guided|grammar|schema|\bstrict\b"
@@ -129,21 +141,35 @@ _NO_SCHEMA = re.compile(
     r"(?:one of|expected|allowed|only|must be|supports?|permitted).{0,60}json_object"
     r"|unknown variant .?json_schema|json_schema.{0,40}(?:not|unsupported|isn)"
     r"|(?:not|n't|un)\W?.{0,12}support.{0,30}json_schema"
+    r"|response_?format\W{0,3}(?:of )?type\b.{0,40}\b(?:un(?:available|supported)|not (?:available|supported))"
 )
 _NO_FORMAT = re.compile(
     r"(?:un(?:known|supported|expected|recognized|recognised)|extra|invalid|not (?:permitted|allowed"
     r"|supported)).{0,60}response_format(?!\.)"
     r"|response_format\W{0,6}(?:is )?(?:not|un|extra|param).{0,20}(?:support|permit|allow|known|recogni|input|field)"
 )
+_STREAM = re.compile(
+    r"only supports? (?:the )?stream|stream(?:ing)?(?: mode)? (?:is|must be) (?:required|enabled|set to true)"
+    r"|enable (?:the )?[`'\"]?stream|non-?stream(?:ing|ed)? (?:calls?|requests?|mode|responses?)"
+    r"|set [`'\"]?stream[`'\"]?(?: to|=) ?true"
+)
+_CAP_WANTED = re.compile(
+    r"max_(?:completion_|output_)?tokens\b.{0,40}\b(?:required|missing|must be (?:set|given|specified|provided))"
+    r"|\b(?:required|missing|must (?:set|give|specify|provide))\b.{0,60}\bmax_(?:completion_|output_)?tokens"
+)
+_TEMPLATE_TRACE = re.compile(r"(?:while executing|jinja|template).*\berror: ", re.DOTALL)
+"""The part of a message in which a server quotes its chat template, up to the error itself."""
 
 
 def adapted(dialect: Dialect, fault: StatusFault, sent: Sent) -> Dialect | None:
     """The form to try next, if the refusal names something in the form of the request; else None."""
-    text = f"{fault.message} {fault.code} {fault.param}".lower()
+    text = _text(fault)
     if fault.status not in REFUSING_STATUSES or _is_about_something_else(fault):
         return None
-    if sent.has_images and _IMAGES.search(text) and not _BAD_IMAGE.search(text):
+    if sent.has_images and says_no_images(fault):
         return replace(dialect, images=False) if sent.may_drop_images else None
+    if not dialect.stream and _STREAM.search(text):
+        return replace(dialect, stream=True)
     if fault.status == 404 and "parameter" not in text and "response_format" not in text and "tool" not in text:
         return None
     return (
@@ -157,7 +183,7 @@ def vaguely_adapted(dialect: Dialect, sent: Sent) -> Dialect | None:
     """The form to try next after a refusal that names nothing; None if all of them were tried."""
     if sent.has_schema and dialect.rung is not Rung.PROMPT:
         return dialect.lower()
-    optional = frozenset(sent.params) - _KEPT
+    optional = frozenset(sent.params) - _KEPT - ({"stream"} if dialect.stream else set())
     if optional:
         return replace(dialect, dropped=dialect.dropped | optional)
     if sent.has_system and not dialect.one_message:
@@ -167,9 +193,21 @@ def vaguely_adapted(dialect: Dialect, sent: Sent) -> Dialect | None:
     return None
 
 
+def says_no_images(fault: StatusFault) -> bool:
+    """Whether an error about a request with pictures says that the model takes none."""
+    text = _text(fault)
+    is_form = fault.status in REFUSING_STATUSES and not _is_about_something_else(fault)
+    return is_form and bool(_IMAGES.search(text)) and not _BAD_IMAGE.search(text)
+
+
 def is_vague(fault: StatusFault) -> bool:
     """Whether a refusal may be about the form though it does not say so."""
     return fault.status in VAGUE_STATUSES and not _is_about_something_else(fault)
+
+
+def _text(fault: StatusFault) -> str:
+    """All words of an error, without a quoted chat template."""
+    return _TEMPLATE_TRACE.sub("", f"{fault.message} {fault.code} {fault.param}".lower())
 
 
 def _is_about_something_else(fault: StatusFault) -> bool:
@@ -180,7 +218,9 @@ def _is_about_something_else(fault: StatusFault) -> bool:
 def _without_parameters(dialect: Dialect, fault: StatusFault, text: str, sent: Sent) -> Dialect | None:
     if "max_completion_tokens" in text and "max_tokens" in sent.params and dialect.cap_name is None:
         return replace(dialect, cap_name="max_completion_tokens")
-    own = [name for name in sent.params if name not in _KEPT]
+    if dialect.cap is None and not any(name in sent.params for name in _CAPS) and _CAP_WANTED.search(text):
+        return replace(dialect, cap=OUTPUT_CAP)
+    own = [name for name in sent.params if name not in _KEPT and name != "stream"]
     named = [name for name in own if fault.param == name] or [name for name in own if _names(text, name)]
     if not named:
         return None

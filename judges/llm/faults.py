@@ -122,6 +122,16 @@ def status_fault(fault: StatusFault, *, now: float) -> LLMError:
     )
 
 
+def images_refused(fault: StatusFault) -> LLMRejected:
+    """The error for pictures that were sent, by ``ASSAY_IMAGES=on``, to a model that takes none.
+
+    It is about requests with pictures only: those without are still answered.
+    """
+    text = f"{fault.provider}: {fault.status} {fault.message}"[:MAX_MESSAGE_CHARS]
+    remedy = "ASSAY_IMAGES=on sends pictures to a model that takes none: set ASSAY_IMAGES=auto or off"
+    return LLMRejected(f"{text} ({remedy})", status=fault.status, scope=RejectionScope.REQUEST)
+
+
 def is_quota(fault: StatusFault) -> bool:
     """Whether the account has no money or credit left."""
     return fault.code.lower() in _QUOTA_CODES

@@ -36,6 +36,8 @@ _PYTHON = re.compile(
     re.DOTALL,
 )
 _WORDS = {"True": "true", "False": "false", "None": "null"}
+_LEAKED = re.compile(r"\A(?:assistant)?(?:analysis|commentary).*?assistantfinal(?=\s*[{`])", re.DOTALL)
+"""Harmony channels (gpt-oss) that a server wrote as plain words: everything up to the final one."""
 _TO_THE_END = re.compile(r"[\s`~]*\Z")
 _LINE_START = re.compile(r"(?:\A|\n)[ \t]*\Z")
 _NOT_JSON: Final = object()
@@ -54,7 +56,7 @@ def one_object(text: str) -> Any:
     Raises:
         NoSingleObject: there is none, or more than one reading.
     """
-    text = text.replace("\ufeff", "").strip()
+    text = _LEAKED.sub("", text.replace("\ufeff", "").strip(), count=1)
     value: Any = text
     for _ in range(MAX_ENCODINGS):
         value = _whole(value)

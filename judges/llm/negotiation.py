@@ -7,6 +7,7 @@ all climb down the ladder. What was found is kept in a file, if there is one, an
 from __future__ import annotations
 
 import asyncio
+import fcntl
 import json
 import logging
 import time
@@ -63,7 +64,7 @@ class Known:
 
 
 class DialectFile:
-    """Dialects that were found, in a JSON file that several processes may write: the last one wins."""
+    """Dialects that were found, in a JSON file that several processes may write."""
 
     def __init__(self, path: Path, *, clock: Callable[[], float] = time.time) -> None:
         self._path = path
@@ -72,21 +73,29 @@ class DialectFile:
     def read(self, server: str, model: str) -> Dialect | None:
         """The dialect of a model; None if there is none, or none that is new enough and can be read."""
         try:
-            entry = self._entries()[f"{server} {model}"]
-            is_new = 0 <= self._clock() - entry["found_at"] < MAX_AGE_S
-            return from_json(entry["dialect"]) if is_new else None
+            entry = self._entries()[_entry_name(server, model)]
+            return from_json(entry["dialect"]) if self._is_new(entry) else None
         except (LookupError, TypeError, ValueError):
             return None
 
     def write(self, server: str, model: str, dialect: Dialect) -> None:
-        """Blocks. A disk that is full or read-only costs the entry."""
-        entries = self._entries()
-        entries[f"{server} {model}"] = {"found_at": self._clock(), "dialect": to_json(dialect)}
+        """Blocks. Entries that expired are removed. A disk that is full or read-only costs the entry."""
         with suppress(OSError):
             self._path.parent.mkdir(parents=True, exist_ok=True)
-            fresh = self._path.with_suffix(".new")
-            fresh.write_text(json.dumps(entries, indent=1, sort_keys=True), "utf-8")
-            fresh.replace(self._path)
+            with self._path.with_suffix(".lock").open("w") as lock:
+                fcntl.flock(lock, fcntl.LOCK_EX)
+                entries = {name: entry for name, entry in self._entries().items() if self._is_new(entry)}
+                found = {"found_at": self._clock(), "dialect": to_json(dialect)}
+                entries[_entry_name(server, model)] = found
+                fresh = self._path.with_suffix(".new")
+                fresh.write_text(json.dumps(entries, indent=1, sort_keys=True), "utf-8")
+                fresh.replace(self._path)
+
+    def _is_new(self, entry: Any) -> bool:
+        try:
+            return bool(0 <= self._clock() - entry["found_at"] < MAX_AGE_S)
+        except (LookupError, TypeError):
+            return False
 
     def _entries(self) -> dict[str, Any]:
         try:
@@ -94,6 +103,10 @@ class DialectFile:
         except (OSError, ValueError):
             return {}
         return found if isinstance(found, dict) else {}
+
+
+def _entry_name(server: str, model: str) -> str:
+    return f"{server} {model}"
 
 
 class Dialects:
@@ -151,7 +164,7 @@ class Dialects:
         known = self.known(request.model)
         known.climbing = True
         if not known.settled and request.form is None:
-            known.dialect = following
+            known.dialect = replace(following, oversized=False)
 
     def failed(self, request: LLMRequest) -> Dialect | None:
         """The server answered 500 and named no cause. Return the form that worked before, if it is confirmed now."""
@@ -168,6 +181,7 @@ class Dialects:
 
     def accepted(self, request: LLMRequest, form: Dialect) -> None:
         """The server replied to a request in this form."""
+        form = replace(form, oversized=False)
         known = self.known(request.model)
         if known.settled and form != self.form_of(request) and request.form is None:
             if replace(form, rung=known.dialect.rung, in_words=known.dialect.in_words) == known.dialect:
@@ -183,6 +197,8 @@ class Dialects:
 
     def usable(self, request: LLMRequest, form: Dialect) -> None:
         """A reply in this form could be read."""
+        own = None if request.form is None else replace(request.form, oversized=False)
+        form = replace(form, oversized=False)
         known = self.known(request.model)
         is_first = request.purpose not in known.proven
         known.proven.add(request.purpose)
@@ -190,7 +206,7 @@ class Dialects:
             return
         if request.schema is not None and not known.settled:
             self._learn(request, form)
-        elif request.form is not None and request.form == form and not known.dialect.in_words:
+        elif own is not None and own == form and not known.dialect.in_words:
             # Only the form with the schema in words was understood: once may be chance.
             known.helped += 1
             if is_first or known.helped >= _TIMES_HELPED:

@@ -17,15 +17,16 @@ from urllib.parse import quote
 import aiohttp
 import openai
 
-from judges.errors import LLMRejected, LLMUnavailable
+from judges.errors import LLMError, LLMRejected, LLMUnavailable
 from judges.llm.chat_body import chat_body, has_images, sent_parts
 from judges.llm.client import LLMRequest
 from judges.llm.completions import error_in, read_completion
-from judges.llm.dialects import Dialect, Sent, adapted, is_vague, vaguely_adapted
+from judges.llm.dialects import Dialect, Sent, adapted, is_vague, says_no_images, vaguely_adapted
 from judges.llm.encoding import JsonBody
-from judges.llm.faults import StatusFault, connection_fault, status_fault, timeout_fault
+from judges.llm.error_bodies import read_error, read_error_body
+from judges.llm.faults import StatusFault, connection_fault, images_refused, status_fault, timeout_fault
 from judges.llm.negotiation import DialectFile, Dialects, Images
-from judges.llm.wire import RawReply
+from judges.llm.wire import Finish, RawReply
 
 OPENAI_BASE_URL = "https://api.openai.com/v1"
 AZURE_API_VERSION = "2024-10-21"
@@ -35,6 +36,9 @@ BACKSTOP_S = 600.0
 """The SDK's own time limit; the retrier sets the real one."""
 MAX_REFUSALS = 12
 """How many forms of one request are tried."""
+_TOO_LARGE = 413
+_NEARLY = 0.9
+"""Bodies of this share of a size that was refused are taken for too large, too."""
 _NO_STATUS = 500
 """Stands for the status of an error that came with status 200."""
 
@@ -115,6 +119,8 @@ class ChatBackend:
         self._client = client
         self._path = path
         self._turn = asyncio.Lock()
+        self._refused_bytes: dict[str, int] = {}
+        """By model: the smallest body with pictures that was refused for its size."""
 
     async def send(self, request: LLMRequest, params: Mapping[str, Any]) -> RawReply:
         """Send a request, in other forms if the server refuses its form. Such refusals are nobody's fault."""
@@ -122,12 +128,17 @@ class ChatBackend:
         vague: StatusFault | None = None
         for _ in range(MAX_REFUSALS):
             body = chat_body(request, params, form)
+            if self._is_oversized(request, body, form):
+                form = replace(form, oversized=True)
+                body = chat_body(request, params, form)
             try:
                 reply = await self._post(request, body)
             except _Refused as refused:
+                if self._found_oversized(request, refused.fault, body, form):
+                    continue
                 following = self._following(request, refused.fault, form, body, is_searching=vague is not None)
                 if following is None:
-                    error = status_fault(vague or refused.fault, now=time.time())
+                    error = self._error(vague or refused.fault, self._sent(request, body, form))
                     error.form = form
                     raise error from refused
                 if is_vague(refused.fault) and adapted(form, refused.fault, self._sent(request, body, form)) is None:
@@ -135,11 +146,35 @@ class ChatBackend:
                 form = following
                 continue
             self.dialects.accepted(request, form)
-            return replace(reply, form=form, text_only=not form.images and has_images(request))
+            return replace(reply, form=form, text_only=not form.shows_images and has_images(request))
         raise status_fault(
             vague or StatusFault(provider=self.provider, status=400, message="no form of the request is accepted"),
             now=time.time(),
         )
+
+    def _is_oversized(self, request: LLMRequest, body: Mapping[str, Any], form: Dialect) -> bool:
+        """Whether a body with pictures is about as large as one that was refused for its size."""
+        refused = self._refused_bytes.get(request.model)
+        return (
+            refused is not None
+            and self._sent(request, body, form).has_images
+            and len(JsonBody(body)) >= _NEARLY * refused
+        )
+
+    def _found_oversized(self, request: LLMRequest, fault: StatusFault, body: Mapping[str, Any], form: Dialect) -> bool:
+        """Remember the size of a body that was refused for it, if leaving out its pictures can help."""
+        sent = self._sent(request, body, form)
+        if fault.status != _TOO_LARGE or not (sent.has_images and sent.may_drop_images):
+            return False
+        size = len(JsonBody(body))
+        self._refused_bytes[request.model] = min(size, self._refused_bytes.get(request.model, size))
+        return True
+
+    def _error(self, fault: StatusFault, sent: Sent) -> LLMError:
+        """The error to raise for a refusal that no other form mends."""
+        if sent.has_images and not sent.may_drop_images and says_no_images(fault):
+            return images_refused(fault)
+        return status_fault(fault, now=time.time())
 
     def _following(
         self, request: LLMRequest, fault: StatusFault, form: Dialect, body: Mapping[str, Any], *, is_searching: bool
@@ -147,6 +182,8 @@ class ChatBackend:
         """The form to try after a refusal; None if it is not about the form."""
         sent = self._sent(request, body, form)
         following = adapted(form, fault, sent)
+        if following is None and sent.has_images and not sent.may_drop_images and says_no_images(fault):
+            return None
         if following is not None:
             if not is_searching:
                 self.dialects.refused(request, following)
@@ -175,27 +212,32 @@ class ChatBackend:
         except openai.APIConnectionError as error:
             raise self._fault(error) from error
         except openai.APIStatusError as error:
+            said = read_error_body(error.response.text)
+            message = self._masked(said.message or error.message)
+            if said.failed_generation is not None:
+                return RawReply(text=said.failed_generation, finish=Finish.STOP, model="", detail=message)
             raise _Refused(
                 StatusFault(
                     provider=self.provider,
                     status=error.status_code,
-                    code=error.code or error.type or "",
-                    message=self._message(error),
-                    param=str(error.param or ""),
+                    code=said.code,
+                    message=message,
+                    param=said.param,
                     headers=error.response.headers,
                 )
             ) from error
         failed = error_in(reply)
         if failed is None:
             return read_completion(reply)
+        said = read_error(failed)
         code = str(failed.get("code") or failed.get("type") or "")
         raise _Refused(
             StatusFault(
                 provider=self.provider,
                 status=int(code) if code.isdigit() and 400 <= int(code) < 600 else _NO_STATUS,
-                code=code,
-                message=str(failed.get("message") or failed),
-                param=str(failed.get("param") or ""),
+                code=said.code,
+                message=self._masked(said.message or str(failed)),
+                param=said.param,
             )
         )
 
@@ -221,10 +263,6 @@ class ChatBackend:
             return timeout_fault(self.provider)
         return connection_fault(self.provider, cause)
 
-    def _message(self, error: openai.APIStatusError) -> str:
+    def _masked(self, said: str) -> str:
         """The provider's own words, without the key that some servers repeat in them."""
-        body = error.body
-        said = body.get("message") if isinstance(body, Mapping) else None
-        if isinstance(said, Mapping | list):
-            said = str(said)
-        return str(said or error.message).replace(self._client.api_key, "***")
+        return said.replace(self._client.api_key, "***")

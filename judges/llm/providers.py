@@ -76,6 +76,7 @@ def _open_bedrock(access: Access) -> Backend:
         secret_key=str(access.aws_secret_key),
         session_token=access.aws_session_token,
         region=access.aws_region,
+        images=access.images,
     )
 
 

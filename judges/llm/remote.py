@@ -25,6 +25,7 @@ from judges.errors import (
 from judges.llm.budget import Purse, estimate_cost
 from judges.llm.circuit import Circuit
 from judges.llm.client import LLMReply, LLMRequest
+from judges.llm.context_windows import ContextWindows
 from judges.llm.dialects import OUTPUT_CAP, Dialect
 from judges.llm.families import params_for
 from judges.llm.missing_models import ModelList, describe_missing
@@ -69,6 +70,7 @@ class RemoteLLM:
         self._budget = budget
         self._prices = prices or Prices()
         self._models = models or ModelList(backend)
+        self._windows = ContextWindows()
         self._retrier = retrier or Retrier(policy or RetryPolicy(), semaphore)
 
     @property
@@ -82,7 +84,8 @@ class RemoteLLM:
     @property
     def images(self) -> Images:
         """Whether models are shown pictures."""
-        return Images.AUTO if self.dialects is None else self.dialects.images
+        own: Images = getattr(self._backend, "images", Images.AUTO)
+        return own if self.dialects is None else self.dialects.images
 
     @property
     def dialects(self) -> Dialects | None:
@@ -107,7 +110,9 @@ class RemoteLLM:
         try:
             return await self._asked(request, on_retry)
         except LLMRejected as error:
-            page_chars = page_chars_allowed(request, str(error)) if error.too_long else None
+            if not error.too_long:
+                raise
+            page_chars = page_chars_allowed(request, self._windows.refused(request, str(error)))
             if page_chars is None:
                 raise
             return await self._asked_with_less(request, page_chars, error, on_retry)
@@ -120,9 +125,12 @@ class RemoteLLM:
         shorter = ShorterPage(
             refusal=str(refusal), page_chars=page_chars, unusable=refusal.unusable, form=form_name(refusal.form)
         )
+        with_less = with_page_of(request, page_chars)
         try:
-            reply = await self._asked(with_page_of(request, page_chars), on_retry)
+            reply = await self._asked(with_less, on_retry)
         except LLMError as error:
+            if isinstance(error, LLMRejected) and error.too_long:
+                self._windows.refused(with_less, str(error))
             error.usage, error.shorter_page = refusal.usage + error.usage, shorter
             raise
         usage = refusal.usage + reply.usage
@@ -218,6 +226,8 @@ class RemoteLLM:
             error.usage = before + error.usage
             raise
         used, model = usage_of(raw, request.model, self._prices), raw.model or request.model
+        if not raw.text_only:
+            self._windows.accepted(request, raw.input_tokens)
         try:
             # A verdict must be a boolean; what scripts extract may be as lax as their classes.
             parsed = read_reply(raw, request.schema, strict=request.purpose == "verify")

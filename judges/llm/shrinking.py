@@ -19,15 +19,12 @@ MIN_PAGE_CHARS: Final = 4_000
 CUT_MARK: Final = "\n[The page goes on; it was cut here, to fit.]"
 
 _PAGE = re.compile(r"<page (?P<nonce>[0-9a-f]{32})>\n(?P<text>.*)\n</page (?P=nonce)>", re.DOTALL)
-_COUNT = re.compile(r"(?P<told>\d[\d,]{2,}) tokens|> (?P<allowed>\d[\d,]{2,})")
-_SAFETY = 0.85
-_UNTOLD = 0.5
 
 
-def page_chars_allowed(request: LLMRequest, refusal: str) -> int | None:
+def page_chars_allowed(request: LLMRequest, share: float) -> int | None:
     """How much of its page a request may show; None where it shows none, or where that cannot be what is too long.
 
-    ``refusal`` are the provider's words, which often say how much is allowed and how much it was.
+    ``share`` of the request is what the model probably takes (``context_windows``).
     """
     if request.purpose != "verify":
         return None
@@ -35,7 +32,7 @@ def page_chars_allowed(request: LLMRequest, refusal: str) -> int | None:
     if found is None:
         return None
     _, page = found
-    kept = int(len(page["text"]) - len(page.string) * (1.0 - _allowed_share(refusal)))
+    kept = int(len(page["text"]) - len(page.string) * (1.0 - share))
     return kept if kept >= MIN_PAGE_CHARS // 4 else None
 
 
@@ -65,12 +62,3 @@ def _page_of(request: LLMRequest) -> tuple[int | None, re.Match[str]] | None:
         if found is not None and len(found["text"]) >= MIN_PAGE_CHARS:
             return place, found
     return None
-
-
-def _allowed_share(refusal: str) -> float:
-    """How much of the request may stay, from the two counts in the provider's words, else half of it."""
-    told = (found["told"] or found["allowed"] for found in _COUNT.finditer(refusal))
-    counts = sorted({int(number.replace(",", "")) for number in told})
-    if len(counts) < 2:
-        return _UNTOLD
-    return _SAFETY * counts[-2] / counts[-1]

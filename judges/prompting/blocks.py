@@ -50,8 +50,10 @@ _A_MARK = re.compile(_MARK)
 _COMBINING = re.compile(f"({_MARK}{{{MAX_COMBINING_RUN}}}){_MARK}+")
 CHAT_TOKEN: Final = re.compile(
     r"<\|[^|<>\n]{0,40}\|>"  # <|im_start|>, <|channel|>, <|end_of_text|>
-    r"|<<?/?SYS>>?|\[/?(?:INST|SYSTEM_PROMPT|AVAILABLE_TOOLS|TOOL_CALLS|TOOL_RESULTS)\]"
-    r"|</?(?:start_of_turn|end_of_turn|bos|eos|s|system|assistant|tool_call|tool_response|think)>"
+    r"|<<?/?SYS>>?|\[/?(?:INST|SYSTEM_PROMPT|AVAILABLE_TOOLS|TOOL_CALLS|TOOL_RESULTS|THINK)\]"
+    r"|</?(?:start_of_turn|end_of_turn|bos|eos|s|system|assistant|tool_call|tool_response"
+    r"|think|thinking|thoughts?|reasoning|reflection|seed:think)>"
+    r"|\u25c1/?think\u25b7|assistantfinal"
     r"|<\uff5c[^<>\n]{0,40}\uff5c>",
     re.IGNORECASE,
 )
@@ -88,7 +90,7 @@ def neutralise(text: str) -> Clean:
     if _A_MARK.search(distinct):
         text = _COMBINING.sub(r"\1", text)
     text = unicodedata.normalize("NFC", text)
-    if "<" in distinct or "[" in distinct:
+    if any(mark in distinct for mark in "<[\u25c1") or "assistantfinal" in text:
         text, tokens = CHAT_TOKEN.subn(_broken_up, text)
     return Clean(text=text, invisible=invisible, tokens=tokens)
 

@@ -281,7 +281,7 @@ def test_doctor_tries_browser_and_database_and_leaves_nothing(home: Path) -> Non
     assert set(checks) == {"program", "browser", "database", "keys", "model", "judges", "disk", "access"}
     assert "a page took" in checks["browser"]["detail"] or checks["browser"]["state"] == "warning"
     assert "PostgreSQL" in checks["database"]["detail"]
-    assert "lexical: the provider lists no models" in checks["model"]["detail"]  # and so nobody is asked
+    assert "lexical: built in" in checks["model"]["detail"]
     assert not (home / "data").exists()
 
 

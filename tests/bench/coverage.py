@@ -28,7 +28,6 @@ TASKS = (5, 10, 20, 50)
 MOST_ANSWERS = 5
 LOST = 0.1
 """The chance that the second agent loses an answer which the first one had."""
-WIDTHS = 200
 _ROUNDING = 1e-9
 SAME_AS_FIRST = 0.7
 """The chance that a further answer to a task has the score of the first one: an intraclass correlation of 0.49."""
@@ -134,11 +133,11 @@ OTHERS: Mapping[str, Callable[[Sample], Ends]] = {
 QUOTED = "Gaffke"
 
 
-def measured(method: str, drawn: Sequence[Sample], mean: float, *, widths: int = WIDTHS) -> Found:
-    """Apply a method to all experiments."""
+def measured(method: str, drawn: Sequence[Sample], mean: float, *, widths: int | None = None) -> Found:
+    """Apply a method to all experiments; the width of the quoted one to the first ``widths`` only, if it is given."""
     if method != QUOTED:
         return _found([OTHERS[method](one) for one in drawn], mean)
-    # Whether an interval covers is found much faster than its ends, so the width is of the first experiments only.
+    # Whether an interval covers is found much faster than its ends, and without their rounding.
     sides = np.array([tails(one.values, mean, weights=one.weights) for one in drawn]) >= (1 - LEVEL) / 2 - _ROUNDING
     ends = [bounded_mean(one.values, weights=one.weights) for one in drawn[:widths]]
     return Found(

@@ -112,6 +112,76 @@ def _wrong(good: str) -> str:
     return good.replace("true", "maybe").replace("false", "true").replace("maybe", "false")
 
 
+def _openrouter(call: Call) -> Fault | None:
+    if not any(each["role"] == "system" for each in call.messages):
+        return None
+    raw = json.dumps({"error": {"message": "Template error: System role not supported", "type": "BadRequestError"}})
+    metadata = {"raw": raw, "provider_name": "Somewhere"}
+    error = {"message": "Provider returned error", "code": 400, "metadata": metadata}
+    return Fault(status=400, error_body=json.dumps({"error": error, "user_id": "u"}))
+
+
+def _no_images_flat(call: Call) -> Fault | None:
+    said = "At most 0 image(s) may be provided in one prompt. None"
+    body = {"object": "error", "message": said, "type": "BadRequestError", "param": None, "code": 400}
+    return Fault(status=400, error_body=json.dumps(body)) if call.images else None
+
+
+def _gemini(call: Call) -> Fault | None:
+    if "additionalProperties" not in json.dumps(call.schema):
+        return None
+    said = (
+        'Invalid JSON payload received. Unknown name "additionalProperties" at '
+        "'generation_config.response_schema': Cannot find field."
+    )
+    error = {"error": {"code": 400, "message": said, "status": "INVALID_ARGUMENT"}}
+    return Fault(status=400, error_body=json.dumps([error]))
+
+
+def _without_max_tokens(call: Call) -> Fault | None:
+    if {"max_tokens", "max_completion_tokens"} & call.params.keys():
+        return None
+    error = {"type": "invalid_request_error", "message": "max_tokens: Field required"}
+    return Fault(status=400, error_body=json.dumps({"type": "error", "error": error}))
+
+
+def _failed_generation(call: Call) -> Fault | None:
+    if call.form not in ("json_schema", "json_object"):
+        return None
+    said = "Failed to validate JSON. Please adjust your prompt. See 'failed_generation' for more details."
+    error = {"message": said, "type": "invalid_request_error", "code": "json_validate_failed", "failed_generation": ""}
+    return Fault(status=400, error_body=json.dumps({"error": error}))
+
+
+def _successive(call: Call) -> Fault | None:
+    roles = [each["role"] for each in call.messages]
+    if not any(left == right for left, right in pairwise(roles)):
+        return None
+    said = (
+        "deepseek-reasoner does not support successive user or assistant messages (messages[1] and messages[2] in your "
+        "input). You should interleave the user/assistant messages in the message sequence."
+    )
+    return Fault(status=400, message=said, code="invalid_request_error")
+
+
+def _jinja(call: Call) -> Fault | None:
+    if not any(each["role"] == "system" for each in call.messages):
+        return None
+    said = (
+        "\n------------\nWhile executing CallExpression at line 1, column 67 in source:\n{{ bos_token }}{% if tools %}"
+        "{{ tools | tojson }}{% endif %}{% if messages[0]['role'] == 'system' %}{{ raise_exception('System role not "
+        "supported') }}{% endif %}{% for item in message['content'] %}{% if item['type'] == 'image' %}...\n^\n"
+        "Error: Jinja Exception: System role not supported"
+    )
+    error = {"error": {"code": 500, "message": said, "type": "server_error"}}
+    return Fault(status=500, error_body=json.dumps(error))
+
+
+def _request_entity(call: Call) -> Fault | None:
+    page = "<html>\r\n<head><title>413 Request Entity Too Large</title></head>\r\n</html>"
+    return Fault(status=413, error_body=page) if call.images else None
+
+
 _PYDANTIC = {
     "detail": [{"type": "extra_forbidden", "loc": ["body", "response_format"], "msg": "Extra inputs are not permitted"}]
 }
@@ -205,6 +275,39 @@ _all = [
             shape=lambda good, call: {"content": "\ufeff" + json.dumps({"answer": json.loads(good)})}),
     Dialect(name="double-encoded", about="JSON in a JSON string, in a list",
             shape=lambda good, call: {"content": json.dumps(json.dumps([json.loads(good)]))}),
+    Dialect(name="openrouter-wrapped", about="OpenRouter: the provider's words in metadata.raw only", refusals=(_openrouter,)),
+    Dialect(name="vllm-no-images", about="vLLM with images limited to 0: flat error body, integer code", refusals=(_no_images_flat,)),
+    Dialect(name="gemini", about="Gemini's OpenAI endpoint: errors in a list, no additionalProperties", refusals=(_gemini,)),
+    Dialect(name="claude-gateway", about="a gateway to Claude: max_tokens required, response_format ignored", honours=frozenset({"tool"}),
+            refusals=(_without_max_tokens,),
+            shape=lambda good, call: _call(call.schema_name, good) if call.form == "tool" else {"content": f"Here it is:\n\n```json\n{good}\n```"}),
+    Dialect(name="groq-validate", about="Groq: 400 json_validate_failed for what the model wrote", honours=frozenset({"tool"}),
+            refusals=(_failed_generation,)),
+    Dialect(name="deepseek-reasoner", about="DeepSeek reasoner: empty replies in JSON mode, no successive messages", honours=frozenset(),
+            refusals=(_images("Failed to deserialize the JSON body: messages[1]: unknown variant `image_url`, expected `text`"),
+                      _form("json_schema", message="This response_format type is unavailable now"), _without_json_word, _successive),
+            shape=lambda good, call: {"content": "" if call.form == "json_object" else good, "reasoning_content": ""}),
+    Dialect(name="stream-only", about="DashScope: a model that streams only", streams=True,
+            refusals=(lambda call: None if call.params.get("stream") else Fault(
+                status=400, message="This model only support stream mode, please enable the stream parameter to access the model."),)),
+    Dialect(name="gpt-oss-leak", about="vLLM: gpt-oss with its channels as plain words", honours=frozenset(),
+            shape=lambda good, call: {"content": f"analysisWe need JSON. Perhaps {_wrong(good)} No.assistantfinal{good}"}),
+    Dialect(name="llama.cpp-jinja", about="llama.cpp: a 500 that quotes the chat template", refusals=(_jinja,)),
+    Dialect(name="nginx-413", about="nginx before a server: pictures exceed its body limit", refusals=(_request_entity,)),
+    Dialect(name="databricks", about="Databricks: response_format is an unknown field", honours=frozenset({"tool"}),
+            refusals=(_form("json_schema", "json_object", message="", raw={"error_code": "BAD_REQUEST", "message": 'Bad request: json: unknown field "response_format"\n'}),)),
+    Dialect(name="watsonx", about="watsonx: errors in a list, json_object only", honours=frozenset(),
+            refusals=(_form("json_schema", message="", raw={"errors": [{"code": "invalid_request_entity", "message": "Json document validation error: response_format.type must be one of [json_object text]"}], "trace": "x", "status_code": 400}),)),
+    Dialect(name="perplexity", about="Perplexity: strict refused by path",
+            refusals=(lambda call: Fault(status=400, message="At body -> response_format -> ResponseFormatJSONSchema -> json_schema -> strict: Extra inputs are not permitted")
+                      if call.is_strict else None, _alternating)),
+    Dialect(name="glm-box", about="GLM-V: thinking with a draft, then a box", honours=frozenset(),
+            shape=lambda good, call: {"content": f"<think>Perhaps {_wrong(good)}</think>\n<|begin_of_box|>{good}<|end_of_box|>"}),
+    Dialect(name="vertex-vague", about="Vertex: an invalid argument, whatever it was", honours=frozenset({"tool"}),
+            refusals=(_form("json_schema", "json_object", message="", raw=[{"error": {"code": 400, "message": "Request contains an invalid argument.", "status": "INVALID_ARGUMENT"}}]),)),
+    Dialect(name="hf-router", about="Hugging Face router: the model supports no images",
+            refusals=(lambda call: Fault(status=400, message="The requested model 'x/llama-9' does not support image inputs", code="model_not_supported", param="messages")
+                      if call.images else None,)),
 ]  # fmt: skip
 
 

@@ -86,7 +86,7 @@ def measured(model: str, asked: Iterable[Asked], *, votes: int) -> Measured:
             if one.verdict.outcome not in SPOKEN
         ),
         without_model=sum(one.verdict.outcome in SPOKEN for one in silent),
-        usage=sum((one.verdict.usage for one in every), Usage()),
+        usage=sum((one.verdict.spent for one in every), Usage()),
     )
 
 

@@ -76,7 +76,7 @@ class Ledger:
         """Record a decision that is already in the public fields."""
         if self.unread is not None and verdict.outcome in (Outcome.PASSED, Outcome.FAILED):
             verdict = _without_extraction(verdict, self.unread)
-        self.note(verdict.usage, verdict.prompt, verdict.requests)
+        self.note_verdict(verdict)
         self._entries[id(node)] = Entry(
             node=node,
             verdict=verdict,
@@ -86,6 +86,10 @@ class Ledger:
         )
         if self.on_decision is not None:
             self.on_decision()
+
+    def note_verdict(self, verdict: Verdict) -> None:
+        """Count what a verdict cost."""
+        self.note(verdict.spent, verdict.prompt, (*verdict.requests, *verdict.unneeded))
 
     def note(self, usage: Usage, prompt: str | None, requests: Iterable[ModelRequest] = ()) -> None:
         """Add the usage and the prompt of model requests."""

@@ -97,7 +97,7 @@ class Verifier(BaseEvaluator):
             raise
         self.logger.info("claim %s: %s", verdict.outcome.value, asked.text)
         if node is None:
-            self.session.ledger.note(verdict.usage, verdict.prompt, verdict.requests)
+            self.session.ledger.note_verdict(verdict)
         else:
             self.session.ledger.enter(node, verdict, asked)
         return verdict.outcome is Outcome.PASSED

@@ -60,4 +60,8 @@ async def test_a_model_that_was_shut_down_by_the_table_fails(model: StandInLLM) 
 
 
 async def test_the_judge_without_a_model_needs_none() -> None:
-    assert (await check_model(settings_for_tests())).state is State.OK
+    check = await check_model(settings_for_tests())
+    assert (check.state, check.detail) == (
+        State.OK,
+        "lexical: built in, compares words, needs no provider and costs nothing",
+    )

@@ -7,6 +7,7 @@ import random
 from collections.abc import AsyncIterator, Iterator, Mapping
 from pathlib import Path
 from textwrap import dedent
+from types import MappingProxyType
 from typing import Any, Literal, get_args
 
 import pytest
@@ -93,6 +94,60 @@ async def test_leaves_that_share_requests_have_the_same_usage_in_every_run(
     assert [set(cached) for _, cached in shared] == [{False}, {True}, {True}]
 
 
+SEVERAL = {
+    "https://shop.example/red": "The lamp on this page is red. The shop sells lamps in one colour.",
+    "https://shop.example/green": "The lamp on this page is green. The shop sells lamps in one colour.",
+    "https://shop.example/white": "The lamp on this page is white. The shop sells lamps in one colour.",
+}
+OF_SEVERAL = f"""
+    from judges.registry import judge
+
+    @judge(task="lamp", description="The lamp.")
+    async def lamp(ctx):
+        for n in range(3):
+            ctx.verify(f"any{{n}}", f"Lamp {{n}} is green", sources={list(SEVERAL)!r})
+        ctx.verify("shared", "Lamp 0 is green", sources=["https://shop.example/green"])
+        ctx.verify("none", "No lamp is green", sources={[url for url in SEVERAL if "green" not in url]!r})
+"""
+
+
+async def test_of_several_sources_a_leaf_carries_the_cost_of_the_one_that_decided(tmp_path: Path):
+    path = tmp_path / "lamp.py"
+    path.write_text(dedent(OF_SEVERAL), "utf-8")
+    seen = []
+    for workers in (1, 2, 8):
+        for seed in range(4):
+            store = ReplyStore(tmp_path / f"{workers}-{seed}")
+            draw = random.Random(f"{workers} {seed}")
+            async with StandInLLM(
+                rule=lambda call: "is green" in call.page, fault_for=_slow(draw, shuffled=True)
+            ) as server:
+                llm, _ = make_client(
+                    "openai/o4-mini",
+                    api_key="sk-test",
+                    base_url=server.base_url,
+                    semaphore=asyncio.Semaphore(workers),
+                    store=store,
+                )
+                try:
+                    summary, total = await _in_process(path, llm, SEVERAL)
+                finally:
+                    await llm.aclose()
+            leaves = {leaf["id"]: (leaf["status"], Usage(**leaf["usage"]), _cached(leaf)) for leaf in _leaves(summary)}
+            seen.append(leaves)
+            spent = sum((usage for _, usage, _ in leaves.values()), Usage())
+            # The pages that were finished beside the one that decided are in the usage of the answer alone.
+            assert spent.calls <= total.calls <= len(server.calls)
+    assert all(leaves == seen[0] for leaves in seen)
+    assert [(status, usage.calls, usage.cached_calls) for status, usage, _ in seen[0].values()] == [
+        ("passed", 2, 0),
+        ("passed", 2, 0),
+        ("passed", 2, 0),
+        ("passed", 0, 2),
+        ("failed", 4, 0),
+    ]
+
+
 async def _judged(
     kind: Kind, folder: Path, server: StandInLLM, store: ReplyStore, limit: int, nursery: Nursery | None
 ) -> tuple[Mapping[str, Any], Usage]:
@@ -119,20 +174,26 @@ async def _judged(
         await llm.aclose()
 
 
-async def _in_process(path: Path, llm: LLMClient) -> tuple[Mapping[str, Any], Usage]:
+async def _in_process(
+    path: Path, llm: LLMClient, texts: Mapping[str, str] = MappingProxyType({PAGE: TEXT})
+) -> tuple[Mapping[str, Any], Usage]:
     pages = PagePreparer(SEPARATOR)
     tools = JudgeTools(
         verifier=Verifier(llm, "o4-mini", separator=SEPARATOR, pages=pages),
         extractor=Extractor(llm, "o4-mini", separator=SEPARATOR, pages=pages),
-        evidence_for=Shelf({PAGE: page(PAGE, TEXT)}),
+        evidence_for=Shelf({url: page(url, text) for url, text in texts.items()}),
     )
     judgement = await run(load_judge(path), Answer(name="answer_1.md", text="x"), tools)
     return native_summary(judgement, agent_name="me"), judgement.usage
 
 
-def _slow(draw: random.Random) -> Any:
+def _slow(draw: random.Random, *, shuffled: bool = False) -> Any:
+    """Replies after random times; ``shuffled``: each page has a time of its own, so that their order is random, too."""
+    by_page: dict[str, float] = {}
+
     def fault_for(call: Call) -> Fault:
-        return Fault(delay_s=draw.uniform(0.0, 0.03))
+        base = by_page.setdefault(call.page, draw.uniform(0.0, 0.05)) if shuffled else 0.0
+        return Fault(delay_s=base + draw.uniform(0.0, 0.03))
 
     return fault_for
 

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Sequence
+from dataclasses import replace
 
 from hypothesis import given
 from hypothesis import strategies as st
@@ -48,6 +49,14 @@ def test_requests_that_no_leaf_shows_are_charged_last():
 def test_a_request_that_nobody_paid_for_stays_cached():
     before = [verdict(("a", CACHED)), verdict(("a", CACHED))]
     assert charged_in_tree_order(before) == before
+
+
+def test_unneeded_requests_get_what_the_leaves_leave():
+    beside = replace(verdict(("a", CACHED)), unneeded=(ModelRequest(key="b", usage=PAID),))
+    first, second = charged_in_tree_order([beside, verdict(("a", PAID), ("b", CACHED))])
+    assert (first.usage, first.unneeded[0].usage) == (PAID, CACHED)
+    assert (second.usage, cached(second)) == (CACHED + PAID, [True, False])
+    assert first.spent + second.spent == PAID + PAID + CACHED + CACHED
 
 
 def test_requests_without_a_key_keep_their_cost():

@@ -73,12 +73,12 @@ def test_several_sources_fail_a_claim_only_when_all_of_them_spoke(
     assert (verdict.outcome, verdict.reason) == (outcome, reason)
 
 
-def test_the_supporting_source_brings_its_own_quotes_and_everybodys_cost():
+def test_the_supporting_source_brings_its_own_quotes_and_cost_and_the_others_cost_is_kept_beside():
     quote = Quote(text="so it is", page_id="p", start=0, end=8)
     passed = Verdict(outcome=Outcome.PASSED, usage=Usage(calls=3), quotes=(quote,), evidence=("e3",), grounded=True)
     verdict = together([REFUTED, passed])
     assert (verdict.quotes, verdict.evidence, verdict.grounded) == ((quote,), ("e3",), True)
-    assert verdict.usage.calls == 5
+    assert (verdict.usage.calls, verdict.spent.calls) == (3, 5)
 
 
 def test_a_refuted_claim_keeps_what_each_source_said():
@@ -92,3 +92,8 @@ def test_a_refuted_claim_keeps_what_each_source_said():
 
 def test_one_source_alone_is_left_as_it_is():
     assert together([PASSED]) == PASSED
+
+
+def test_a_claim_that_no_source_supports_needed_them_all():
+    verdict = together([REFUTED, REFUTED])
+    assert verdict.usage.calls == verdict.spent.calls == 4

@@ -26,6 +26,8 @@ pytestmark = pytest.mark.postgres
 FRANCE = {"https://example.org/france": "Paris is the capital of France."}
 JOBS = 12
 ANSWERS = [{"name": f"answer_{nth}", "text": f"It is Paris, for the {nth}th time."} for nth in range(JOBS)]
+BEHIND_A_PROXY = Fault(status=400, message="Authentication Error, Invalid proxy server token passed")
+"""A wrong key, as a proxy passes it on."""
 
 Serve = Callable[..., AbstractAsyncContextManager[httpx.AsyncClient]]
 
@@ -131,7 +133,7 @@ async def test_words_that_it_was_mended_cost_one_call_in_all_while_it_is_not(ser
     assert len(model.calls) == 1
 
 
-@pytest.mark.parametrize("fault", [NO_ACCESS, NO_QUOTA])
+@pytest.mark.parametrize("fault", [NO_ACCESS, NO_QUOTA, BEHIND_A_PROXY])
 async def test_no_access_and_no_quota_pause_too(serve: Serve, model: StandInLLM, fault: Fault):
     model.always = fault
     async with serve("key-b") as api:

@@ -2,13 +2,15 @@ from __future__ import annotations
 
 import sys
 from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
-from judges.errors import LLMRejected, LLMTimeout, LLMUnavailable, ModelNotConfigured
+from judges.errors import LLMRejected, LLMTimeout, LLMUnavailable, ModelNotConfigured, RejectionScope
 from judges.llm.bedrock import MAX_OUTPUT_TOKENS, BedrockBackend, message_body, open_bedrock, read_message
 from judges.llm.client import LLMRequest
 from judges.llm.images import DataURI, image_part
+from judges.llm.negotiation import Images
 from judges.llm.wire import Finish
 from judges.prompting.verdict_reply import BinaryEvalResult
 
@@ -120,3 +122,46 @@ def test_without_the_optional_sdk_the_remedy_is_named(monkeypatch: pytest.Monkey
     monkeypatch.setitem(sys.modules, "anthropic", None)
     with pytest.raises(ModelNotConfigured, match="pip install"):
         open_bedrock(access_key="a", secret_key="s", session_token=None, region="eu-west-1")
+
+
+class Asked:
+    """A client that refuses pictures, and keeps what it was asked."""
+
+    def __init__(self, *, takes_images: bool) -> None:
+        self.takes_images = takes_images
+        self.shown: list[bool] = []
+        self.messages = SimpleNamespace(create=self.create)
+
+    async def create(self, **body: Any) -> object:
+        shown = any(part["type"] == "image" for each in body["messages"] for part in each["content"])
+        self.shown.append(shown)
+        if shown and not self.takes_images:
+            error = {"type": "invalid_request_error", "message": "messages.0.content.0: image blocks are not supported"}
+            raise StatusError(400, {"error": error})
+        return message(text("ok"))
+
+
+@pytest.mark.parametrize(
+    ("images", "takes_images", "shown", "text_only"),
+    [
+        (Images.AUTO, True, [True, True], False),
+        (Images.ON, True, [True, True], False),
+        (Images.OFF, True, [False, False], True),
+        (Images.AUTO, False, [True, False, False], True),
+        (Images.OFF, False, [False, False], True),
+    ],
+)
+async def test_the_setting_decides_whether_pictures_are_sent(
+    images: Images, takes_images: bool, shown: list[bool], text_only: bool
+):
+    client = Asked(takes_images=takes_images)
+    backend = BedrockBackend(client=client, sdk=SDK, region="eu-west-1", images=images)
+    assert [(await backend.send(REQUEST, {})).text_only for _ in range(2)] == [text_only] * 2
+    assert client.shown == shown
+
+
+async def test_pictures_that_must_be_sent_are_refused_by_the_name_of_the_setting():
+    backend = BedrockBackend(client=Asked(takes_images=False), sdk=SDK, region="eu-west-1", images=Images.ON)
+    with pytest.raises(LLMRejected, match="ASSAY_IMAGES=on") as caught:
+        await backend.send(REQUEST, {})
+    assert caught.value.scope is RejectionScope.REQUEST

@@ -56,6 +56,12 @@ def kind_of(reply: RawReply, schema: type[BaseModel] | None = BinaryEvalResult) 
         f"<think>Perhaps {BAD}</think>{GOOD}",
         f'I write {{"result": true/false}}. {BAD}</think>\n{GOOD}',
         f"<think>\nLet me see.\n{GOOD}",
+        f"[THINK]Perhaps {BAD}[/THINK]{GOOD}",
+        f"[THINK]I write {{'result': true/false}}.[/THINK]\n```json\n{GOOD}\n```",
+        f"<thinking>Perhaps {BAD}</thinking>\n\n{GOOD}",
+        f"Perhaps {BAD}</thinking>{GOOD}",
+        f"analysisPerhaps {BAD} No.assistantfinal{GOOD}",
+        f"analysisLet me look.assistantcommentary Perhaps {BAD}assistantfinal\n```json\n{GOOD}\n```",
     ],
 )
 def test_a_reply_whose_meaning_is_beyond_doubt_is_read(text: str):

@@ -5,6 +5,7 @@ from typing import Any
 import pytest
 
 from judges.llm.client import LLMRequest
+from judges.llm.context_windows import ContextWindows
 from judges.llm.encoding import KEY_VERSION
 from judges.llm.shrinking import CUT_MARK, page_chars_allowed, with_page_of
 from judges.prompting.blocks import Separator
@@ -24,7 +25,7 @@ def request(page: str = PAGE, *, parts: bool = True, purpose: Any = "verify") ->
 
 def shortened(asked: LLMRequest, refusal: str) -> LLMRequest | None:
     """The request as it is put once more."""
-    allowed = page_chars_allowed(asked, refusal)
+    allowed = page_chars_allowed(asked, ContextWindows().refused(asked, refusal))
     return None if allowed is None else with_page_of(asked, allowed)
 
 

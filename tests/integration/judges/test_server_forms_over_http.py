@@ -1,0 +1,286 @@
+"""What servers refuse and how each refusal is taken, over a real socket: pictures, keys, lengths, truncated replies."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import AsyncIterator, Callable, Sequence
+from pathlib import Path
+
+import pytest
+
+from judges.errors import LLMCircuitOpen, LLMRejected, RejectionScope
+from judges.llm.client import LLMRequest
+from judges.llm.dialects import OUTPUT_CAP, Dialect, Rung
+from judges.llm.images import DataURI, image_part
+from judges.llm.negotiation import MAX_AGE_S, DialectFile, Images
+from judges.llm.openai import open_openai
+from judges.llm.remote import RemoteLLM
+from judges.llm.retry import Retrier, RetryPolicy
+from judges.prompting.blocks import Separator
+from judges.prompting.page_view import PagePreparer
+from judges.prompting.verdict_reply import BinaryEvalResult
+from judges.verifier import Verifier
+from rubrics.verdict import Claim, Outcome, Reason
+from tests.fakes.clock import FakeClock
+from tests.fakes.pages import page
+from tests.standin import faults
+from tests.standin.call import Call
+from tests.standin.faults import Fault
+from tests.standin.llm import StandInLLM
+
+SEPARATOR = Separator(b"0123456789abcdef")
+MODEL = "llama-9"
+PLAIN = LLMRequest(
+    model=MODEL,
+    messages=({"role": "user", "content": "So it is."},),
+    schema=BinaryEvalResult,
+    purpose="verify",
+)
+SHOWN = LLMRequest(
+    model=MODEL,
+    messages=(
+        {"role": "user", "content": [image_part(DataURI.of_jpeg(b"j" * 3000)), {"type": "text", "text": "So it is."}]},
+    ),
+    schema=BinaryEvalResult,
+    purpose="verify",
+)
+Connect = Callable[..., RemoteLLM]
+
+
+@pytest.fixture
+async def server() -> AsyncIterator[StandInLLM]:
+    async with StandInLLM() as running:
+        yield running
+
+
+@pytest.fixture
+async def connect(server: StandInLLM) -> AsyncIterator[Connect]:
+    made: list[RemoteLLM] = []
+
+    def make(*, images: Images = Images.AUTO, dialects: DialectFile | None = None) -> RemoteLLM:
+        clock, slots = FakeClock(), asyncio.Semaphore(30)
+        backend = open_openai(api_key="sk-test", base_url=server.base_url, images=images, dialects=dialects)
+        retrier = Retrier(RetryPolicy(), slots, clock=clock, sleep=clock.sleep, jitter=lambda seconds: seconds)
+        made.append(RemoteLLM(backend, semaphore=slots, retrier=retrier))
+        return made[-1]
+
+    yield make
+    for client in made:
+        await client.aclose()
+
+
+@pytest.mark.parametrize(
+    ("images", "shown"), [(Images.AUTO, [True, True]), (Images.ON, [True, True]), (Images.OFF, [False, False])]
+)
+async def test_the_setting_decides_whether_pictures_are_sent(
+    server: StandInLLM, connect: Connect, images: Images, shown: list[bool]
+):
+    client = connect(images=images)
+    replies = [await client.complete(SHOWN), await client.complete(SHOWN)]
+    assert [bool(call.images) for call in server.calls] == shown
+    assert [reply.text_only for reply in replies] == [not each for each in shown]
+
+
+@pytest.mark.parametrize(("images", "shown"), [(Images.AUTO, [True, False, False]), (Images.OFF, [False, False])])
+async def test_a_text_only_model_judges_on_text(
+    server: StandInLLM, connect: Connect, images: Images, shown: list[bool]
+):
+    server.fault_for = lambda call: Fault(status=400, message="not a multimodal model") if call.images else None
+    client = connect(images=images)
+    assert [(await client.complete(SHOWN)).text_only for _ in range(2)] == [True, True]
+    assert [bool(call.images) for call in server.calls] == shown
+
+
+@pytest.mark.parametrize("status", [400, 404, 500])
+async def test_pictures_that_must_be_sent_are_refused_by_the_name_of_the_setting_and_stop_nothing_else(
+    server: StandInLLM, connect: Connect, status: int
+):
+    said = Fault(status=status, message="No endpoints found that support image input")
+    server.fault_for = lambda call: said if call.images else None
+    client = connect(images=Images.ON)
+    for _ in range(2):
+        with pytest.raises(LLMRejected, match=r"ASSAY_IMAGES=on .* set ASSAY_IMAGES=auto") as caught:
+            await client.complete(SHOWN)
+        assert not isinstance(caught.value, LLMCircuitOpen)
+    assert (await client.complete(PLAIN)).parsed is not None
+    assert len(server.calls) == 3
+
+
+@pytest.mark.parametrize(
+    ("status", "words"),
+    [
+        (400, "At most 0 image(s) may be provided in one prompt."),
+        (400, "my-model is not a multimodal model None"),
+        (400, "Model does not support images. Please use a model that does."),
+        (400, "This model does not support vision"),
+        (422, "messages.1.content: Input should be a valid string"),
+        (400, "messages[1].content must be a string"),
+        (400, "Failed to deserialize the JSON body: unknown variant `image_url`, expected `text`"),
+        (404, "No endpoints found that support image input"),
+        (500, "image input is not supported - hint: you may need to provide the mmproj"),
+        (500, "this model is missing data required for image input"),
+    ],
+)
+async def test_words_that_mean_a_text_only_model(server: StandInLLM, connect: Connect, status: int, words: str):
+    server.fault_for = lambda call: Fault(status=status, message=words) if call.images else None
+    assert (await connect().complete(SHOWN)).text_only
+    assert len(server.calls) == 2
+
+
+@pytest.mark.parametrize(
+    "words", ["At most 5 image(s) may be provided in one prompt.", "Invalid image: could not decode image data"]
+)
+async def test_one_bad_picture_is_no_text_only_model(server: StandInLLM, connect: Connect, words: str):
+    client = connect()
+    await client.complete(SHOWN)
+    server.faults.append(Fault(status=400, code="invalid_image_format", message=words))
+    with pytest.raises(LLMRejected):
+        await client.complete(SHOWN)
+    assert not (await client.complete(SHOWN)).text_only
+    assert server.calls[-1].images
+
+
+async def test_pictures_beyond_a_body_limit_are_left_out_and_smaller_ones_sent(server: StandInLLM, connect: Connect):
+    server.fault_for = lambda call: Fault(status=413, error_body="<h1>413</h1>") if call.body_bytes > 3000 else None
+    small = [image_part(DataURI.of_jpeg(b"j")), {"type": "text", "text": "So it is."}]
+    client = connect()
+    found = [(await client.complete(each)).text_only for each in (SHOWN, SHOWN)]
+    assert found == [True, True]
+    assert not (await client.complete(_with_content(small))).text_only
+    assert [bool(call.images) for call in server.calls] == [True, False, False, True]
+
+
+@pytest.mark.parametrize(
+    ("status", "words"),
+    [
+        (400, "Authentication Error, Invalid proxy server token passed"),
+        (400, "litellm.AuthenticationError: AuthenticationError: OpenAIException - Incorrect API key provided"),
+        (400, "API key not valid. Please pass a valid API key."),
+        (403, "Invalid API Key"),
+        (500, "Missing bearer token: not authenticated"),
+        (400, "No auth credentials found"),
+    ],
+)
+async def test_words_that_mean_a_wrong_key_stop_everything_after_one_request(
+    server: StandInLLM, connect: Connect, status: int, words: str
+):
+    server.always = Fault(status=status, message=words)
+    client = connect()
+    with pytest.raises(LLMRejected) as caught:
+        await client.complete(PLAIN)
+    assert caught.value.scope is RejectionScope.ENDPOINT
+    with pytest.raises(LLMCircuitOpen):
+        await client.complete(PLAIN)
+    assert len(server.calls) == 1
+
+
+@pytest.mark.parametrize(
+    ("status", "words"),
+    [
+        (400, "litellm.ContextWindowExceededError: prompt is too long: 9000 tokens > 8000 maximum"),
+        (400, "This model's maximum context length is 8000 tokens. However, your request has 9000 input tokens."),
+        (400, "The decoder prompt (length 9000) is longer than the maximum model length of 8000."),
+        (400, "request (9000 tokens) exceeds the available context size (8000 tokens), try increasing it"),
+        (422, "`inputs` must have less than 8000 tokens. Given: 9000"),
+        (500, "the input length exceeds the context length"),
+        (413, "Request Entity Too Large"),
+    ],
+)
+async def test_words_that_mean_a_page_that_is_too_long(server: StandInLLM, connect: Connect, status: int, words: str):
+    server.fault_for = lambda call: Fault(status=status, message=words) if len(call.page) > 14_000 else None
+    verifier = Verifier(connect(), MODEL, separator=SEPARATOR, pages=PagePreparer(SEPARATOR))
+    shown = page(text="So it is. " * 1_500)
+    verdict = await verifier.judge(Claim(text="So it is."), task="t", answer="a", evidence=shown, trials=1)
+    assert (verdict.outcome, len(server.calls)) == (Outcome.PASSED, 2)
+
+
+async def test_a_limit_that_was_named_once_decides_how_later_pages_are_cut(server: StandInLLM, connect: Connect):
+    limit_chars = 16_000  # the server counts four characters for a token
+    words = iter(["maximum context length is 4000 tokens", "input is too long", "input is too long"])
+
+    def refusal(call: Call) -> Fault | None:
+        return Fault(status=400, message=next(words)) if len(call.text) > limit_chars else None
+
+    server.fault_for = refusal
+    verifier = Verifier(connect(), MODEL, separator=SEPARATOR, pages=PagePreparer(SEPARATOR))
+    outcomes = []
+    for times in (2_000, 6_000):
+        shown = page(text="So it is. " * times)
+        verdict = await verifier.judge(Claim(text="So it is."), task="t", answer="a", evidence=shown, trials=1)
+        outcomes.append(verdict.outcome)
+    # Half of the second page would have been refused, too.
+    assert outcomes == [Outcome.PASSED, Outcome.PASSED]
+    cut = [len(call.text) for call in server.calls[1::2]]
+    assert all(limit_chars / 2 < length <= limit_chars for length in cut)
+
+
+async def test_a_reply_that_was_cut_short_raises_the_cap_from_then_on(server: StandInLLM, connect: Connect):
+    client = connect()
+    await client.complete(PLAIN)
+    server.faults.append(faults.TRUNCATED)
+    assert (await client.complete(PLAIN)).parsed is not None
+    await client.complete(PLAIN)
+    assert [call.params.get("max_tokens") for call in server.calls] == [None, None, OUTPUT_CAP, OUTPUT_CAP]
+
+
+async def test_what_a_model_wrote_wrongly_behind_a_400_stops_no_other(server: StandInLLM, connect: Connect):
+    client = connect()
+    await client.complete(PLAIN)
+    error = {"message": "Failed to generate JSON.", "code": "json_validate_failed", "failed_generation": "{no"}
+    failed = Fault(status=400, error_body=json.dumps({"error": error}))
+    server.faults.append(failed)
+    assert (await client.complete(PLAIN)).parsed is not None
+    server.faults.extend([failed] * 12)
+    verifier = Verifier(client, MODEL, separator=SEPARATOR, pages=PagePreparer(SEPARATOR))
+    verdict = await verifier.judge(Claim(text="So it is."), task="t", answer="a", trials=1)
+    assert (verdict.outcome, verdict.reason) == (Outcome.NOT_JUDGED, Reason.LLM_OUTPUT_UNUSABLE)
+    server.faults.clear()
+    assert (await client.complete(PLAIN)).parsed is not None
+
+
+async def test_a_form_is_remembered_for_a_day(server: StandInLLM, connect: Connect, tmp_path: Path):
+    server.fault_for = lambda call: Fault(status=400, message="json_schema unsupported") if call.schema else None
+    path = tmp_path / "dialects.json"
+    found: list[int] = []
+    for now in (0.0, MAX_AGE_S - 1, MAX_AGE_S + 1):
+        before = len(server.calls)
+        await connect(dialects=DialectFile(path, clock=lambda now=now: now)).complete(PLAIN)  # type: ignore[misc]
+        found.append(len(server.calls) - before)
+    assert found == [2, 1, 2]
+
+
+async def test_writers_in_parallel_lose_nothing(tmp_path: Path):
+    path = tmp_path / "dialects.json"
+    forms = {f"model-{nth}": Dialect(rung=list(Rung)[nth % 5]) for nth in range(40)}
+    writes = [asyncio.to_thread(DialectFile(path).write, "server", name, form) for name, form in forms.items()]
+    await asyncio.gather(*writes)
+    assert {name: DialectFile(path).read("server", name) for name in forms} == forms
+
+
+@pytest.mark.parametrize("broken", ["", "[]", "{not json", '{"server model-1": 3}', '{"server model-1": {}}'])
+def test_a_file_that_cannot_be_read_is_written_anew(tmp_path: Path, broken: str):
+    path = tmp_path / "dialects.json"
+    path.write_text(broken)
+    file = DialectFile(path)
+    assert file.read("server", "model-1") is None
+    file.write("server", "model-1", Dialect(in_words=True))
+    assert file.read("server", "model-1") == Dialect(in_words=True)
+
+
+def test_what_expired_is_removed(tmp_path: Path):
+    path, now = tmp_path / "dialects.json", [0.0]
+    file = DialectFile(path, clock=lambda: now[0])
+    file.write("server", "old", Dialect())
+    now[0] = MAX_AGE_S
+    file.write("server", "new", Dialect())
+    assert list(json.loads(path.read_text())) == ["server new"]
+
+
+def _with_content(content: Sequence[object]) -> LLMRequest:
+    return LLMRequest(
+        model=MODEL,
+        messages=({"role": "user", "content": content},),
+        schema=BinaryEvalResult,
+        purpose="verify",
+    )
