@@ -1,8 +1,8 @@
-"""Writes down what models replied and cost, many replies in one transaction, so that a call costs the database little.
+"""Budget reservations, costs and checkpoints of model requests, written in batches.
 
-While one transaction is on its way, what comes meanwhile is gathered for the next. A reply and its price are written
-together. A request is let go only when its likely price fits every purse that pays for it, over all workers: what is
-under way is set aside, and comes free by itself should its worker die.
+While one transaction runs, new entries are collected for the next one, so a model request costs the database little. A
+reply and its cost are written in the same transaction. A request is sent only if its estimated cost fits into every
+budget that applies, over all workers. Reservations of running requests expire if their worker is lost.
 """
 
 from __future__ import annotations
@@ -28,12 +28,12 @@ from app.storage.errors import DatabaseUnavailable
 from app.storage.model_usage import Account, Spent, add_usage
 from rubrics.verdict import Usage
 
-_PATIENCE_S = 60.0
-_AGAIN_S = 0.5
-_HOLD_S = 30.0
-_NOTHING_USD = 1e-9
-_LOOK_AGAIN_S = 0.25
-"""How soon a request that waits for others to settle is looked at again."""
+_RETRY_FOR_S = 60.0
+_RETRY_INTERVAL_S = 0.5
+_RESERVATION_TTL_S = 30.0
+_MIN_AMOUNT = 1e-9
+_WAITING_INTERVAL_S = 0.25
+"""Interval at which waiting reservations are tried again."""
 _log = structlog.get_logger(__name__)
 
 
@@ -45,7 +45,7 @@ class _Reservation:
 
 @dataclass(slots=True)
 class _Batch:
-    """What one transaction writes."""
+    """Entries that one transaction writes."""
 
     kept: list[tuple[Checkpoint, asyncio.Future[None]]] = field(default_factory=list)
     reservations: list[_Reservation] = field(default_factory=list)
@@ -59,9 +59,10 @@ class _Batch:
 
 
 class Ledger:
-    """One per process; works inside ``running``. The limits are those of the installation, None: none.
+    """Writer of budgets and checkpoints. One per process; use it inside ``running``.
 
-    Amounts are in USD, except those of the purse of tokens.
+    ``limit_usd`` and ``limit_tokens`` are the limits of the installation (None: no limit). Amounts are in USD, except
+    those of the token budget.
     """
 
     def __init__(self, database: Database, *, limit_usd: float | None, limit_tokens: int | None = None) -> None:
@@ -76,7 +77,7 @@ class Ledger:
 
     @asynccontextmanager
     async def running(self) -> AsyncIterator[Ledger]:
-        """Write for as long as the block lasts, and at its end what is left."""
+        """Run the writer during the block. Write the remaining entries on exit."""
         writing = asyncio.create_task(self._run(), name="ledger")
         try:
             yield self
@@ -87,18 +88,18 @@ class Ledger:
                 await self._write(self._take())
 
     async def keep(self, checkpoint: Checkpoint) -> None:
-        """Write a reply down; returns once it is committed, or the database stayed away for too long."""
+        """Store a reply. Return when it is committed, or when the database was unavailable for too long."""
         written = asyncio.get_running_loop().create_future()
         self._next.kept.append((checkpoint, written))
         self._wake.set()
         await written
 
     async def reserve(self, amounts: Mapping[str, float]) -> None:
-        """Set an amount aside in each purse, waiting for others to settle where it may yet fit.
+        """Reserve an amount in each budget. Wait if it could still fit after other reservations are settled.
 
         Raises:
-            PurseEmpty: it does not fit, whatever the others' requests come to.
-            DatabaseUnavailable: that cannot be known.
+            PurseEmpty: The amount does not fit, even without the reservations of other requests.
+            DatabaseUnavailable: The budgets cannot be checked.
         """
         granted = asyncio.get_running_loop().create_future()
         self._next.reservations.append(_Reservation(amounts, granted))
@@ -111,7 +112,7 @@ class Ledger:
             raise
 
     def settle(self, reserved: Mapping[str, float], spent: Mapping[str, float]) -> None:
-        """Count what was spent from each purse, and release what was reserved for it."""
+        """Add the actual cost to each budget and release the reservation."""
         for purse, amount in reserved.items():
             self._next.released[purse] += amount
         for purse in {**reserved, **spent}:
@@ -119,13 +120,17 @@ class Ledger:
         self._wake.set()
 
     def used(self, account: Account, usage: Usage) -> None:
-        """Count what a request took, for whoever asks later what the money went for."""
+        """Add a request to the usage statistics."""
         if usage.calls:
             self._next.used[account] = self._next.used.get(account, Spent()) + Spent.of(usage)
             self._wake.set()
 
     async def left(self, purses: Sequence[str]) -> None:
-        """Raises PurseEmpty when one of the purses is spent already."""
+        """Check that no budget is spent.
+
+        Raises:
+            PurseEmpty: One of the budgets is spent.
+        """
         async with self._database.begin() as connection:
             limits = await self._limits(connection, purses)
             for purse, limit in limits.items():
@@ -135,42 +140,42 @@ class Ledger:
     async def _run(self) -> None:
         while True:
             with suppress(TimeoutError):
-                async with asyncio.timeout(_LOOK_AGAIN_S if self._waiting else _HOLD_S / 3):
+                async with asyncio.timeout(_WAITING_INTERVAL_S if self._waiting else _RESERVATION_TTL_S / 3):
                     await self._wake.wait()
             self._wake.clear()
             batch = self._take()
             if not batch.empty or self._held:
-                await self._write_insistently(batch)
+                await self._retry_write(batch)
             await until_next_round(0.0)
 
     def _take(self) -> _Batch:
-        """What has gathered, with the reservations that could not be granted before."""
+        """Return the collected entries together with the waiting reservations, and start a new batch."""
         batch, self._next = self._next, _Batch()
         batch.reservations = [one for one in (*self._waiting, *batch.reservations) if not one.granted.done()]
         self._waiting = []
         return batch
 
-    async def _write_insistently(self, batch: _Batch) -> None:
-        deadline = time.monotonic() + _PATIENCE_S
+    async def _retry_write(self, batch: _Batch) -> None:
+        deadline = time.monotonic() + _RETRY_FOR_S
         while True:
             try:
                 return await self._write(batch)
             except DatabaseUnavailable as error:
-                _log.warning("ledger waits for the database", replies=len(batch.kept), detail=str(error))
+                _log.warning("budget writer waits for the database", replies=len(batch.kept), detail=str(error))
                 if time.monotonic() > deadline:
-                    # The jobs behind will not end without the database either, and are then done again.
+                    # Without the database these jobs cannot finish either. They will be run again.
                     for _, written in batch.kept:
                         _resolve(written)
                     for one in batch.reservations:
                         _resolve(one.granted, error)
                     return
             except asyncio.CancelledError:
-                self._give_back(batch)
+                self._restore(batch)
                 raise
-            await until_next_round(_AGAIN_S)
+            await until_next_round(_RETRY_INTERVAL_S)
 
-    def _give_back(self, batch: _Batch) -> None:
-        """Let the last write have what this one could not do."""
+    def _restore(self, batch: _Batch) -> None:
+        """Return the entries of a failed batch, so the final write includes them."""
         self._next.kept = batch.kept + self._next.kept
         for purse, usd in batch.spent.items():
             self._next.spent[purse] += usd
@@ -180,7 +185,7 @@ class Ledger:
             self._next.used[account] = self._next.used.get(account, Spent()) + spent
 
     async def _write(self, batch: _Batch) -> None:
-        """One transaction; only when it is committed does anybody hear of it."""
+        """Write a batch in one transaction. Notify the callers after the commit."""
         held = dict(self._held)
         for purse, usd in batch.released.items():
             held[purse] = max(0.0, held.get(purse, 0.0) - usd)
@@ -192,11 +197,11 @@ class Ledger:
                 if batch.reservations:
                     decided = await self._decide(connection, batch.reservations, spent, held)
             if held:
-                await rows.hold(connection, held, holder=self._holder, for_s=_HOLD_S)
+                await rows.hold(connection, held, holder=self._holder, for_s=_RESERVATION_TTL_S)
             await add_usage(connection, batch.used, day=datetime.now(UTC).date())
             if batch.kept:
                 await insert_checkpoints(connection, [checkpoint for checkpoint, _ in batch.kept])
-        self._held = {purse: usd for purse, usd in held.items() if usd > _NOTHING_USD}
+        self._held = {purse: usd for purse, usd in held.items() if usd > _MIN_AMOUNT}
         answered = [one for one, _ in decided]
         self._waiting = [one for one in batch.reservations if one not in answered]
         for one, error in decided:
@@ -211,7 +216,10 @@ class Ledger:
         spent: Mapping[str, float],
         held: dict[str, float],
     ) -> list[tuple[_Reservation, PurseEmpty | None]]:
-        """Those that fit (booked in ``held``) and those that never will; the rest waits."""
+        """Return the reservations that fit (and add them to ``held``) and those that never will.
+
+        Reservations that are not returned have to wait.
+        """
         limits = await self._limits(connection, spent)
         others = await rows.held_by_others(connection, limits, holder=self._holder)
         decided: list[tuple[_Reservation, PurseEmpty | None]] = []
@@ -239,7 +247,7 @@ class Ledger:
         return limits
 
     def _answer(self, one: _Reservation, error: PurseEmpty | None) -> None:
-        if one.granted.done():  # nobody waits for it any more
+        if one.granted.done():  # the caller was cancelled
             if error is None:
                 self.settle(one.amounts, {})
         else:
