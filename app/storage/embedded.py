@@ -147,7 +147,7 @@ class EmbeddedPostgres:
             if found != str(PG_VERSION):
                 raise DataFolderRefused(
                     f"{self._pgdata} was created by PostgreSQL {found}, but this release has {PG_VERSION}: "
-                    "restore a backup into a new folder"
+                    "restore a backup of the older release into a new folder"
                 )
             return
         # Renamed when complete, so an interrupted initdb never looks like a database.

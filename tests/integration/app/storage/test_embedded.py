@@ -178,7 +178,7 @@ def test_a_folder_of_another_release_is_refused(folder: Path):
     server.stop()
     version = folder / "postgres" / "PG_VERSION"
     version.write_text("15\n")
-    with pytest.raises(DataFolderRefused, match="made by PostgreSQL 15"):
+    with pytest.raises(DataFolderRefused, match="created by PostgreSQL 15"):
         server.start()
     version.write_text("18\n")
 
