@@ -149,7 +149,7 @@ async def open_service(
                 queue,
                 clock=opened.clock,
                 attempts_allowed=attempts,
-                mended=opened.models.let_one_through,
+                allow_probe=opened.models.let_one_through,
             ),
             events=events,
             keys=keys,

@@ -58,13 +58,13 @@ class Guesses:
 class Streams:
     """Limiter of open event streams per caller."""
 
-    def __init__(self, most: int) -> None:
-        self._most = most
+    def __init__(self, max_open: int) -> None:
+        self._max_open = max_open
         self._open: Counter[str] = Counter()
 
     def full(self, owner: str) -> bool:
         """Return whether ``owner`` has the maximum number of streams open."""
-        return self._open[owner] >= self._most
+        return self._open[owner] >= self._max_open
 
     @contextmanager
     def one_more(self, owner: str) -> Iterator[None]:

@@ -23,9 +23,9 @@ class JobControl:
         *,
         clock: Clock,
         attempts_allowed: int,
-        mended: Callable[[str | None], None],
+        allow_probe: Callable[[str | None], None],
     ) -> None:
-        """``mended`` is called with the model of a paused job that is retried (None: the default model).
+        """``allow_probe`` is called with the model of a paused job that is retried (None: the default model).
 
         It lets one probe request through the circuit breaker.
         """
@@ -33,7 +33,7 @@ class JobControl:
         self._queue = queue
         self._clock = clock
         self._attempts_allowed = attempts_allowed
-        self._mended = mended
+        self._allow_probe = allow_probe
 
     async def cancel(self, job_id: str, *, owner: str | None = None) -> Job:
         """Cancel a job and interrupt the worker that runs it. Do nothing if the job is cancelled already.
@@ -73,7 +73,7 @@ class JobControl:
             if job is None:
                 raise JobNotFound(job_id)
             if job.paused:
-                self._mended(job.model)
+                self._allow_probe(job.model)
                 return await resume_job(connection, self._queue, job_id) or job
             if not job.ended:
                 raise JobStateConflict(f"The job is {job.status}: cancel it first")

@@ -120,7 +120,7 @@ class JobExecution:
 
         ``older`` is an attempt for the same job that still runs in this process.
         """
-        writer = ProgressWriter(self._database, job.fence, turn=self._database_access)
+        writer = ProgressWriter(self._database, job.fence, limiter=self._database_access)
         started = time.monotonic()
         deadline = asyncio.timeout(self._deadlines_s[job.kind])
         result_id = self._ids.new("res")

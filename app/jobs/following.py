@@ -32,20 +32,20 @@ class ProgressWriter:
         fence: Fence,
         *,
         interval_s: float = _INTERVAL_S,
-        turn: AbstractAsyncContextManager[object] | None = None,
+        limiter: AbstractAsyncContextManager[object] | None = None,
     ) -> None:
-        """``turn`` is entered for each write and limits concurrent database access."""
-        self._turn = turn or nullcontext()
+        """``limiter`` is entered for each write, to limit concurrent database access."""
+        self._limiter = limiter or nullcontext()
         self._database = database
         self._fence = fence
         self._interval_s = interval_s
         self.latest = NOTHING_YET
         """The last progress reported."""
-        self._news = asyncio.Event()
+        self._reported = asyncio.Event()
 
     def report(self, progress: Progress) -> None:
         self.latest = progress
-        self._news.set()
+        self._reported.set()
 
     async def run_beside(self, work: Coroutine[Any, Any, T]) -> T:
         """Run ``work`` and write its progress until it ends.
@@ -71,11 +71,11 @@ class ProgressWriter:
         while True:
             try:
                 async with asyncio.timeout(_CHECK_S):
-                    await self._news.wait()
+                    await self._reported.wait()
             except TimeoutError:
                 pass
-            async with self._turn:
-                self._news.clear()
+            async with self._limiter:
+                self._reported.clear()
                 await self._write_once(self.latest)
             await until_next_round(self._interval_s)
 

@@ -24,9 +24,9 @@ _log = structlog.get_logger(__name__)
 class QueueRoom:
     """Queue limit, checked per process."""
 
-    def __init__(self, most: int) -> None:
-        """``most``: maximum number of queued jobs; 0: no limit."""
-        self._most = most
+    def __init__(self, max_queued: int) -> None:
+        """``max_queued``: maximum number of queued jobs; 0: no limit."""
+        self._max_queued = max_queued
         self._waiting = 0
         self._counted_at = float("-inf")
         self._since_analyze = 0
@@ -37,14 +37,14 @@ class QueueRoom:
         Raises:
             QueueFull: The limit would be exceeded.
         """
-        if self._most:
+        if self._max_queued:
             if time.monotonic() - self._counted_at > _INTERVAL_S:
                 self._counted_at = time.monotonic()
-                counted = await connection.execute(_COUNT, [self._most])
+                counted = await connection.execute(_COUNT, [self._max_queued])
                 row = await counted.fetchone()
                 self._waiting = 0 if row is None else int(row[0])
-            if self._waiting + new > self._most:
-                raise QueueFull(f"{self._waiting} jobs are queued, the limit is {self._most}: retry later")
+            if self._waiting + new > self._max_queued:
+                raise QueueFull(f"{self._waiting} jobs are queued, the limit is {self._max_queued}: retry later")
             self._waiting += new
         self._since_analyze += new
 

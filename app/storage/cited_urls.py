@@ -31,44 +31,44 @@ _EXCLUDED = """EXISTS (
 _ACTIVE = "NOT EXISTS (SELECT FROM page_changes u WHERE u.undoes = c.id)"
 
 # The same rule as ``captures.may_see``.
-_MAY_SEE = """((SELECT owner FROM asked) IS NULL OR p.key_sha256 IN (
+_MAY_SEE = """((SELECT owner FROM args) IS NULL OR p.key_sha256 IN (
     SELECT j.key_sha256 FROM captures j JOIN result_pages rp ON rp.capture_id = j.id
-    JOIN results r ON r.id = rp.result_id WHERE r.owner = (SELECT owner FROM asked)
+    JOIN results r ON r.id = rp.result_id WHERE r.owner = (SELECT owner FROM args)
     UNION ALL SELECT a.key_sha256 FROM page_changes a
-    WHERE a.action = 'add' AND a.key_owner = (SELECT owner FROM asked)))"""
+    WHERE a.action = 'add' AND a.key_owner = (SELECT owner FROM args)))"""
 
 _NEWEST = """newest AS (
     SELECT DISTINCT ON (owner, agent, task_id, answer_name) id, job_id, owner, agent, task_id, answer_name, created_at
     FROM results WHERE kind = 'answer'
-    AND ((SELECT owner FROM asked) IS NULL OR owner = (SELECT owner FROM asked))
-    AND ((SELECT agent FROM asked) IS NULL OR agent = (SELECT agent FROM asked))
+    AND ((SELECT owner FROM args) IS NULL OR owner = (SELECT owner FROM args))
+    AND ((SELECT agent FROM args) IS NULL OR agent = (SELECT agent FROM args))
     ORDER BY owner, agent, task_id, answer_name, id DESC)"""
 
-_RANKED_URLS = f"""WITH asked AS (SELECT {_PARAMETERS}), {_NEWEST},
+_RANKED_URLS = f"""WITH args AS (SELECT {_PARAMETERS}), {_NEWEST},
 cited AS (
     SELECT s.key_sha256 AS key, n.task_id, min(s.url) AS url, sum(s.leaves) AS leaves,
         sum(s.open_leaves) AS open_leaves, count(*) AS answers
     FROM result_sources s JOIN newest n ON n.id = s.result_id GROUP BY s.key_sha256, n.task_id),
 added AS (
     SELECT DISTINCT ON (c.key_sha256, c.task_id) c.key_sha256 AS key, c.task_id, c.url FROM page_changes c
-    WHERE c.action = 'add' AND (SELECT agent FROM asked) IS NULL AND {_ACTIVE}
-    AND ((SELECT owner FROM asked) IS NULL OR c.key_owner = (SELECT owner FROM asked))
+    WHERE c.action = 'add' AND (SELECT agent FROM args) IS NULL AND {_ACTIVE}
+    AND ((SELECT owner FROM args) IS NULL OR c.key_owner = (SELECT owner FROM args))
     ORDER BY c.key_sha256, c.task_id, c.id DESC),
 listed AS (
     SELECT key, task_id, url, leaves, open_leaves, answers, FALSE AS added FROM cited
     UNION ALL SELECT key, task_id, url, 0, 0, 0, TRUE FROM added
     UNION ALL SELECT DISTINCT ON (key_sha256) key_sha256, NULL, url, 0, 0, 0, FALSE FROM captures
-    WHERE (SELECT owner FROM asked) IS NULL AND (SELECT agent FROM asked) IS NULL AND (SELECT task FROM asked) IS NULL),
+    WHERE (SELECT owner FROM args) IS NULL AND (SELECT agent FROM args) IS NULL AND (SELECT task FROM args) IS NULL),
 keys AS (
     SELECT key, min(url) AS url, sum(leaves)::int AS leaves, sum(open_leaves)::int AS open_leaves,
         sum(answers)::int AS answers, bool_or(added) AS added,
         coalesce(array_agg(DISTINCT task_id) FILTER (WHERE task_id IS NOT NULL), '{{}}') AS tasks
-    FROM listed WHERE ((SELECT task FROM asked) IS NULL OR task_id = (SELECT task FROM asked))
-    AND ((SELECT key FROM asked) IS NULL OR key = (SELECT key FROM asked)) GROUP BY key),
+    FROM listed WHERE ((SELECT task FROM args) IS NULL OR task_id = (SELECT task FROM args))
+    AND ((SELECT key FROM args) IS NULL OR key = (SELECT key FROM args)) GROUP BY key),
 known AS (
     SELECT k.*, shown.id AS page_id, coalesce(shown.evidence, FALSE) AS evidence, latest.id AS latest_id,
         edit.to_url, coalesce(flag.action = 'flag', FALSE) AS flagged, flag.by AS flagged_by,
-        coalesce(look.action = 'review' AND look.page_id = latest.id, FALSE) AS reviewed, look.by AS reviewed_by,
+        coalesce(mark.action = 'review' AND mark.page_id = latest.id, FALSE) AS reviewed, mark.by AS reviewed_by,
         EXISTS (SELECT FROM page_changes c WHERE c.key_sha256 = k.key AND c.action = 'delete' AND {_ACTIVE}) AS dropped
     FROM keys k
     LEFT JOIN LATERAL (
@@ -93,7 +93,7 @@ known AS (
     LEFT JOIN LATERAL (
         SELECT c.* FROM page_changes c WHERE c.key_sha256 = k.key AND c.action IN ('review', 'unreview') AND {_ACTIVE}
         ORDER BY c.id DESC LIMIT 1
-    ) look ON TRUE),
+    ) mark ON TRUE),
 stated AS (
     SELECT *, page_id IS NOT NULL AND NOT evidence AS problem, dropped AND page_id IS NULL AS deleted
     FROM known),
@@ -221,7 +221,7 @@ async def dependents_of(
 ) -> list[DependentResult]:
     """Return the newest results with leaves that cite one of these URLs, most leaves first."""
     query = text(
-        f"WITH asked AS (SELECT {_PARAMETERS}), {_NEWEST}"  # noqa: S608 - our own parts
+        f"WITH args AS (SELECT {_PARAMETERS}), {_NEWEST}"  # noqa: S608 - our own parts
         " SELECT n.id AS result_id, n.job_id, n.agent, n.task_id, n.answer_name, n.created_at,"
         " sum(s.leaves)::int AS leaves, sum(s.open_leaves)::int AS open_leaves, sum(s.calls)::int AS calls,"
         " CASE WHEN bool_or(s.usd IS NULL) THEN NULL ELSE sum(s.usd) END AS usd"

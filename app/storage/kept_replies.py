@@ -96,7 +96,7 @@ async def make_room(connection: AsyncConnection, *, max_bytes: int) -> int:
     stored = (await kept_size(connection)).bytes
     if not locked.scalar_one() or stored <= max_bytes:
         return 0
-    gone = await connection.execute(
+    removed = await connection.execute(
         text(
             "DELETE FROM kept_replies WHERE key IN (SELECT key FROM"
             " (SELECT key, sum(bytes) OVER (ORDER BY used_at, key) - bytes AS before FROM kept_replies) AS aged"
@@ -104,7 +104,7 @@ async def make_room(connection: AsyncConnection, *, max_bytes: int) -> int:
         ),
         {"excess": stored - KEPT_SHARE * max_bytes},
     )
-    return gone.rowcount
+    return removed.rowcount
 
 
 async def kept_size(connection: AsyncConnection) -> StoreSize:
@@ -140,9 +140,9 @@ async def clear_kept(
     """
     found = await connection.execute(
         text(
-            "WITH gone AS (DELETE FROM kept_replies WHERE (CAST(:model AS text) IS NULL OR model = :model)"
+            "WITH removed AS (DELETE FROM kept_replies WHERE (CAST(:model AS text) IS NULL OR model = :model)"
             " AND (CAST(:before AS timestamptz) IS NULL OR used_at < :before) RETURNING bytes)"
-            " SELECT count(*), coalesce(sum(bytes), 0) FROM gone"
+            " SELECT count(*), coalesce(sum(bytes), 0) FROM removed"
         ),
         {"model": model, "before": used_before},
     )

@@ -57,21 +57,21 @@ class ModelLines:
         self._database = database
         self._redact = redact
         self._circuits: dict[str, Circuit] = {}
-        self._held: dict[str, str] = {}
+        self._pauses: dict[str, str] = {}
         self._writing: set[asyncio.Task[None]] = set()
 
     def join(self, key: str, circuit: Circuit) -> None:
         """Share the state of ``circuit`` with all processes that use the same ``key`` (provider:fingerprint)."""
         circuit.board = _KeyBoard(self, key, circuit)
         self._circuits[key] = circuit
-        circuit.hold(self._held.get(_provider(key)))
+        circuit.hold(self._pauses.get(_provider(key)))
 
     async def run(self) -> None:
         """Update the circuits from the shared status until cancelled."""
         while True:
             await self.look_for_pauses()
             for key, circuit in list(self._circuits.items()):
-                circuit.hold(self._held.get(_provider(key)))
+                circuit.hold(self._pauses.get(_provider(key)))
                 for line in await self.look(key):
                     tell(circuit, line)
             await until_next_round(_INTERVAL_S)
@@ -84,7 +84,7 @@ class ModelLines:
         except DatabaseUnavailable as error:
             _log.warning("provider pauses not updated", detail=str(error))
             return
-        self._held = {
+        self._pauses = {
             name: f"{name} was paused by {pause.paused_by}: {self._redact(pause.reason)}"
             for name, pause in pauses.items()
         }

@@ -97,12 +97,12 @@ class SharedReplies:
 
     async def _read(self) -> None:
         while self._lookups:
-            asked, self._lookups = self._lookups, defaultdict(list)
+            lookups, self._lookups = self._lookups, defaultdict(list)
             found: Mapping[str, StoredReply] = {}
             try:
-                found = await self._look_up(list(asked))
+                found = await self._look_up(list(lookups))
             finally:
-                _resolve(asked, found)
+                _resolve(lookups, found)
 
     async def _look_up(self, keys: Sequence[str]) -> dict[str, StoredReply]:
         try:
@@ -171,8 +171,8 @@ class SharedReplies:
         _log.warning(event, error=str(error) or type(error).__name__)
 
 
-def _resolve(asked: Mapping[str, list[_Lookup]], found: Mapping[str, StoredReply]) -> None:
-    for key, waiting in asked.items():
+def _resolve(lookups: Mapping[str, list[_Lookup]], found: Mapping[str, StoredReply]) -> None:
+    for key, waiting in lookups.items():
         for each in waiting:
             if not each.done():
                 each.set_result(found.get(key))

@@ -75,7 +75,7 @@ class Places:
         self._in_use = 0
         self._idle_since = 0.0
         self._waiting: deque[asyncio.Future[None]] = deque()
-        self._news = asyncio.Event()
+        self._changed = asyncio.Event()
         self._keeper: asyncio.Task[None] | None = None
 
     @property
@@ -86,16 +86,16 @@ class Places:
         if self._in_use < self._usable() and not self._waiting:
             self._in_use += 1
             return self
-        place = asyncio.get_running_loop().create_future()
-        self._waiting.append(place)
+        slot = asyncio.get_running_loop().create_future()
+        self._waiting.append(slot)
         self._wake_keeper()
         try:
-            await place
+            await slot
         except asyncio.CancelledError:
-            if place.done() and not place.cancelled():
+            if slot.done() and not slot.cancelled():
                 self._release()
             else:
-                self._waiting.remove(place)
+                self._waiting.remove(slot)
             raise
         return self
 
@@ -128,13 +128,13 @@ class Places:
 
     def _assign(self) -> None:
         while self._waiting and self._in_use < self._usable():
-            place = self._waiting.popleft()
-            if not place.done():
-                place.set_result(None)
+            slot = self._waiting.popleft()
+            if not slot.done():
+                slot.set_result(None)
                 self._in_use += 1
 
     def _wake_keeper(self) -> None:
-        self._news.set()
+        self._changed.set()
         if self._keeper is None or self._keeper.done():
             self._slots.remember(self)
             self._keeper = asyncio.create_task(self._maintain_lease(), name=f"places {self.name}")
@@ -143,7 +143,7 @@ class Places:
         """Renew the lease periodically, and request or return slots, until no slot is held or wanted."""
         wait_s = _FIRST_RETRY_S
         while True:
-            self._news.clear()
+            self._changed.clear()
             try:
                 await self._renew()
             except DatabaseUnavailable as error:
@@ -155,7 +155,7 @@ class Places:
             with suppress(TimeoutError):
                 async with asyncio.timeout(wait_s if self._waiting else _RENEW_INTERVAL_S):
                     # While a task waits, retry with backoff. A new waiter does not shorten the interval.
-                    await (asyncio.sleep(wait_s) if self._waiting else self._news.wait())
+                    await (asyncio.sleep(wait_s) if self._waiting else self._changed.wait())
             await until_next_round(_MIN_INTERVAL_S)
 
     async def _renew(self) -> None:
@@ -201,12 +201,12 @@ def share(total: int, *, in_use: int, wanted: int, kept: int, others: Sequence[t
     9
     """
     free = max(0, total - sum(held for held, _ in others))
-    if not any(wish > held for held, wish in others):
+    if not any(demand > held for held, demand in others):
         return max(in_use, min(max(wanted, kept), free))
-    takers = 1 + sum(wish > 0 for _, wish in others)
-    if total < takers and kept and any(wish and not held for held, wish in others):
+    competitors = 1 + sum(demand > 0 for _, demand in others)
+    if total < competitors and kept and any(demand and not held for held, demand in others):
         return in_use
-    return max(in_use, min(wanted, free, max(1, total // takers)))
+    return max(in_use, min(wanted, free, max(1, total // competitors)))
 
 
 _LOCK = text("SELECT pg_advisory_xact_lock(hashtext('assay shared slots'), hashtext(:name))")
@@ -214,7 +214,7 @@ _OTHERS = text(
     "SELECT held, wanted FROM shared_slots WHERE name = :name AND holder <> :holder AND expires_at > clock_timestamp()"
 )
 _HOLD = text(
-    "WITH gone AS (DELETE FROM shared_slots WHERE name = :name AND holder <> :holder"
+    "WITH expired AS (DELETE FROM shared_slots WHERE name = :name AND holder <> :holder"
     " AND expires_at <= clock_timestamp())"
     " INSERT INTO shared_slots (name, holder, held, wanted, expires_at)"
     " VALUES (:name, :holder, :held, :wanted, clock_timestamp() + make_interval(secs => :ttl))"

@@ -94,12 +94,12 @@ class PostgresTurns:
 
     async def _renew(self, hashed: str, holder: str) -> None:
         until = func.clock_timestamp() + _interval(self._turn_s)
-        mine = capture_turns.c.key_sha256 == hashed, capture_turns.c.holder == holder
+        owned = capture_turns.c.key_sha256 == hashed, capture_turns.c.holder == holder
         while True:
             await until_next_round(self._renew_s)
             try:
                 async with self._database.begin() as connection:
-                    renewed = await connection.execute(update(capture_turns).where(*mine).values(expires_at=until))
+                    renewed = await connection.execute(update(capture_turns).where(*owned).values(expires_at=until))
             except DatabaseUnavailable:
                 continue  # retry before the lock expires
             if not renewed.rowcount:
@@ -108,11 +108,11 @@ class PostgresTurns:
                 return
 
     async def _release(self, hashed: str, holder: str) -> None:
-        mine = (capture_turns.c.key_sha256 == hashed) & (capture_turns.c.holder == holder)
+        owned = (capture_turns.c.key_sha256 == hashed) & (capture_turns.c.holder == holder)
         forgotten = capture_turns.c.expires_at < func.clock_timestamp() - _interval(_DELETE_AFTER_S)
         try:
             async with self._database.begin() as connection:
-                await connection.execute(delete(capture_turns).where(or_(mine, forgotten)))
+                await connection.execute(delete(capture_turns).where(or_(owned, forgotten)))
         except DatabaseUnavailable:
             _log.warning("capture_turn_left", key_sha256=hashed)  # the lock expires
 
