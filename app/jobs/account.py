@@ -41,8 +41,8 @@ class JobAccount:
         self._ledger = ledger
         self._job_id = job.id
         self._for = (job.owner, job.agent, job.task_id)
-        self._purses: Sequence[str] = (INSTALLATION, job.submission_id, INSTALLATION_TOKENS)
-        self._in_usd = (INSTALLATION, job.submission_id)
+        self._budget_ids: Sequence[str] = (INSTALLATION, job.submission_id, INSTALLATION_TOKENS)
+        self._usd_budget_ids = (INSTALLATION, job.submission_id)
         self._known = dict(known)
         self._limits_usd = dict(limits_usd)
         self._limited = bool(limits_usd) or ledger.limit_tokens is not None
@@ -67,7 +67,7 @@ class JobAccount:
             _log.info("job continues from checkpoints", replies=len(kept))
         if account._limited and not kept:
             try:
-                await ledger.left(account._purses)
+                await ledger.left(account._budget_ids)
             except PurseEmpty as error:
                 raise BudgetReached(error, None) from error
         return account
@@ -100,8 +100,8 @@ class JobAccount:
             return
         try:
             if estimate.usd is None and self._limits_usd and self._ledger.limit_tokens is None:
-                purse, limit = next(iter(self._limits_usd.items()))
-                raise PurseEmpty(purse, limit, 0.0, problem=unknown_price(estimate.model))
+                budget_id, limit = next(iter(self._limits_usd.items()))
+                raise PurseEmpty(budget_id, limit, 0.0, problem=unknown_price(estimate.model))
             await self._ledger.reserve(self._amounts(estimate.usd, estimate.tokens))
         except PurseEmpty as error:
             self.empty = self.empty or error
@@ -116,7 +116,7 @@ class JobAccount:
 
     def _amounts(self, usd: float | None, tokens: int) -> dict[str, float]:
         """Return the amount for each budget. If ``usd`` is unknown, only the token budget is charged."""
-        return {**dict.fromkeys(self._in_usd, usd or 0.0), INSTALLATION_TOKENS: float(tokens)}
+        return {**dict.fromkeys(self._usd_budget_ids, usd or 0.0), INSTALLATION_TOKENS: float(tokens)}
 
 
 async def kept_replies(connection: AsyncConnection, job: Job) -> dict[str, KeptReply]:

@@ -47,7 +47,7 @@ class _Reservation:
 class _Batch:
     """Entries that one transaction writes."""
 
-    kept: list[tuple[Checkpoint, asyncio.Future[None]]] = field(default_factory=list)
+    checkpoints: list[tuple[Checkpoint, asyncio.Future[None]]] = field(default_factory=list)
     reservations: list[_Reservation] = field(default_factory=list)
     spent: dict[str, float] = field(default_factory=lambda: defaultdict(float))
     released: dict[str, float] = field(default_factory=lambda: defaultdict(float))
@@ -55,7 +55,7 @@ class _Batch:
 
     @property
     def empty(self) -> bool:
-        return not (self.kept or self.reservations or self.spent or self.released or self.used)
+        return not (self.checkpoints or self.reservations or self.spent or self.released or self.used)
 
 
 class Ledger:
@@ -71,7 +71,7 @@ class Ledger:
         self.limit_tokens = limit_tokens
         self._holder = secrets.token_hex(8)
         self._next = _Batch()
-        self._held: dict[str, float] = {}
+        self._reserved: dict[str, float] = {}
         self._waiting: list[_Reservation] = []
         self._wake = asyncio.Event()
 
@@ -90,7 +90,7 @@ class Ledger:
     async def keep(self, checkpoint: Checkpoint) -> None:
         """Store a reply. Return when it is committed, or when the database was unavailable for too long."""
         written = asyncio.get_running_loop().create_future()
-        self._next.kept.append((checkpoint, written))
+        self._next.checkpoints.append((checkpoint, written))
         self._wake.set()
         await written
 
@@ -113,10 +113,10 @@ class Ledger:
 
     def settle(self, reserved: Mapping[str, float], spent: Mapping[str, float]) -> None:
         """Add the actual cost to each budget and release the reservation."""
-        for purse, amount in reserved.items():
-            self._next.released[purse] += amount
-        for purse in {**reserved, **spent}:
-            self._next.spent[purse] += spent.get(purse, 0.0)
+        for budget_id, amount in reserved.items():
+            self._next.released[budget_id] += amount
+        for budget_id in {**reserved, **spent}:
+            self._next.spent[budget_id] += spent.get(budget_id, 0.0)
         self._wake.set()
 
     def used(self, account: Account, usage: Usage) -> None:
@@ -125,17 +125,17 @@ class Ledger:
             self._next.used[account] = self._next.used.get(account, Spent()) + Spent.of(usage)
             self._wake.set()
 
-    async def left(self, purses: Sequence[str]) -> None:
+    async def left(self, budget_ids: Sequence[str]) -> None:
         """Check that no budget is spent.
 
         Raises:
             PurseEmpty: One of the budgets is spent.
         """
         async with self._database.begin() as connection:
-            limits = await self._limits(connection, purses)
-            for purse, limit in limits.items():
-                if (already := await rows.spent(connection, purse)) >= limit:
-                    raise PurseEmpty(purse, limit, already)
+            limits = await self._limits(connection, budget_ids)
+            for budget_id, limit in limits.items():
+                if (already := await rows.spent(connection, budget_id)) >= limit:
+                    raise PurseEmpty(budget_id, limit, already)
 
     async def _run(self) -> None:
         while True:
@@ -144,7 +144,7 @@ class Ledger:
                     await self._wake.wait()
             self._wake.clear()
             batch = self._take()
-            if not batch.empty or self._held:
+            if not batch.empty or self._reserved:
                 await self._retry_write(batch)
             await until_next_round(0.0)
 
@@ -161,10 +161,10 @@ class Ledger:
             try:
                 return await self._write(batch)
             except DatabaseUnavailable as error:
-                _log.warning("budget writer waits for the database", replies=len(batch.kept), detail=str(error))
+                _log.warning("budget writer waits for the database", replies=len(batch.checkpoints), detail=str(error))
                 if time.monotonic() > deadline:
                     # Without the database these jobs cannot finish either. They will be run again.
-                    for _, written in batch.kept:
+                    for _, written in batch.checkpoints:
                         _resolve(written)
                     for one in batch.reservations:
                         _resolve(one.granted, error)
@@ -176,37 +176,39 @@ class Ledger:
 
     def _restore(self, batch: _Batch) -> None:
         """Return the entries of a failed batch, so the final write includes them."""
-        self._next.kept = batch.kept + self._next.kept
-        for purse, usd in batch.spent.items():
-            self._next.spent[purse] += usd
-        for purse, usd in batch.released.items():
-            self._next.released[purse] += usd
+        self._next.checkpoints = batch.checkpoints + self._next.checkpoints
+        for budget_id, amount in batch.spent.items():
+            self._next.spent[budget_id] += amount
+        for budget_id, amount in batch.released.items():
+            self._next.released[budget_id] += amount
         for account, spent in batch.used.items():
             self._next.used[account] = self._next.used.get(account, Spent()) + spent
 
     async def _write(self, batch: _Batch) -> None:
         """Write a batch in one transaction. Notify the callers after the commit."""
-        held = dict(self._held)
-        for purse, usd in batch.released.items():
-            held[purse] = max(0.0, held.get(purse, 0.0) - usd)
+        reserved_here = dict(self._reserved)
+        for budget_id, amount in batch.released.items():
+            reserved_here[budget_id] = max(0.0, reserved_here.get(budget_id, 0.0) - amount)
         decided: list[tuple[_Reservation, PurseEmpty | None]] = []
         async with self._database.begin() as connection:
-            concerned = {*batch.spent, *(purse for one in batch.reservations for purse in one.amounts)}
-            if concerned:
-                spent = await rows.add_spent(connection, {purse: batch.spent.get(purse, 0.0) for purse in concerned})
+            changed = {*batch.spent, *(budget_id for one in batch.reservations for budget_id in one.amounts)}
+            if changed:
+                spent = await rows.add_spent(
+                    connection, {budget_id: batch.spent.get(budget_id, 0.0) for budget_id in changed}
+                )
                 if batch.reservations:
-                    decided = await self._decide(connection, batch.reservations, spent, held)
-            if held:
-                await rows.hold(connection, held, holder=self._holder, for_s=_RESERVATION_TTL_S)
+                    decided = await self._decide(connection, batch.reservations, spent, reserved_here)
+            if reserved_here:
+                await rows.hold(connection, reserved_here, holder=self._holder, for_s=_RESERVATION_TTL_S)
             await add_usage(connection, batch.used, day=datetime.now(UTC).date())
-            if batch.kept:
-                await insert_checkpoints(connection, [checkpoint for checkpoint, _ in batch.kept])
-        self._held = {purse: usd for purse, usd in held.items() if usd > _MIN_AMOUNT}
+            if batch.checkpoints:
+                await insert_checkpoints(connection, [checkpoint for checkpoint, _ in batch.checkpoints])
+        self._reserved = {budget_id: amount for budget_id, amount in reserved_here.items() if amount > _MIN_AMOUNT}
         answered = [one for one, _ in decided]
         self._waiting = [one for one in batch.reservations if one not in answered]
         for one, error in decided:
             self._answer(one, error)
-        for _, written in batch.kept:
+        for _, written in batch.checkpoints:
             _resolve(written)
 
     async def _decide(
@@ -214,35 +216,43 @@ class Ledger:
         connection: AsyncConnection,
         reservations: Sequence[_Reservation],
         spent: Mapping[str, float],
-        held: dict[str, float],
+        reserved_here: dict[str, float],
     ) -> list[tuple[_Reservation, PurseEmpty | None]]:
-        """Return the reservations that fit (and add them to ``held``) and those that never will.
+        """Return the reservations that fit (and add them to ``reserved_here``) and those that never will.
 
         Reservations that are not returned have to wait.
         """
         limits = await self._limits(connection, spent)
-        others = await rows.held_by_others(connection, limits, holder=self._holder)
+        reserved_elsewhere = await rows.held_by_others(connection, limits, holder=self._holder)
         decided: list[tuple[_Reservation, PurseEmpty | None]] = []
         for one in reservations:
-            limited = [purse for purse in one.amounts if purse in limits]
+            limited = [budget_id for budget_id in one.amounts if budget_id in limits]
             empty = next(
-                (purse for purse in limited if not _fits(spent[purse], one.amounts[purse], limits[purse])), None
+                (
+                    budget_id
+                    for budget_id in limited
+                    if not _fits(spent[budget_id], one.amounts[budget_id], limits[budget_id])
+                ),
+                None,
             )
             if empty is not None:
                 decided.append((one, PurseEmpty(empty, limits[empty], spent[empty])))
                 continue
-            taken = {purse: spent[purse] + others.get(purse, 0.0) + held.get(purse, 0.0) for purse in limited}
-            if all(_fits(taken[purse], one.amounts[purse], limits[purse]) for purse in limited):
-                for purse, amount in one.amounts.items():
-                    held[purse] = held.get(purse, 0.0) + amount
+            taken = {
+                budget_id: spent[budget_id] + reserved_elsewhere.get(budget_id, 0.0) + reserved_here.get(budget_id, 0.0)
+                for budget_id in limited
+            }
+            if all(_fits(taken[budget_id], one.amounts[budget_id], limits[budget_id]) for budget_id in limited):
+                for budget_id, amount in one.amounts.items():
+                    reserved_here[budget_id] = reserved_here.get(budget_id, 0.0) + amount
                 decided.append((one, None))
         return decided
 
-    async def _limits(self, connection: AsyncConnection, purses: Iterable[str]) -> dict[str, float]:
-        limits = await rows.limits_of(connection, purses)
-        if self.limit_usd is not None and rows.INSTALLATION in purses:
+    async def _limits(self, connection: AsyncConnection, budget_ids: Iterable[str]) -> dict[str, float]:
+        limits = await rows.limits_of(connection, budget_ids)
+        if self.limit_usd is not None and rows.INSTALLATION in budget_ids:
             limits[rows.INSTALLATION] = self.limit_usd
-        if self.limit_tokens is not None and rows.INSTALLATION_TOKENS in purses:
+        if self.limit_tokens is not None and rows.INSTALLATION_TOKENS in budget_ids:
             limits[rows.INSTALLATION_TOKENS] = self.limit_tokens
         return limits
 
