@@ -124,6 +124,7 @@ class ModelLines:
         return bool(await self._execute(query, values, otherwise=[{}]))
 
     def refused(self, key: str, model: str, refusal: LLMRejected) -> None:
+        """Record a rejection, in the background."""
         details = {
             "message": self._redact(str(refusal)),
             "status": refusal.status,
@@ -139,6 +140,7 @@ class ModelLines:
         self._in_background(query, {"key": key, "model": model, "refusal": json.dumps(details)})
 
     def answered(self, key: str, model: str) -> None:
+        """Record that the provider accepts the key and the model, in the background."""
         query = (
             "INSERT INTO model_lines (circuit, model, state, changed_at, probed_at)"
             " SELECT :key, name, 'answering', clock_timestamp(), clock_timestamp()"

@@ -51,9 +51,11 @@ class SharedSlots:
         return found
 
     def remember(self, places: Places) -> None:
+        """Register a semaphore that holds or requests slots."""
         self._semaphores[places.name] = places
 
     def forget(self, places: Places) -> None:
+        """Remove an idle semaphore."""
         if self._semaphores.get(places.name) is places:
             del self._semaphores[places.name]
 
