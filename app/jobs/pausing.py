@@ -48,7 +48,7 @@ _NO_SUCH_MODEL_REMEDY = (
 )
 _PROVIDER_PAUSED_REMEDY = "The job is paused: it resumes when the provider is resumed"
 _NO_KEY_REMEDY = "The job is paused: it resumes when a worker with the missing setting is started"
-_BUDGET_REMEDY = "The job is paused with an incomplete result: it resumes when {limit} is raised"
+_BUDGET_REMEDY = "The job is paused: it resumes when {limit} is raised. Claims judged so far are saved"
 _LIMITS = {INSTALLATION: "ASSAY_BUDGET_USD", INSTALLATION_TOKENS: "ASSAY_BUDGET_TOKENS"}
 _log = structlog.get_logger(__name__)
 
