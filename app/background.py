@@ -1,4 +1,4 @@
-"""The pause between two rounds of what goes on until it is cancelled."""
+"""Cancellation-safe sleep for background loops."""
 
 from __future__ import annotations
 
@@ -6,13 +6,14 @@ import asyncio
 
 
 async def until_next_round(seconds: float) -> None:
-    """Sleep, unless this task was cancelled already and the round swallowed it.
+    """Sleep for ``seconds``, or raise if an earlier cancellation of this task was swallowed.
 
-    What waits for a connection of a pool does that when both come in the same moment: ``asyncio.wait_for`` of Python
-    3.11 then returns what it waited for (https://github.com/python/cpython/issues/86296). A loop would go on for ever.
+    In Python 3.11 ``asyncio.wait_for`` swallows a cancellation that arrives in the same event loop step as its result
+    (https://github.com/python/cpython/issues/86296). Connection pools use it. Without this check the loop would run
+    forever.
 
     Raises:
-        asyncio.CancelledError: the task is, or was, cancelled.
+        asyncio.CancelledError: The task was cancelled, now or earlier.
     """
     task = asyncio.current_task()
     if task is not None and task.cancelling():

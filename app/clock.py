@@ -1,4 +1,4 @@
-"""Time and names, as arguments: so that tests can decide both."""
+"""Clock and ID generator. Both are passed as arguments, so tests can replace them."""
 
 from __future__ import annotations
 
@@ -12,33 +12,33 @@ _RANDOM_BITS = 80
 
 
 class Clock(Protocol):
-    """Tells the time of day."""
+    """Source of the current time."""
 
     def now(self) -> datetime:
-        """The present moment, UTC-aware."""
+        """Return the current time, timezone-aware, in UTC."""
         ...
 
 
 class Ids(Protocol):
-    """Makes names for new things."""
+    """Generator of unique IDs."""
 
     def new(self, prefix: str) -> str:
-        """A name never given before, ``<prefix>_...``; names made later sort later."""
+        """Return a new unique ID ``<prefix>_...``. IDs sort in the order in which they were generated."""
         ...
 
 
 class SystemClock:
-    """The clock of this machine."""
+    """Clock of the operating system."""
 
     def now(self) -> datetime:
         return datetime.now(UTC)
 
 
 class SortableIds:
-    """48 bits of milliseconds and 80 random bits, in 26 characters without look-alikes.
+    """Generator of sortable IDs: 48 bits of milliseconds and 80 random bits in 26 characters.
 
-    Names of one process sort in the order they were made, also when the clock steps back or two fall
-    into one millisecond: then the random part counts up from the last name.
+    The alphabet has no look-alike characters. IDs of one process always sort in the order of generation. If the clock
+    steps back, or two IDs fall into the same millisecond, the next ID is the last one plus a random increment.
     """
 
     def __init__(self, clock: Clock) -> None:

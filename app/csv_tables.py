@@ -1,4 +1,4 @@
-"""Tables as CSV, safe to open in a spreadsheet: a text that would be run as a formula is not one any more."""
+"""CSV tables that are safe to open in a spreadsheet: no cell is executed as a formula."""
 
 from __future__ import annotations
 
@@ -7,11 +7,14 @@ import io
 from collections.abc import Iterable, Sequence
 
 Cell = str | int | float | bool | None
-_FORMULA_STARTS = ("=", "+", "-", "@", "\t", "\r", "\n", "＝", "＋", "－", "＠")  # noqa: RUF001 - spreadsheets take these, too
+_FORMULA_STARTS = ("=", "+", "-", "@", "\t", "\r", "\n", "＝", "＋", "－", "＠")  # noqa: RUF001 - spreadsheets accept these full-width forms
 
 
 def table(header: Sequence[str], rows: Iterable[Sequence[Cell]]) -> str:
-    """RFC 4180, UTF-8 with a byte order mark, since Excel reads it as another encoding without one."""
+    """Return the table as CSV (RFC 4180) that starts with a byte order mark.
+
+    Without the mark Excel does not read the file as UTF-8.
+    """
     text = io.StringIO()
     writer = csv.writer(text)
     writer.writerow([harmless(name) for name in header])
@@ -21,9 +24,9 @@ def table(header: Sequence[str], rows: Iterable[Sequence[Cell]]) -> str:
 
 
 def harmless(cell: Cell) -> str | int | float | None:
-    """A cell as it is written: numbers as they are, texts never as a formula.
+    """Return the cell value with formulas disabled and booleans as ``true`` or ``false``. Numbers are unchanged.
 
-    The apostrophe is what OWASP advises ("CSV injection"): spreadsheets show what follows as text.
+    A text that starts like a formula is prefixed with an apostrophe, as OWASP recommends ("CSV injection").
     """
     if isinstance(cell, bool):
         return "true" if cell else "false"

@@ -1,15 +1,15 @@
-"""What can go wrong in the application itself.
+"""Base classes of the application's errors.
 
 AppError
-├── WrongSettings            the environment or .env asks for something impossible
-├── UnknownTask              no judge for this task
-└── StorageError             (app/storage/errors.py)
-    ├── DatabaseUnavailable
-    │   └── StorageFull
-    ├── DatabaseTooNew
-    └── DataFolderRefused
-
-``JobError`` and its kin live in app/jobs/errors.py.
+├── WrongSettings            a setting in the environment or .env is invalid
+├── UnknownTask              no judge exists for this task
+├── StorageError             (app/storage/errors.py)
+│   ├── DatabaseUnavailable
+│   │   └── StorageFull
+│   ├── DatabaseTooNew
+│   ├── DataFolderRefused
+│   └── IdempotencyConflict
+└── JobsError                (app/jobs/errors.py)
 """
 
 from __future__ import annotations
@@ -18,17 +18,17 @@ from judges.errors import ScriptStopped
 
 
 class AppError(Exception):
-    """Base of every error the application raises on purpose."""
+    """Base class of the application's errors."""
 
 
 class WrongSettings(AppError):
-    """A setting, or a pair of settings, that cannot be obeyed. The message names the remedy."""
+    """Invalid setting, or invalid combination of settings. The message says how to fix it."""
 
 
 class UnknownTask(AppError):
-    """No judge file, sound or broken, has this task id."""
+    """No judge file has this task ID, not even one that failed to load."""
 
 
 def code_of(stopped: ScriptStopped) -> str:
-    """What users are told a judge file's process was ended for, as one word."""
+    """Return the public error code for a judge process that was stopped at a limit."""
     return "DEADLINE" if stopped.limit == "time" else "SCRIPT_LIMIT"

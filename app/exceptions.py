@@ -1,10 +1,10 @@
-"""What went wrong in tasks side by side, as the one error that it would have been in a single one."""
+"""Helper for exception groups of concurrent tasks."""
 
 from __future__ import annotations
 
 
 def first_of(group: BaseExceptionGroup[BaseException]) -> BaseException:
-    """The first single exception in a group, however deep."""
+    """Return the first leaf exception of a group, at any depth."""
     found: BaseException = group
     while isinstance(found, BaseExceptionGroup):
         found = found.exceptions[0]

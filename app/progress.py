@@ -1,4 +1,4 @@
-"""How far the judging of one answer has come."""
+"""Progress of judging one answer."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import TypeAlias
 
 
 class Stage(StrEnum):
-    """What is being done right now."""
+    """Current stage of a job."""
 
     CAPTURING = "capturing"
     JUDGING = "judging"
@@ -18,7 +18,7 @@ class Stage(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Progress:
-    """A moment in the judging of an answer."""
+    """Snapshot of the progress of one answer."""
 
     stage: Stage
     pages_done: int = 0
@@ -30,8 +30,8 @@ class Progress:
 NOTHING_YET = Progress(stage=Stage.CAPTURING)
 
 Report: TypeAlias = Callable[[Progress], None]
-"""Told of each step; must return at once and never raise."""
+"""Callback for each progress update. It must not block and must not raise."""
 
 
 def ignore(_progress: Progress) -> None:
-    """A Report for those who do not want to know."""
+    """Discard progress updates."""

@@ -1,4 +1,4 @@
-"""The running service: everything that an HTTP request or a worker needs, put together and taken down in order."""
+"""Composition of the running service: the components that HTTP requests and the worker need."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ OpenRuntime: TypeAlias = Callable[[Settings, Database], AbstractAsyncContextMana
 
 
 class JobRunner(Protocol):
-    """Carries out jobs of one kind and returns the result."""
+    """Function that runs one job of a given kind and returns its result."""
 
     async def __call__(
         self,
@@ -64,7 +64,7 @@ class JobRunner(Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Service:
-    """One process's share of the service. ``worker`` is None where answers are only taken in."""
+    """Components of the service in one process. ``worker`` is None in a process that only serves HTTP."""
 
     settings: Settings
     runtime: Runtime
@@ -79,23 +79,23 @@ class Service:
     metrics: Metrics
     worker: Worker | None
     forecasts: asyncio.Semaphore
-    """One forecast at a time: each runs judge files here, beside what answers requests."""
+    """Limits forecasts to one at a time, because each runs judge files in the process that serves requests."""
     stopping: asyncio.Event
-    """Set once the service was told to end: it answers, but is no place for new work."""
+    """Set when shutdown begins. The service still answers requests, but ``/readyz`` reports 503."""
 
     async def drain(self) -> None:
-        """Take no more jobs, and return when those that run have ended or are handed back."""
+        """Stop accepting jobs and wait until the running jobs have finished or were returned to the queue."""
         self.stopping.set()
         if self.worker is not None:
             await self.worker.drain()
 
     def checks(self) -> list[dict[str, Any]]:
-        """What stands in the way of work, besides the database."""
+        """Return the readiness checks, except the database check."""
         tasks = len(self.runtime.catalogue.judges)
         broken = len(self.runtime.catalogue.broken)
         found = [{"name": "judges", "ok": tasks > 0, "detail": f"{tasks} tasks, {broken} broken judge files"}]
         if self.stopping.is_set():
-            found.append({"name": "stopping", "ok": False, "detail": "the service was told to end"})
+            found.append({"name": "stopping", "ok": False, "detail": "the service is shutting down"})
         elif self.worker is not None:
             detail = "" if self.worker.working else "the embedded worker is not taking jobs"
             found.append({"name": "worker", "ok": self.worker.working, "detail": detail})
@@ -113,12 +113,14 @@ async def open_service(
     evaluate: Evaluate | None = None,
     runners: Mapping[str, JobRunner] | None = None,
 ) -> AsyncIterator[Service]:
-    """The service for as long as the block lasts; at its end running jobs are drained or handed back.
+    """Run the service during the block. On exit, running jobs finish or return to the queue.
 
-    ``concurrency`` is how many jobs this process works on side by side; 0: none. ``host`` is where it listens.
+    Args:
+        concurrency: Maximum number of concurrent jobs in this process. 0 starts no worker.
+        host: Address the HTTP server listens on.
 
     Raises:
-        WrongSettings, StorageError: it cannot be started.
+        WrongSettings, StorageError: The service cannot start.
     """
     async with AsyncExitStack() as stack:
         database = await stack.enter_async_context(open_database(settings))
@@ -147,7 +149,7 @@ async def open_service(
                 queue,
                 clock=opened.clock,
                 attempts_allowed=attempts,
-                mended=opened.models.let_one_through,
+                allow_probe=opened.models.let_one_through,
             ),
             events=events,
             keys=keys,
@@ -167,7 +169,7 @@ async def open_service(
         }
         if worker is not None:
             work["worker"] = worker.run()
-        async with _beside(work):
+        async with _in_background(work):
             yield service
 
 
@@ -205,10 +207,10 @@ def _ledger(database: Database, settings: Settings) -> Ledger:
 def judged_by(
     runtime: Runtime, database: Database, ledger: Ledger, metrics: Metrics, runners: Mapping[str, JobRunner]
 ) -> Evaluate:
-    """How a worker judges: the pipeline, with the job's own model if it names one, and its memory and money.
+    """Return the function with which a worker runs a job: with the job's model, checkpoints and budget.
 
-    Raises, besides what the pipeline raises:
-        BudgetReached: not every question could be paid for.
+    The function raises the errors of the pipeline and:
+        BudgetReached: A model request did not fit into the budget.
     """
 
     async def evaluate(job: Job, answer: Answer, *, result_id: str, progress: Report) -> dict[str, Any]:
@@ -238,7 +240,7 @@ def judged_by(
                     earlier=None if earlier is None else await asyncio.to_thread(json.loads, earlier),
                 )
         except JudgeBug as error:
-            if account.empty is not None:  # a judge may not expect to be left without replies
+            if account.empty is not None:  # the missing replies may be the cause of the judge's error
                 raise BudgetReached(account.empty, None) from error
             raise
         if account.empty is not None and result["status"] != "complete":
@@ -258,12 +260,12 @@ def _pace(settings: Settings, concurrency: int) -> WorkerPace:
 
 
 @asynccontextmanager
-async def _beside(work: Mapping[str, Coroutine[Any, Any, None]]) -> AsyncIterator[None]:
-    """Run endless work during the block and end it with it. Work that dies early is logged, the rest goes on."""
+async def _in_background(work: Mapping[str, Coroutine[Any, Any, None]]) -> AsyncIterator[None]:
+    """Run background coroutines during the block. If one of them fails, log it and keep the others running."""
 
     def ended(task: asyncio.Task[None]) -> None:
         if not task.cancelled() and (error := task.exception()) is not None:
-            _log.error("background work died", work=task.get_name(), exc_info=error)
+            _log.error("background task failed", task=task.get_name(), exc_info=error)
 
     tasks = [asyncio.create_task(one, name=name) for name, one in work.items()]
     for task in tasks:

@@ -1,6 +1,6 @@
-"""Every setting of the program, read from the environment and ``.env`` in one place.
+"""Settings of the program, read from the environment and ``.env``.
 
-No other module reads the environment: whoever needs a value is handed it.
+No other module reads the environment. Functions that need a setting receive it as an argument.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _HOST_PORT = re.compile(r"(\[[0-9A-Fa-f:.]+\]|[A-Za-z0-9.-]+):[0-9]{1,5}")
 
 
 class Settings(BaseSettings):
-    """The settings of ``docs/operations.md``. Times are seconds, sizes bytes, counts are per process."""
+    """Settings, documented in ``docs/operations.md``. Times are in seconds, sizes in bytes, limits per process."""
 
     model_config = SettingsConfigDict(
         env_prefix="ASSAY_",
@@ -36,112 +36,114 @@ class Settings(BaseSettings):
     )
 
     data_dir: Path = Path("data")
-    """Where the private PostgreSQL and the captured pages live."""
+    """Folder of the embedded PostgreSQL and the captured pages."""
     database_url: SecretStr | None = None
-    """``postgresql://...``; None: a private PostgreSQL inside ``data_dir``."""
+    """``postgresql://...``. None: an embedded PostgreSQL in ``data_dir``."""
     blobs: str = ""
-    """``file:///path``, ``s3://bucket/prefix`` or ``memory://``; empty: a folder inside ``data_dir``."""
+    """Storage for page bodies: ``file:///path``, ``s3://bucket/prefix`` or ``memory://``. Empty: a folder in
+    ``data_dir``."""
     model: str = f"openai/{DEFAULT_MODEL}"
-    """``provider/model``, the judge of submissions that name none."""
+    """``provider/model`` for submissions that name no model."""
     reasoning_effort: Effort | None = None
-    """How much the model reasons; None: ``max`` for the default model, else as the provider does it."""
+    """Reasoning effort. None: ``max`` for the default model, otherwise the provider's default."""
     temperature: float | None = Field(None, ge=0, le=2)
     max_output_tokens: int | None = Field(None, ge=1, le=10_000_000)
-    """Reasoning included; None: as much as the model may."""
+    """Maximum output tokens, including reasoning. None: the model's own limit."""
     verify_reasoning_effort: Effort | None = None
     verify_temperature: float | None = Field(None, ge=0, le=2)
     verify_max_output_tokens: int | None = Field(None, ge=1, le=10_000_000)
-    """These three for judging claims only."""
+    """Override the three parameters above for judging claims."""
     extract_reasoning_effort: Effort | None = None
     extract_temperature: float | None = Field(None, ge=0, le=2)
     extract_max_output_tokens: int | None = Field(None, ge=1, le=10_000_000)
-    """These three for reading values only."""
+    """Override the three parameters above for extracting values."""
     llm_timeout_s: float | None = Field(None, gt=0, le=3600)
-    """How long one request may take with all its retries; None: 60, or 900 at reasoning effort high or above."""
+    """Time limit of one model request including its retries. None: 60, or 900 at reasoning effort high or above."""
     prices: Annotated[Prices, NoDecode] = Prices()
-    """Prices of models, in front of the shipped table."""
+    """Model prices that override the shipped price table."""
     images: Images = Images.AUTO
-    """Whether models are shown the pictures of pages: ``auto`` (until a server refuses them), ``on`` or ``off``."""
+    """Whether models receive page screenshots: ``auto`` (until a server rejects them), ``on`` or ``off``."""
     look_ahead: bool = False
-    """Whether public judge scripts run with a scout that starts their claims early."""
+    """Whether public judge scripts run with a prefetch pass that starts their claims early."""
     judges: Annotated[tuple[Path, ...], NoDecode] = ()
-    """Folders of judge scripts, beside those that are shipped."""
+    """Folders of judge scripts, in addition to the shipped ones."""
 
     suite_data: Annotated[tuple[Path, ...], NoDecode] = ()
-    """Folders of benchmark data that runs over HTTP may read; none: no such runs."""
+    """Folders of benchmark data that suite runs over HTTP may read. Empty: no suite runs over HTTP."""
 
     certificates: Path | None = None
-    """Folder of judges' certificates, of which a result carries the one in force; None: one inside ``data_dir``."""
+    """Folder of judge certificates. Results include the valid certificate. None: a folder in ``data_dir``."""
 
     max_tasks: int = Field(2, ge=1, le=1000)
     max_answers: int = Field(3, ge=1, le=1000)
-    """Answers of one task that are judged side by side."""
+    """Maximum concurrent answers of one task."""
     max_pages: int = Field(5, ge=1, le=1000)
     max_pages_per_host: int = Field(2, ge=1, le=1000)
     max_llm: int = Field(30, ge=1, le=10_000)
     max_llm_total: int | None = Field(None, ge=1, le=100_000)
-    """Requests to the models at once over all workers on one database; None: as many as the workers have together."""
+    """Maximum concurrent model requests over all workers on one database. None: no shared limit."""
     max_pages_per_host_total: int | None = Field(None, ge=1, le=1000)
-    """Captures on one host at once over all workers on one database; None: as many as one worker may."""
+    """Maximum concurrent captures per host over all workers on one database. None: ``max_pages_per_host``."""
 
     host_gap_s: float = Field(0.5, ge=0, le=60)
-    """Between the beginnings of two visits to one host, by all workers; not for hosts in ``egress_allow``."""
+    """Minimum time between the starts of two visits to one host, over all workers. Hosts in ``egress_allow`` are
+    exempt."""
     page_max_age_s: float | None = Field(None, gt=0)
-    """How old a captured page may be before it is captured again; None: any age."""
+    """Age at which a captured page is captured again. None: never."""
     wayback: str = ""
-    """Whether the web archive is asked for pages that cannot be had: empty, ``on``, or the address of a stand-in."""
+    """Whether to request unavailable pages from the web archive: empty, ``on``, or the URL of another archive."""
 
     browser: Path | None = None
     browser_unsandboxed: bool = False
-    """Whether the browser may run without its sandbox on a machine that has none to offer."""
+    """Whether the browser may run without a sandbox if the machine does not support one."""
     contact: str = Field("", max_length=200, pattern=r"^[\x21-\x7e]*$")
-    """An address or URL that the browser names to the sites it opens; empty: it names none."""
+    """Email address or URL that captures send to the sites they visit. Empty: none."""
     egress_allow: Annotated[frozenset[str], NoDecode] = frozenset()
     """``host:port`` of private addresses that captures may reach."""
     api_keys: Annotated[tuple[SecretStr, ...], NoDecode] = ()
-    """Keys that clients may send, beside those of ``assay keys``; without any the service is bound to loopback."""
+    """API keys, in addition to those of ``assay keys``. Without any key the service listens on loopback only."""
     api_key: SecretStr | None = None
-    """The key that this program's own commands send to a server; None: the first of ``api_keys``."""
+    """Key that the commands of this program send to a server. None: the first of ``api_keys``."""
     rate_per_s: float = Field(2000.0, ge=0)
-    """Requests a second that the keys of one owner may make of one process; 0: any number."""
+    """Maximum requests per second, per key owner and process. 0: no limit."""
     max_streams: int = Field(1000, ge=1)
-    """Event streams that the keys of one owner may have open at one process."""
+    """Maximum open event streams, per key owner and process."""
     max_queued: int = Field(200_000, ge=0)
-    """Jobs that may wait, of all owners; 0: any number."""
+    """Maximum number of queued jobs of all owners. 0: no limit."""
 
     reply_cache_bytes: int = Field(1024**3, ge=0)
-    """How much of the models' replies is kept, least recently used out first; 0: none is kept and none is reused."""
+    """Maximum size of the cache of model replies (LRU eviction). 0 disables the cache."""
     budget_usd: float | None = Field(None, gt=0)
-    """What the models may cost: in all, over every worker on one database, or in one run of ``assay evaluate``."""
+    """Maximum total model cost over all workers on one database, or in one run of ``assay evaluate``."""
     budget_tokens: int | None = Field(None, gt=0)
-    """The same in input and output tokens; the only limit on a model whose price is unknown."""
+    """The same limit in input and output tokens. The only limit for a model with an unknown price."""
 
     max_attempts: int = Field(3, ge=1, le=100)
-    """How often a job may be started before it is given up."""
+    """Maximum number of attempts per job."""
     heartbeat_s: float = Field(2.0, gt=0, le=600)
     stalled_s: float = Field(6.0, gt=0, le=3600)
-    """A worker silent for so long has lost its jobs."""
+    """Time without a heartbeat after which other workers take over a worker's jobs."""
     drain_s: float = Field(25.0, ge=0, le=3600)
-    """How long a stopping worker waits for its running jobs before it hands them back."""
+    """Time a stopping worker waits for running jobs before it returns them to the queue."""
     job_deadline_s: float = Field(1800.0, gt=0)
-    """How long judging one answer may take, all in all."""
+    """Time limit for judging one answer."""
     isolate: bool = True
-    """Whether each run of a judge file gets a process of its own, without keys and within the limits below."""
+    """Whether each judge run gets its own process, without secrets and within the limits below."""
     script_memory_bytes: int = Field(1024**3, ge=256 * 1024**2)
-    """Address space of one such process."""
+    """Maximum address space of a judge process."""
     script_cpu_s: int = Field(60, ge=1)
     script_file_bytes: int = Field(64 * 1024**2, ge=0)
-    """The largest file it may write."""
+    """Maximum size of a file that a judge process writes."""
     script_open_files: int = Field(256, ge=32)
     script_processes: int = Field(0, ge=0, le=1000)
-    """Processes it may start itself."""
+    """Maximum number of child processes of a judge process."""
     script_output_bytes: int = Field(8 * 1024**2, ge=1024)
-    """What it may print."""
+    """Maximum output of a judge process on stdout and stderr."""
     suite_deadline_s: float = Field(86_400.0, gt=0)
-    """How long one run of a suite may take, all in all."""
+    """Time limit for one suite run."""
     max_body_bytes: int = Field(16 * 1024 * 1024, ge=1024)
     metrics_bind: str = Field("", pattern=r"^(|[^\s:]+:[0-9]{1,5})$")
-    """``host:port`` on which a worker without HTTP answers Prometheus; empty: it does not."""
+    """``host:port`` on which ``assay worker`` serves Prometheus metrics. Empty: disabled."""
     log_level: str = "info"
 
     openai_api_key: SecretStr | None = Field(None, validation_alias="OPENAI_API_KEY")
@@ -161,7 +163,7 @@ class Settings(BaseSettings):
     @field_validator("*", mode="before")
     @classmethod
     def _empty_means_unset(cls, value: object, info: Any) -> object:
-        """``ASSAY_BROWSER=`` in a .env file means the default, as it does in a shell script."""
+        """Treat an empty value as unset: ``ASSAY_BROWSER=`` in a .env file means the default."""
         if isinstance(value, str) and not value.strip():
             return cls.model_fields[info.field_name].get_default(call_default_factory=True, validated_data={})
         return value
@@ -181,7 +183,7 @@ class Settings(BaseSettings):
         hosts = frozenset(part.strip().lower() for part in value.split(",") if part.strip())
         for host in sorted(hosts):
             if not _HOST_PORT.fullmatch(host):
-                raise ValueError(f"{host!r} is not host:port")
+                raise ValueError(f"invalid address {host!r}: expected host:port")
         return hosts
 
     @field_validator("prices", mode="before")
@@ -196,7 +198,7 @@ class Settings(BaseSettings):
             return ""
         if value == "on" or (urlsplit(value).scheme in ("http", "https") and urlsplit(value).hostname):
             return value.rstrip("/")
-        raise ValueError("use off, on, or the http(s) address of an archive")
+        raise ValueError("expected off, on, or the http(s) URL of an archive")
 
     @field_validator("api_keys", mode="before")
     @classmethod
@@ -207,20 +209,19 @@ class Settings(BaseSettings):
 
     @property
     def shared_reply_bytes(self) -> int:
-        """How much of the models' replies is kept in the database for all workers; 0 where they stay on one machine.
+        """Maximum size of the reply cache in the database, shared by all workers; 0 on a single machine.
 
-        Workers on several machines are told by what they must have: a database of their own, and one place for bodies
-        that is not in the data folder of one of them.
+        A deployment counts as several machines if it has its own database and stores page bodies outside ``data_dir``.
         """
-        place = urlsplit(self.blobs)
-        at_hand = not self.blobs or place.scheme == "memory"
-        if place.scheme == "file":
-            at_hand = Path(unquote(place.path)).is_relative_to(self.data_dir.absolute())
-        return 0 if at_hand or self.database_url is None else self.reply_cache_bytes
+        location = urlsplit(self.blobs)
+        is_local = not self.blobs or location.scheme == "memory"
+        if location.scheme == "file":
+            is_local = Path(unquote(location.path)).is_relative_to(self.data_dir.absolute())
+        return 0 if is_local or self.database_url is None else self.reply_cache_bytes
 
     @property
     def parameters(self) -> RunParameters:
-        """What models are asked with, by role."""
+        """Model parameters by role."""
 
         def under(prefix: str) -> Parameters:
             return Parameters(
@@ -233,7 +234,7 @@ class Settings(BaseSettings):
 
     @property
     def secrets(self) -> tuple[str, ...]:
-        """Every secret value, for the redaction of logs and error texts."""
+        """All secret values, for redaction in logs and error messages."""
         found: list[str] = []
         for name in type(self).model_fields:
             value = getattr(self, name)
@@ -247,10 +248,10 @@ class Settings(BaseSettings):
 
 
 def load_settings(**overrides: Any) -> Settings:
-    """Read the settings; ``overrides`` (field names) win over the environment.
+    """Read the settings. ``overrides`` (by field name) take precedence over the environment.
 
     Raises:
-        WrongSettings: naming each setting that cannot be used, never its value.
+        WrongSettings: At least one setting is invalid. The message names each one, but never its value.
     """
     try:
         return Settings(**overrides)
@@ -265,21 +266,21 @@ def _variable(location: tuple[int | str, ...]) -> str:
 
 
 def check_bind(host: str, *, keys: bool) -> None:
-    """Refuse to open a service without ``keys`` to anyone but this machine.
+    """Check that a service without API keys listens on a loopback address.
 
     Raises:
-        WrongSettings: ``host`` is not a loopback address and nobody has a key.
+        WrongSettings: ``host`` is not a loopback address and no API key exists.
     """
     if keys or is_loopback(host):
         return
     raise WrongSettings(
-        f"{host} can be reached from outside: make a key with `assay keys create`, set ASSAY_API_KEYS, "
-        "or bind to 127.0.0.1"
+        f"Cannot listen on {host} without an API key, because other machines can reach it: create a key with "
+        "`assay keys create`, set ASSAY_API_KEYS, or listen on 127.0.0.1"
     )
 
 
 def is_loopback(host: str) -> bool:
-    """Whether a host name or address means this machine only."""
+    """Return whether a host name or address is a loopback address."""
     bare = host.strip("[]").lower()
     if bare == "localhost":
         return True

@@ -1,7 +1,7 @@
-"""From an agent's judged answers to the summary that is published and the scorecard that is printed.
+"""Summary and scorecard of one agent, computed from its judged answers.
 
-Pure. The public arithmetic is in ``judges.summary``; added here is what the public toolkit leaves out: answers
-without a result, scores that are not certain, cost and time.
+Pure functions. ``judges.summary`` implements the averages of the public toolkit. This module adds answers without a
+result, score bounds, cost and time.
 """
 
 from __future__ import annotations
@@ -20,9 +20,9 @@ from rubrics.verdict import Outcome, Usage
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AnswerOutcome:
-    """What became of one answer: a ``result`` (JSON of the contract), or None and why there is none.
+    """Outcome of one answer: a ``result`` (JSON as in the HTTP API), or None and an ``error_code``.
 
-    ``answer_name`` ends in ``.md``; ``words`` counts the answer's text.
+    ``answer_name`` ends in ``.md``. ``words`` is the word count of the answer.
     """
 
     task_id: str
@@ -38,10 +38,11 @@ class AnswerOutcome:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ScorecardRow:
-    """One agent on the scorecard. ``partial``, ``success`` and ``pass_at_k`` in [0, 1], None without an answer.
+    """Scorecard row of one agent.
 
-    ``k`` is the number of runs. ``incomplete`` counts answers with unknown leaves, ``without_result``
-    those that ended in an error, ``leaves_not_judged`` leaves. ``usd`` is None when a price is unknown.
+    ``partial``, ``success`` and ``pass_at_k`` are in [0, 1], or None if the agent has no answers. ``k`` is the number
+    of runs. ``incomplete`` counts answers with leaves that were not judged, ``without_result`` answers that ended in an
+    error. ``usage.usd`` is None if a price is unknown.
     """
 
     agent: str
@@ -63,9 +64,9 @@ class ScorecardRow:
 
 
 def score_of(result: Mapping[str, Any] | None) -> Score:
-    """The score of a result with its bounds; nothing is known of an answer without one.
+    """Return the score of a result with its bounds. Without a result the bounds are 0 and 1.
 
-    A result written by the public toolkit has one number, which it is sure of.
+    A result of the public toolkit has a single number, so both bounds equal the score.
     """
     if result is None:
         return Score(value=None, low=0.0, high=1.0)
@@ -77,7 +78,7 @@ def score_of(result: Mapping[str, Any] | None) -> Score:
 
 
 def leaves(result: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
-    """The leaves of a result's tree, in order."""
+    """Yield the leaves of a result's trees, in order."""
     for part in result.get("eval_breakdown") or []:
         yield from _leaves_below(part["verification_tree"])
 
@@ -87,7 +88,7 @@ def leaves_not_judged(result: Mapping[str, Any]) -> int:
 
 
 def seconds_of(result: Mapping[str, Any] | None) -> float:
-    """How long judging an answer took, capture included; 0.0 where nobody measured."""
+    """Return the seconds that judging an answer took, including capture; 0.0 if unknown."""
     timing = {} if result is None else result.get("timing") or {}
     return float(timing.get("total_s") or 0.0)
 
@@ -104,7 +105,7 @@ def usage_of(result: Mapping[str, Any] | None) -> Usage:
 
 
 def scorecard_row(agent: str, outcomes: Iterable[AnswerOutcome]) -> ScorecardRow:
-    """One agent's row over all its answers, an answer without a result counting as wholly unknown."""
+    """Return the scorecard row of one agent. An answer without a result has the bounds 0 and 1."""
     known = tuple(outcomes)
     return ScorecardRow(
         agent=agent,
@@ -123,7 +124,10 @@ def scorecard_row(agent: str, outcomes: Iterable[AnswerOutcome]) -> ScorecardRow
 
 
 def agent_summary(agent: str, outcomes: Iterable[AnswerOutcome]) -> Summary:
-    """The public summary of an agent plus ours; its averages are None when no answer has a result."""
+    """Return the summary of an agent: the fields of the public toolkit and ours.
+
+    The averages are None if no answer has a result.
+    """
     known = sorted(outcomes, key=lambda one: (one.task_id, one.answer_name))
     row = scorecard_row(agent, known)
     return (public.agent_summary(agent, scored_answers(known)) or _nothing_scored(agent)) | {
@@ -156,12 +160,12 @@ def agent_summary(agent: str, outcomes: Iterable[AnswerOutcome]) -> Summary:
 
 
 def scored_answers(outcomes: Iterable[AnswerOutcome]) -> list[ScoredAnswer]:
-    """The answers the public arithmetic knows: those with a result, by their compatible score."""
+    """Return the answers that have a result, with the score that the public toolkit would report."""
     return [_scored(one, float(one.result["final_score"])) for one in outcomes if one.result is not None]
 
 
 def _bounded(known: Sequence[AnswerOutcome], average: Callable[[list[ScoredAnswer]], float]) -> Score | None:
-    """The same average over the lowest and over the highest score each answer can still have."""
+    """Return ``average`` with bounds: over the lowest and over the highest possible score of each answer."""
     if not known:
         return None
     low = average([_scored(one, score_of(one.result).low) for one in known])

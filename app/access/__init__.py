@@ -1,1 +1,1 @@
-"""API keys and rate limits: who may use the service, and how much."""
+"""API keys and rate limits."""

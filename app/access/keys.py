@@ -1,8 +1,8 @@
-"""API keys: how they are made, what is kept of them, and who the holder of one is.
+"""API keys: creation, rotation, revocation and authentication.
 
-A key is ``assay_<id>_<secret>``: the id names it in lists and logs, the secret has 256 random bits. Only its
-SHA-256 is stored; for a secret of full entropy a slow hash would add nothing. Each process holds a copy of the table,
-which is never older than ``STALE_S``: a revoked key is refused everywhere within that time.
+A key is ``assay_<id>_<secret>``. The ID identifies the key in lists and logs. The secret has 256 random bits, and only
+the SHA-256 of the key is stored: a slow hash adds nothing for a random secret. Each process caches the table of keys
+for at most ``STALE_S`` seconds, so a revoked key is rejected everywhere within that time.
 """
 
 from __future__ import annotations
@@ -28,19 +28,19 @@ from app.storage.records import KeyRecord, Scope
 
 STALE_S = 5.0
 _REFRESH_S = 2.0
-_ASK_AGAIN_S = 0.5
+_MIN_RELOAD_INTERVAL_S = 0.5
 _ID_ALPHABET = "0123456789abcdefghjkmnpqrstvwxyz"
 _ID_CHARS = 10
 _SECRET_BYTES = 32
 _SHAPE = re.compile(r"assay_(?P<id>[0-9a-z]{10})_[A-Za-z0-9_-]{43}")
-_NOBODYS = "0" * 64
+_UNKNOWN_KEY_SHA256 = "0" * 64
 LOCAL_OWNER = "local"
 _log = structlog.get_logger(__name__)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Caller:
-    """Who is asking. ``everybody``: what others handed in is theirs to see, too."""
+    """Authenticated caller. ``everybody``: the caller may see the data of all owners."""
 
     owner: str
     scope: Scope
@@ -48,16 +48,16 @@ class Caller:
 
     @property
     def sees(self) -> str | None:
-        """Whose things may be shown: one owner's, or None for all."""
+        """Owner whose data the caller may see; None: all owners."""
         return None if self.everybody else self.owner
 
 
 LOCAL = Caller(owner=LOCAL_OWNER, scope=Scope.ADMIN, everybody=True)
-"""Whoever asks a service without keys: it answers to its own machine only."""
+"""Caller of a service without API keys, which accepts requests from its own machine only."""
 
 
 def new_key(owner: str, scope: Scope, *, now: datetime, expires_at: datetime | None = None) -> tuple[str, KeyRecord]:
-    """A fresh key, to be shown once, and what is to be stored of it."""
+    """Generate a key. Return the key itself, to be shown once, and the record to store."""
     key_id = "".join(secrets.choice(_ID_ALPHABET) for _ in range(_ID_CHARS))
     key = f"assay_{key_id}_{secrets.token_urlsafe(_SECRET_BYTES)}"
     record = KeyRecord(
@@ -75,7 +75,7 @@ def new_key(owner: str, scope: Scope, *, now: datetime, expires_at: datetime | N
 async def make_key(
     database: Database, owner: str, scope: Scope, *, now: datetime, expires_at: datetime | None = None
 ) -> tuple[str, KeyRecord]:
-    """Make a key and store what is kept of it."""
+    """Generate a key and store its record."""
     key, record = new_key(owner, scope, now=now, expires_at=expires_at)
     async with database.begin() as connection:
         await insert_key(connection, record)
@@ -85,9 +85,9 @@ async def make_key(
 async def replace_key(
     database: Database, key_id: str, *, now: datetime, old_ends: datetime, expires_at: datetime | None = None
 ) -> tuple[str, KeyRecord] | None:
-    """A new key of the same owner and scope; the old one is good until ``old_ends``, which may be ``now``.
+    """Generate a key with the owner and scope of an existing one, which expires at ``old_ends``.
 
-    None: no such key in use.
+    Return None if there is no such valid key.
     """
     async with database.begin() as connection:
         old = await find_key(connection, key_id)
@@ -100,19 +100,19 @@ async def replace_key(
 
 
 async def end_key(database: Database, key_id: str, *, now: datetime) -> KeyRecord | None:
-    """Revoke a key. None when there is none."""
+    """Revoke a key. Return None if it does not exist."""
     async with database.begin() as connection:
         return await revoke_key(connection, key_id, now=now)
 
 
 async def known_keys(database: Database) -> list[KeyRecord]:
-    """Every key that was ever made, the oldest first."""
+    """Return all keys, including expired and revoked ones, oldest first."""
     async with database.begin() as connection:
         return await list_keys(connection)
 
 
 class KeyRing:
-    """Tells who the holder of a key is: one of ASSAY_API_KEYS, or a stored one. ``run`` must be running somewhere."""
+    """Authenticator for the keys of ``ASSAY_API_KEYS`` and the stored keys. Requires ``run`` as a background task."""
 
     def __init__(self, settings: Settings, database: Database, clock: Clock) -> None:
         self._configured = tuple(_digest(key.get_secret_value()) for key in settings.api_keys)
@@ -124,14 +124,14 @@ class KeyRing:
 
     @property
     def needed(self) -> bool:
-        """Whether a key is needed at all. Once one was made that stays so, also when the last one is revoked."""
+        """Whether requests need a key. Stays True after the last stored key was revoked."""
         return bool(self._configured or self._stored)
 
     async def read(self) -> None:
-        """Take the present keys over from the database.
+        """Reload the keys from the database.
 
         Raises:
-            DatabaseUnavailable
+            DatabaseUnavailable: The database cannot be reached.
         """
         async with self._reading:
             began = time.monotonic()
@@ -139,40 +139,40 @@ class KeyRing:
             self._read_at = began
 
     async def run(self) -> None:
-        """Keep the copy fresh until cancelled."""
+        """Reload the keys periodically until cancelled."""
         while True:
             await until_next_round(_REFRESH_S)
             try:
                 await self.read()
             except DatabaseUnavailable as error:
-                _log.warning("keys not read", detail=str(error))
+                _log.warning("API keys not reloaded", detail=str(error))
 
     async def caller(self, key: str | None) -> Caller | None:
-        """Whose key that is; None when nobody's.
+        """Return the caller that a key belongs to, or None if the key is not valid.
 
         Raises:
-            DatabaseUnavailable: a stored key cannot be checked now.
+            DatabaseUnavailable: The cached keys are outdated and cannot be reloaded.
         """
         if not self.needed:
             return LOCAL
         given = _digest(key or "")
-        # Each one is compared in constant time, so that the time taken tells nothing.
+        # Compare with every key, in constant time, to leak no timing information.
         if any([hmac.compare_digest(known, given) for known in self._configured]):
             return Caller(owner=f"key-{given[:16]}", scope=Scope.ADMIN)
         shape = _SHAPE.fullmatch(key or "")
         if shape is None:
             return None
-        await self._make_fresh(shape["id"])
+        await self._reload_if_stale(shape["id"])
         record = self._stored.get(shape["id"])
-        fits = hmac.compare_digest(_NOBODYS if record is None else record.sha256, given)
+        fits = hmac.compare_digest(_UNKNOWN_KEY_SHA256 if record is None else record.sha256, given)
         if record is None or not fits or not record.usable(self._clock.now()):
             return None
         return Caller(owner=record.owner, scope=record.scope, everybody=record.scope is Scope.ADMIN)
 
-    async def _make_fresh(self, key_id: str) -> None:
-        """Read again when the copy is old, or may be older than the key."""
+    async def _reload_if_stale(self, key_id: str) -> None:
+        """Reload the keys if the cache is outdated, or if the key may be newer than the cache."""
         age = float("inf") if self._read_at is None else time.monotonic() - self._read_at
-        if age > STALE_S or (key_id not in self._stored and age > _ASK_AGAIN_S):
+        if age > STALE_S or (key_id not in self._stored and age > _MIN_RELOAD_INTERVAL_S):
             await self.read()
 
 

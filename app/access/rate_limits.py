@@ -1,4 +1,4 @@
-"""How much one caller may ask: so many requests a second, so many open streams. Counted per process."""
+"""Rate limits and stream limits, per caller and process."""
 
 from __future__ import annotations
 
@@ -7,21 +7,21 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 _BURST_S = 2.0
-_MANY = 10_000
+_MAX_BUCKETS = 10_000
 
 
 class Rates:
-    """A bucket of tokens for each caller, filled at a steady rate."""
+    """Token bucket rate limiter with one bucket per caller."""
 
     def __init__(self, per_s: float, *, monotonic_s: Callable[[], float]) -> None:
-        """``per_s``: requests a second, with a burst of ``_BURST_S`` seconds' worth; 0: any number."""
+        """``per_s``: requests per second, with bursts of ``_BURST_S`` seconds' worth; 0: no limit."""
         self._per_s = per_s
         self._burst = max(1.0, per_s * _BURST_S)
         self._now = monotonic_s
         self._buckets: dict[str, tuple[float, float]] = {}
 
     def wait_s(self, owner: str) -> float:
-        """Take a token: 0 when there was one, else the seconds until there is."""
+        """Take a token and return 0, or return the seconds until a token is available."""
         if not self._per_s:
             return 0.0
         now = self._now()
@@ -30,19 +30,19 @@ class Rates:
         if tokens < 1.0:
             self._buckets[owner] = (tokens, now)
             return (1.0 - tokens) / self._per_s
-        if len(self._buckets) > _MANY:
-            self._forget_full(now)
+        if len(self._buckets) > _MAX_BUCKETS:
+            self._drop_full_buckets(now)
         self._buckets[owner] = (tokens - 1.0, now)
         return 0.0
 
-    def _forget_full(self, now: float) -> None:
-        """Drop the buckets that have filled up again: a fresh one is the same."""
+    def _drop_full_buckets(self, now: float) -> None:
+        """Drop the full buckets. They are equivalent to new ones."""
         fills_s = self._burst / self._per_s
         self._buckets = {owner: each for owner, each in self._buckets.items() if now - each[1] < fills_s}
 
 
 class Guesses:
-    """How often somebody may try a short secret: each client, and all of them together."""
+    """Rate limiter for guesses of a short secret, per client and over all clients."""
 
     _EACH_PER_S, _ALL_PER_S = 0.5, 5.0
 
@@ -51,24 +51,24 @@ class Guesses:
         self._all = Rates(self._ALL_PER_S, monotonic_s=monotonic_s)
 
     def wait_s(self, client: str) -> float:
-        """Take a try: 0 when there was one, else the seconds until there is."""
+        """Count a guess and return 0, or return the seconds until the next guess is allowed."""
         return self._each.wait_s(client) or self._all.wait_s("")
 
 
 class Streams:
-    """The open event streams of each caller."""
+    """Limiter of open event streams per caller."""
 
-    def __init__(self, most: int) -> None:
-        self._most = most
+    def __init__(self, max_open: int) -> None:
+        self._max_open = max_open
         self._open: Counter[str] = Counter()
 
     def full(self, owner: str) -> bool:
-        """Whether ``owner`` has as many open as may be."""
-        return self._open[owner] >= self._most
+        """Return whether ``owner`` has the maximum number of streams open."""
+        return self._open[owner] >= self._max_open
 
     @contextmanager
     def one_more(self, owner: str) -> Iterator[None]:
-        """One that is open during the block."""
+        """Count one more open stream during the block."""
         self._open[owner] += 1
         try:
             yield

@@ -1,1 +1,1 @@
-"""The work: taken in, queued, carried out by workers, followed and stopped."""
+"""Job queue and workers: intake, execution, progress, pausing, takeover and cancellation."""

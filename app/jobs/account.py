@@ -1,4 +1,7 @@
-"""One attempt at a job, as the models' bookkeeping sees it: what it was told before, and what it may still spend."""
+"""Checkpoints and budget of one job attempt.
+
+Replies that an earlier attempt paid for are reused. Each new request reserves budget first and settles its cost after.
+"""
 
 from __future__ import annotations
 
@@ -29,30 +32,30 @@ _log = structlog.get_logger(__name__)
 
 
 class JobAccount:
-    """Implements ``Checkpoints`` and ``Purse`` of judges.llm for one attempt at a job."""
+    """Checkpoints and budget of one job attempt. Implements ``Checkpoints`` and ``Purse`` of ``judges.llm``."""
 
     def __init__(
         self, ledger: Ledger, job: Job, known: Mapping[str, KeptReply], *, limits_usd: Mapping[str, float]
     ) -> None:
-        """``limits_usd`` are the limits in USD, by purse."""
+        """``known``: stored replies by request key. ``limits_usd``: limits in USD by budget ID."""
         self._ledger = ledger
         self._job_id = job.id
         self._for = (job.owner, job.agent, job.task_id)
-        self._purses: Sequence[str] = (INSTALLATION, job.submission_id, INSTALLATION_TOKENS)
-        self._in_usd = (INSTALLATION, job.submission_id)
+        self._budget_ids: Sequence[str] = (INSTALLATION, job.submission_id, INSTALLATION_TOKENS)
+        self._usd_budget_ids = (INSTALLATION, job.submission_id)
         self._known = dict(known)
         self._limits_usd = dict(limits_usd)
         self._limited = bool(limits_usd) or ledger.limit_tokens is not None
         self.empty: PurseEmpty | None = None
-        """The purse into which a call did not fit."""
+        """Set when a request did not fit into a budget: the first such error."""
 
     @classmethod
     async def opened(cls, database: Database, ledger: Ledger, job: Job) -> JobAccount:
-        """The account of an attempt that begins.
+        """Load the checkpoints and limits for a new attempt.
 
         Raises:
-            BudgetReached: there is no money left to begin with.
-            DatabaseUnavailable
+            BudgetReached: A budget is already spent, and the job has no checkpoints to continue from.
+            DatabaseUnavailable: The database cannot be reached.
         """
         async with database.begin() as connection:
             kept = await checkpoints_of(connection, job.id)
@@ -61,16 +64,16 @@ class JobAccount:
             limits_usd[INSTALLATION] = ledger.limit_usd
         account = cls(ledger, job, {one.key: _read(one) for one in kept}, limits_usd=limits_usd)
         if kept:
-            _log.info("job goes on where it was", replies=len(kept))
+            _log.info("job continues from checkpoints", replies=len(kept))
         if account._limited and not kept:
             try:
-                await ledger.left(account._purses)
+                await ledger.left(account._budget_ids)
             except PurseEmpty as error:
                 raise BudgetReached(error, None) from error
         return account
 
     def recall(self, key: str) -> KeptReply | None:
-        """A reply has its cost once: who is given it again was given it for nothing."""
+        """Return the stored reply for ``key``. Its cost is counted only the first time."""
         found = self._known.get(key)
         if found is not None and not found.counted:
             self._known[key] = replace(found, counted=True)
@@ -88,7 +91,7 @@ class JobAccount:
             retried=reply.retried,
             text_only=reply.text_only,
         )
-        # Known at once: an equal request that comes while this one is being written must not be sent again.
+        # Set before the write: an equal request that arrives during the write must not be sent again.
         self._known[key] = kept
         await self._ledger.keep(Checkpoint(job_id=self._job_id, key=key, reply=_written(kept)))
 
@@ -97,14 +100,14 @@ class JobAccount:
             return
         try:
             if estimate.usd is None and self._limits_usd and self._ledger.limit_tokens is None:
-                purse, limit = next(iter(self._limits_usd.items()))
-                raise PurseEmpty(purse, limit, 0.0, problem=unknown_price(estimate.model))
+                budget_id, limit = next(iter(self._limits_usd.items()))
+                raise PurseEmpty(budget_id, limit, 0.0, problem=unknown_price(estimate.model))
             await self._ledger.reserve(self._amounts(estimate.usd, estimate.tokens))
         except PurseEmpty as error:
             self.empty = self.empty or error
             raise LLMBudgetExceeded(str(error)) from error
         except DatabaseUnavailable as error:
-            raise LLMUnavailable(f"what may be spent is not known: {error}") from error
+            raise LLMUnavailable(f"Cannot check the budget: {error}") from error
 
     def settle(self, estimate: Estimate, usage: Usage, model: str, role: str) -> None:
         reserved = self._amounts(estimate.usd, estimate.tokens) if self._limited else {}
@@ -112,12 +115,12 @@ class JobAccount:
         self._ledger.used(Account(*self._for, model, role), usage)
 
     def _amounts(self, usd: float | None, tokens: int) -> dict[str, float]:
-        """What a request takes from each purse; an unknown cost takes only tokens."""
-        return {**dict.fromkeys(self._in_usd, usd or 0.0), INSTALLATION_TOKENS: float(tokens)}
+        """Return the amount for each budget. If ``usd`` is unknown, only the token budget is charged."""
+        return {**dict.fromkeys(self._usd_budget_ids, usd or 0.0), INSTALLATION_TOKENS: float(tokens)}
 
 
 async def kept_replies(connection: AsyncConnection, job: Job) -> dict[str, KeptReply]:
-    """What a job was told and still has, by the request's key. Takes an open transaction."""
+    """Return the checkpoints of a job, by request key. Call inside a transaction."""
     return {one.key: _read(one) for one in await checkpoints_of(connection, job.id)}
 
 

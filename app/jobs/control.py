@@ -1,4 +1,4 @@
-"""What people do to jobs: stop them, and have them done again."""
+"""Cancelling and retrying jobs."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from app.storage.records import Job, JobStatus
 
 
 class JobControl:
-    """Cancels and restarts jobs."""
+    """Operations that users request on jobs."""
 
     def __init__(
         self,
@@ -23,22 +23,27 @@ class JobControl:
         *,
         clock: Clock,
         attempts_allowed: int,
-        mended: Callable[[str | None], None],
+        allow_probe: Callable[[str | None], None],
     ) -> None:
-        """``mended`` is told of the model (None: the default one) of a paused job that somebody wants done now."""
+        """``allow_probe`` is called with the model of a paused job that is retried (None: the default model).
+
+        It lets one probe request through the circuit breaker.
+        """
         self._database = database
         self._queue = queue
         self._clock = clock
         self._attempts_allowed = attempts_allowed
-        self._mended = mended
+        self._allow_probe = allow_probe
 
     async def cancel(self, job_id: str, *, owner: str | None = None) -> Job:
-        """End a job of ``owner``'s (None: anybody's) now; the worker that holds it is interrupted.
+        """Cancel a job and interrupt the worker that runs it. Do nothing if the job is cancelled already.
 
-        A cancelled job stays as it is.
+        Args:
+            owner: Only a job of this owner; None: of any owner.
 
         Raises:
-            JobNotFound, JobStateConflict: there is none, or it has ended otherwise.
+            JobNotFound: There is no such job.
+            JobStateConflict: The job has ended.
         """
         async with self._database.begin() as connection:
             job = await rows.get_job(connection, job_id, owner=owner, lock=True)
@@ -48,28 +53,32 @@ class JobControl:
                 return job
             cancelled = await rows.cancel(connection, job_id, now=self._clock.now())
             if cancelled is None:
-                raise JobStateConflict(f"the job has {job.status} already")
+                raise JobStateConflict(f"The job has already {job.status}, so it cannot be cancelled")
             if job.queue_id is not None:
                 await self._queue.withdraw(connection, job.queue_id)
             return cancelled
 
     async def retry(self, job_id: str, *, owner: str | None = None) -> Job:
-        """Queue a job of ``owner``'s that has ended or is paused; a result it had stays readable under its own id.
+        """Queue a job again that has ended or is paused. An earlier result stays available under its own ID.
+
+        Args:
+            owner: Only a job of this owner; None: of any owner.
 
         Raises:
-            JobNotFound, JobStateConflict: there is none, or it is neither.
+            JobNotFound: There is no such job.
+            JobStateConflict: The job is queued or running.
         """
         async with self._database.begin() as connection:
             job = await rows.get_job(connection, job_id, owner=owner, lock=True)
             if job is None:
                 raise JobNotFound(job_id)
             if job.paused:
-                self._mended(job.model)
+                self._allow_probe(job.model)
                 return await resume_job(connection, self._queue, job_id) or job
             if not job.ended:
-                raise JobStateConflict(f"the job is {job.status}; cancel it first")
+                raise JobStateConflict(f"The job is {job.status}: cancel it first")
             [queue_id] = await self._queue.enqueue(connection, [job_id], priority=job.priority)
             restarted = await rows.restart(connection, job_id, queue_id=queue_id, attempts=self._attempts_allowed)
             if restarted is None:
-                raise JobStateConflict("the job has not ended")
+                raise JobStateConflict("The job has not ended")
             return restarted

@@ -1,12 +1,12 @@
-"""What can go wrong with jobs.
+"""Errors of the job queue and of job execution.
 
 JobsError (app.errors.AppError)
-├── JobNotFound          nobody knows this job
-├── JobStateConflict     the job is not in a state that allows this
-├── QueueFull            as many jobs wait as may
-├── PurseEmpty           a model call does not fit into what is left of a budget
-├── BudgetReached        a job cannot be judged to its end before a budget is raised
-└── JobSuperseded        a worker lost its hold on the job: it was cancelled, or another attempt took over
+├── JobNotFound          no such job
+├── JobStateConflict     the operation is not allowed in the job's state
+├── QueueFull            the maximum number of queued jobs is reached
+├── PurseEmpty           a model request does not fit into the remaining budget
+├── BudgetReached        a job cannot be finished until a budget is raised
+└── JobSuperseded        the job was cancelled or taken over by another attempt
 """
 
 from __future__ import annotations
@@ -18,26 +18,26 @@ from app.storage.purses import INSTALLATION_TOKENS
 
 
 class JobsError(AppError):
-    """Base of the errors about jobs."""
+    """Base class of the job errors."""
 
 
 class JobNotFound(JobsError):
-    """There is no such job."""
+    """No such job."""
 
 
 class JobStateConflict(JobsError):
-    """The job's state does not allow what was asked."""
+    """Operation that the job's state does not allow."""
 
 
 class QueueFull(JobsError):
-    """As many jobs are waiting as may; what comes now has to come again."""
+    """The maximum number of queued jobs is reached. The client has to retry later."""
 
 
 class PurseEmpty(JobsError):
-    """A model call does not fit into what ``purse`` has left of its ``limit_usd``."""
+    """A model request does not fit into the rest of a budget."""
 
     def __init__(self, purse: str, limit_usd: float, spent_usd: float, *, problem: str | None = None) -> None:
-        """``problem`` stands in for the usual text. The purse of tokens counts tokens in place of USD."""
+        """``problem`` replaces the default message. For the token budget the amounts are tokens instead of USD."""
         spent = f"{spent_usd:.4f} of {limit_usd:g} USD are spent, and the next call may cost more than is left"
         if purse == INSTALLATION_TOKENS:
             spent = f"{spent_usd:.0f} of {limit_usd:.0f} tokens are used, and the next call may need more than is left"
@@ -47,7 +47,7 @@ class PurseEmpty(JobsError):
 
 
 class BudgetReached(JobsError):
-    """Some of a job's model calls were not made for want of money. ``result``: what could be judged all the same."""
+    """A job skipped model requests because a budget is exhausted. ``result`` is the incomplete result, if any."""
 
     def __init__(self, empty: PurseEmpty, result: dict[str, Any] | None) -> None:
         super().__init__(str(empty))
@@ -57,4 +57,4 @@ class BudgetReached(JobsError):
 
 
 class JobSuperseded(JobsError):
-    """The fence has fallen: whatever this attempt still writes must not count."""
+    """The attempt's fencing token is no longer valid. Its writes are rejected."""

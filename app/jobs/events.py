@@ -1,7 +1,7 @@
-"""Followers of jobs: one listener per process hears of every change and tells those who wait for it.
+"""Job event streams: one PostgreSQL listener per process that notifies all followers.
 
-However many streams are open, each round of changes costs one query. A follower that is slow misses
-steps in between, never the last state.
+Each batch of changes costs one query, regardless of the number of open streams. A slow follower may miss intermediate
+states, but never the last one.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _log = structlog.get_logger(__name__)
 
 
 class Follower:
-    """One reader's view of one job."""
+    """Subscription of one reader to one job."""
 
     def __init__(self, job_id: str) -> None:
         self.job_id = job_id
@@ -34,7 +34,7 @@ class Follower:
         self._news = asyncio.Event()
 
     async def next(self, *, timeout_s: float) -> Job | None:
-        """The newest state once there is one that was not given yet; None when there was none in time."""
+        """Wait for a state that was not returned yet and return the newest one; None after ``timeout_s``."""
         try:
             async with asyncio.timeout(timeout_s):
                 await self._news.wait()
@@ -44,14 +44,14 @@ class Follower:
         return self._latest
 
     def tell(self, job: Job) -> None:
-        """Offer a state; older ones than the last are passed over."""
+        """Publish a state. Ignore it if its revision is not newer than the last one."""
         if self._latest is None or job.revision > self._latest.revision:
             self._latest = job
             self._news.set()
 
 
 class JobEvents:
-    """Where followers sign up. ``run`` must be running somewhere."""
+    """Registry of followers. Requires ``run`` as a background task."""
 
     def __init__(self, database: Database) -> None:
         self._database = database
@@ -61,15 +61,15 @@ class JobEvents:
 
     @property
     def followers(self) -> int:
-        """How many followers there are."""
+        """Number of open followers."""
         return sum(map(len, self._followers.values()))
 
     @contextmanager
     def follow(self, job_id: str) -> Iterator[Follower]:
-        """A follower for as long as the block lasts; it is told the present state first."""
+        """Follow a job during the block. The follower receives the current state first."""
         follower = Follower(job_id)
         self._followers[job_id].add(follower)
-        self._mark(job_id)
+        self._mark_changed(job_id)
         try:
             yield follower
         finally:
@@ -78,12 +78,12 @@ class JobEvents:
                 del self._followers[job_id]
 
     async def run(self) -> None:
-        """Listen and tell until cancelled."""
+        """Listen for changes and notify followers until cancelled."""
         async with asyncio.TaskGroup() as both:
             both.create_task(self._listen(), name="job events: listen")
-            both.create_task(self._tell(), name="job events: tell")
+            both.create_task(self._notify(), name="job events: notify")
 
-    def _mark(self, job_id: str) -> None:
+    def _mark_changed(self, job_id: str) -> None:
         if job_id in self._followers:
             self._changed.add(job_id)
             self._wake.set()
@@ -95,18 +95,18 @@ class JobEvents:
                     self._database.url, autocommit=True, connect_timeout=5
                 ) as connection:
                     await connection.execute(f"LISTEN {CHANNEL}")
-                    # What changed while nobody listened is not announced again.
+                    # Changes before LISTEN are not announced again, so read every followed job once.
                     for job_id in list(self._followers):
-                        self._mark(job_id)
+                        self._mark_changed(job_id)
                     while True:
                         async for notification in connection.notifies(timeout=_RECHECK_S):
-                            self._mark(notification.payload)
+                            self._mark_changed(notification.payload)
                         await until_next_round(0.0)
             except psycopg.OperationalError as error:
                 _log.warning("job events interrupted", detail=str(error))
             await until_next_round(_RECONNECT_S)
 
-    async def _tell(self) -> None:
+    async def _notify(self) -> None:
         while True:
             try:
                 async with asyncio.timeout(_RECHECK_S):
@@ -116,10 +116,10 @@ class JobEvents:
             self._wake.clear()
             changed, self._changed = self._changed & self._followers.keys(), set()
             if changed:
-                await self._tell_of(changed)
+                await self._publish(changed)
             await until_next_round(0.0)
 
-    async def _tell_of(self, job_ids: set[str]) -> None:
+    async def _publish(self, job_ids: set[str]) -> None:
         try:
             async with self._database.begin() as connection:
                 found = await get_jobs(connection, job_ids)

@@ -1,4 +1,4 @@
-"""Carries out one job: claim, judge, store. The border at which everything that can go wrong gets a name."""
+"""Execution of one job: claim, judge, store the result. Every error is mapped to a job error code here."""
 
 from __future__ import annotations
 
@@ -32,14 +32,14 @@ from judges.errors import JudgeBug, LLMRejected, ModelNotConfigured, ScriptStopp
 from judges.suites.errors import SuiteError
 
 T = TypeVar("T")
-_PATIENCE_S = 60.0
-_AT_DATABASE = 6
-"""How many attempts may be at the database at once: a thousand that begin together wait here and not there."""
+_RETRY_FOR_S = 60.0
+_MAX_DATABASE_ACCESS = 6
+"""Maximum number of attempts that use the database at once. The others wait here, not for a pooled connection."""
 _log = structlog.get_logger(__name__)
 
 
 class Evaluate(Protocol):
-    """Judges one answer: ``app.engine.pipeline.evaluate`` with everything but the job filled in."""
+    """Function that runs one job: ``app.engine.pipeline.evaluate`` with all other arguments bound."""
 
     def __call__(
         self, job: Job, answer: Answer, *, result_id: str, progress: Report
@@ -47,7 +47,7 @@ class Evaluate(Protocol):
 
 
 class JobExecution:
-    """``run`` is what a worker does with a queue entry."""
+    """Executor of jobs. A worker calls ``run`` for each queue entry."""
 
     def __init__(
         self,
@@ -70,25 +70,25 @@ class JobExecution:
         self._clock = clock
         self._ids = ids
         self._redactor = redactor
-        self._under_way: dict[str, asyncio.Task[str]] = {}
-        """By job, the attempt that stands for it here."""
+        self._running: dict[str, asyncio.Task[str]] = {}
+        """The current attempt in this process, by job ID."""
         self._superseded: set[asyncio.Task[str]] = set()
-        self._turn = asyncio.Semaphore(_AT_DATABASE)
+        self._database_access = asyncio.Semaphore(_MAX_DATABASE_ACCESS)
         self._metrics = metrics
         self._deadlines_s = {JobKind.ANSWER: deadline_s, JobKind.SUITE: suite_deadline_s or deadline_s}
 
     def interrupt(self) -> None:
-        """End every attempt under way now; each hands its job back."""
-        for attempt in self._under_way.values():
+        """Cancel all running attempts. Each returns its job to the queue."""
+        for attempt in self._running.values():
             attempt.cancel()
 
     async def run(self, job_id: str, queue_id: int) -> None:
-        """Make the next attempt at a job, if this entry still stands for it.
+        """Run the next attempt of a job. Do nothing if the queue entry is outdated.
 
         Raises:
-            DatabaseUnavailable: the claim or the end could not be written; the entry's loss is noticed by the sweep.
+            DatabaseUnavailable: The claim or the outcome could not be written. The takeover sweep will find the job.
         """
-        async with self._turn, self._database.begin() as connection:
+        async with self._database_access, self._database.begin() as connection:
             job = await rows.claim(connection, job_id, queue_id, now=self._clock.now())
             text = "" if job is None else await rows.answer_text(connection, job.answer_sha256)
         if job is None:
@@ -97,27 +97,30 @@ class JobExecution:
         with structlog.contextvars.bound_contextvars(job_id=job.id, attempt=job.attempts, answer=job.answer_name):
             _log.info("job started", agent=job.agent, task_id=job.task_id)
             started = time.monotonic()
-            older = self._under_way.get(job.id)
+            older = self._running.get(job.id)
             attempt = asyncio.create_task(self._attempt(job, answer, older), name=f"attempt at {job.id}")
-            self._under_way[job.id] = attempt
+            self._running[job.id] = attempt
             try:
                 outcome = await attempt
             except asyncio.CancelledError:
                 attempt.cancel()
                 await asyncio.wait({attempt})
-                if attempt not in self._superseded or _is_called_off():
+                if attempt not in self._superseded or _is_cancelled():
                     raise
                 outcome = "superseded"
             finally:
                 self._superseded.discard(attempt)
-                if self._under_way.get(job.id) is attempt:
-                    del self._under_way[job.id]
+                if self._running.get(job.id) is attempt:
+                    del self._running[job.id]
             self._metrics.attempts.labels(outcome).inc()
             _log.info("job attempt ended", outcome=outcome, seconds=round(time.monotonic() - started, 3))
 
     async def _attempt(self, job: Job, answer: Answer, older: asyncio.Task[str] | None) -> str:
-        """Judge and store; returns in one word how it ended. ``older``: one that still runs here for the same job."""
-        writer = ProgressWriter(self._database, job.fence, turn=self._turn)
+        """Judge the answer and store the result. Return the outcome for metrics, such as ``succeeded``.
+
+        ``older`` is an attempt for the same job that still runs in this process.
+        """
+        writer = ProgressWriter(self._database, job.fence, limiter=self._database_access)
         started = time.monotonic()
         deadline = asyncio.timeout(self._deadlines_s[job.kind])
         result_id = self._ids.new("res")
@@ -127,71 +130,71 @@ class JobExecution:
             async with deadline:
                 work = self._evaluate(job, answer, result_id=result_id, progress=writer.report)
                 result = await writer.run_beside(work)
-            await self._insistently(lambda: self._store(job, result_id, result, writer.latest))
+            await self._retry_write(lambda: self._store(job, result_id, result, writer.latest))
         except asyncio.CancelledError:
-            # Stopped by its owner, or with the whole worker: the row tells which.
-            await self._let_go(job)
+            # The job was cancelled, or the worker is stopping. ``hand_back`` does nothing if the job has ended.
+            await self._return_to_queue(job)
             raise
         except JobSuperseded:
             return "superseded"
         except DatabaseUnavailable as error:
             _log.warning("job handed back", detail=str(error))
-            await self._insistently(lambda: self._takeover.hand_back(job.fence))
+            await self._retry_write(lambda: self._takeover.hand_back(job.fence))
             return "handed_back"
         except (LLMRejected, ModelNotConfigured) as error:
             refusal, detail = error, self._redactor.redact(str(error))
-            await self._insistently(lambda: self._pausing.pause(job.fence, refusal, detail))
+            await self._retry_write(lambda: self._pausing.pause(job.fence, refusal, detail))
             return "paused"
         except BudgetReached as error:
             reached = error
-            await self._insistently(lambda: self._pause_for_money(job, result_id, reached))
+            await self._retry_write(lambda: self._pause_for_budget(job, result_id, reached))
             return "paused"
-        except Exception as error:  # noqa: BLE001 - the job worker is one of the two borders (docs: house style)
-            failure = self._late(job) if deadline.expired() else self._named(error)
+        except Exception as error:  # noqa: BLE001 - every error must become a job error
+            failure = self._deadline_error(job) if deadline.expired() else self._job_error(error)
             _log.warning("job failed", code=failure.code, exc_info=failure.code == "INTERNAL")
-            await self._insistently(lambda: self._fail(job, failure))
+            await self._retry_write(lambda: self._fail(job, failure))
             return "failed"
         self._metrics.count_result(result, time.monotonic() - started)
         return "succeeded"
 
     async def _supersede(self, older: asyncio.Task[str]) -> None:
-        """End an attempt whose job was taken from a worker that only slept, and given back to it.
+        """Cancel an older attempt in this process after its job was taken over and came back to this worker.
 
-        Nothing it comes to counts any more. Left to itself until it notices, it would go on asking models, and its
-        requests be joined with those of the attempt that counts: replies without their cost.
+        Its writes are rejected anyway. If it kept running, it would send model requests that the new attempt joins, and
+        the new attempt would get those replies without their cost.
         """
         self._superseded.add(older)
         older.cancel()
         await asyncio.wait({older})
 
-    async def _let_go(self, job: Job) -> None:
+    async def _return_to_queue(self, job: Job) -> None:
         try:
             await self._takeover.hand_back(job.fence)
         except DatabaseUnavailable as error:
-            _log.warning("job not handed back, the sweep will find it", detail=str(error))
+            _log.warning("job not returned to the queue, the takeover sweep will find it", detail=str(error))
 
     async def _store(self, job: Job, result_id: str, result: dict[str, Any], progress: Progress) -> None:
-        """The result and the job's end, together or not at all.
+        """Store the result and the job's final state in one transaction.
 
         Raises:
-            JobSuperseded: the fence has fallen; nothing was stored.
+            JobSuperseded: The fencing token is no longer valid. Nothing was stored.
         """
         row = _row(result_id, result)
         now = self._clock.now()
-        async with self._turn, self._database.begin() as connection:
+        async with self._database_access, self._database.begin() as connection:
             ended = await rows.succeed(connection, job.fence, result_id=result_id, progress=progress, now=now)
             if ended is None:
                 present = await rows.get_job(connection, job.id)
                 if present is None or present.result_id != result_id:
                     raise JobSuperseded(job.id)
-                return  # our own earlier try went through, only its confirmation was lost
+                return  # an earlier try was committed, but the connection was lost before the confirmation
             await insert_result(connection, ended, row, now=now)
             if row.status == "complete":
                 await forget_checkpoints(connection, job.id)
             else:
                 await count_checkpoints(connection, job.id)
 
-    async def _pause_for_money(self, job: Job, result_id: str, reached: BudgetReached) -> None:
+    async def _pause_for_budget(self, job: Job, result_id: str, reached: BudgetReached) -> None:
         row = None if reached.result is None else _row(result_id, reached.result)
         await self._pausing.pause_for_money(job.fence, reached, row, self._clock.now())
 
@@ -199,9 +202,9 @@ class JobExecution:
         async with self._database.begin() as connection:
             await rows.fail(connection, job.fence, error, now=self._clock.now())
 
-    async def _insistently(self, write: Callable[[], Awaitable[T]]) -> T:
-        """Repeat a write while the database is away, for a limited time."""
-        deadline = time.monotonic() + _PATIENCE_S
+    async def _retry_write(self, write: Callable[[], Awaitable[T]]) -> T:
+        """Retry ``write`` while the database is unavailable, for at most ``_RETRY_FOR_S``."""
+        deadline = time.monotonic() + _RETRY_FOR_S
         while True:
             try:
                 return await write()
@@ -210,11 +213,11 @@ class JobExecution:
                     raise
                 await asyncio.sleep(1.0)
 
-    def _late(self, job: Job) -> JobError:
-        return JobError(code="DEADLINE", detail=f"not done within {self._deadlines_s[job.kind]:g} s")
+    def _deadline_error(self, job: Job) -> JobError:
+        return JobError(code="DEADLINE", detail=f"Not finished within {self._deadlines_s[job.kind]:g} s")
 
-    def _named(self, error: Exception) -> JobError:
-        """What a job's owner is told about its failure."""
+    def _job_error(self, error: Exception) -> JobError:
+        """Map an exception to the job error that the owner sees."""
         detail = self._redactor.redact(str(error)) or type(error).__name__
         match error:
             case ScriptStopped():
@@ -231,8 +234,8 @@ class JobExecution:
                 return JobError(code="INTERNAL", detail=f"{type(error).__name__}: {detail}")
 
 
-def _is_called_off() -> bool:
-    """Whether it is the current task itself that was cancelled, and not only one that it waits for."""
+def _is_cancelled() -> bool:
+    """Return whether the current task was cancelled, and not only a task that it awaits."""
     this = asyncio.current_task()
     return this is not None and this.cancelling() > 0
 

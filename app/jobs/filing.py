@@ -1,7 +1,7 @@
-"""One submission with its answers, its jobs and their queue entries, written by a single statement.
+"""Insert statement for a submission with its answers, jobs and queue entries.
 
-Taking answers in is what the service does most often while people wait for it. One statement is one round trip, and is
-carried out whole or not at all even outside a transaction.
+Submitting answers is the most frequent write that clients wait for. A single statement needs one round trip and is
+atomic without an explicit transaction.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from app.storage.records import JobStatus, SubmissionRecord
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NewJob:
-    """A job about to be stored: one answer to be judged."""
+    """Job to be stored, for one answer."""
 
     id: str
     answer: Answer
@@ -32,8 +32,8 @@ async def file_submission(
     *,
     attempts_allowed: int,
 ) -> None:
-    """Store a submission and queue its jobs. An answer's text that is known already is left as it is."""
-    # Texts in one order for everybody, or two submissions with the same answers could wait for each other.
+    """Store a submission and queue its jobs. Answer texts that are stored already are not changed."""
+    # A fixed order of the texts prevents deadlocks between submissions with the same answers.
     texts = sorted({job.answer.sha256: job.answer.text for job in jobs}.items())
     await connection.execute(
         _FILE,
@@ -63,12 +63,12 @@ async def file_submission(
 
 
 def _json(rows: Iterable[Mapping[str, Any]]) -> str:
-    """Rows for ``json_to_recordset``: far cheaper to write than arrays of the driver."""
+    """Return rows for ``json_to_recordset``, which is much cheaper than the driver's arrays."""
     return json.dumps(list(rows), ensure_ascii=False)
 
 
-# The parts of one statement see the tables as they were before it; the references between the new rows are checked
-# when all of it is done. The queue gives its entries in the order of what it is handed.
+# All parts of the statement see the tables as they were before it. PostgreSQL checks the foreign keys between the new
+# rows at its end. procrastinate returns the queue entries in the order of its input.
 _FILE = """
 WITH filed_answers AS (
     INSERT INTO answers (sha256, text, words)

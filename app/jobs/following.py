@@ -1,4 +1,4 @@
-"""Writes a running job's progress down, now and then, and notices when the job is no longer ours."""
+"""Periodic writer of a running job's progress. It also detects that the job was cancelled or taken over."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _log = structlog.get_logger(__name__)
 
 
 class ProgressWriter:
-    """``report`` may be called for every leaf; the database hears of it a few times a second."""
+    """Progress writer for one job attempt. ``report`` is cheap; the database is written every ``interval_s``."""
 
     def __init__(
         self,
@@ -32,26 +32,26 @@ class ProgressWriter:
         fence: Fence,
         *,
         interval_s: float = _INTERVAL_S,
-        turn: AbstractAsyncContextManager[object] | None = None,
+        limiter: AbstractAsyncContextManager[object] | None = None,
     ) -> None:
-        """``turn`` is taken for each write; what is reported meanwhile is written with it."""
-        self._turn = turn or nullcontext()
+        """``limiter`` is entered for each write, to limit concurrent database access."""
+        self._limiter = limiter or nullcontext()
         self._database = database
         self._fence = fence
         self._interval_s = interval_s
         self.latest = NOTHING_YET
         """The last progress reported."""
-        self._news = asyncio.Event()
+        self._reported = asyncio.Event()
 
     def report(self, progress: Progress) -> None:
         self.latest = progress
-        self._news.set()
+        self._reported.set()
 
     async def run_beside(self, work: Coroutine[Any, Any, T]) -> T:
-        """Run ``work`` to its end, writing progress meanwhile.
+        """Run ``work`` and write its progress until it ends.
 
         Raises:
-            JobSuperseded: the job was taken from us; ``work`` has been cancelled.
+            JobSuperseded: The job was cancelled or taken over. ``work`` has been cancelled.
         """
         working = asyncio.ensure_future(work)
         writing = asyncio.ensure_future(self._write())
@@ -67,15 +67,15 @@ class ProgressWriter:
             await asyncio.wait(both)
 
     async def _write(self) -> None:
-        """Until cancelled. Without news it still looks from time to time whether the fence holds."""
+        """Write progress until cancelled. Without progress, check the fencing token every ``_CHECK_S``."""
         while True:
             try:
                 async with asyncio.timeout(_CHECK_S):
-                    await self._news.wait()
+                    await self._reported.wait()
             except TimeoutError:
                 pass
-            async with self._turn:
-                self._news.clear()
+            async with self._limiter:
+                self._reported.clear()
                 await self._write_once(self.latest)
             await until_next_round(self._interval_s)
 
@@ -84,7 +84,7 @@ class ProgressWriter:
             async with self._database.begin() as connection:
                 held = await write_progress(connection, self._fence, progress)
         except DatabaseUnavailable as error:
-            # Progress is a courtesy; the result will be written with more patience.
+            # Progress is optional. Only writes of the final state are retried.
             _log.warning("progress not written", job_id=self._fence.job_id, detail=str(error))
             return
         if not held:

@@ -1,4 +1,4 @@
-"""Taking work in: submissions, their answers and one queued job per answer, in one transaction or not at all."""
+"""Intake of submissions: store the answers and queue one job per answer, atomically."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from app.storage.records import JobKind, JobStatus, SubmissionRecord
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Receipt:
-    """What was taken in: a submission and its jobs, as (job id, answer name) pairs."""
+    """Accepted submission with its jobs as (job ID, answer name) pairs."""
 
     id: str
     agent: str
@@ -37,9 +37,9 @@ class Receipt:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Terms:
-    """On what terms work is taken in: higher ``priority`` first, and what judging a submission may cost (None: any).
+    """Options of a submission's jobs.
 
-    ``kind`` says what the jobs do with what was handed in.
+    Jobs with a higher ``priority`` run first. ``budget_usd`` limits the cost of the whole submission (None: no limit).
     """
 
     priority: int = 0
@@ -48,7 +48,7 @@ class Terms:
 
 
 class Intake:
-    """Stores submissions that were checked already."""
+    """Writer of validated submissions."""
 
     def __init__(self, database: Database, room: QueueRoom, *, clock: Clock, ids: Ids, attempts_allowed: int) -> None:
         self._database = database
@@ -66,19 +66,24 @@ class Intake:
         key: IdempotencyKey | None = None,
         terms: Terms | None = None,
     ) -> dict[str, Any]:
-        """Store and queue everything, and return ``respond(receipts)``; for a repeated ``key`` the first answer.
+        """Store and queue all submissions, and return ``respond(receipts)``.
+
+        For a repeated ``key`` return the stored response of the first request.
 
         Raises:
-            KeyInProgress, KeyReused: the key cannot be honoured; nothing was stored.
-            QueueFull: too much is waiting already; nothing was stored.
-            DatabaseUnavailable: nothing was stored, or the confirmation was lost; with a key that can be found out.
+            KeyInProgress, KeyReused: The idempotency key cannot be used. Nothing was stored.
+            QueueFull: Too many jobs are queued. Nothing was stored.
+            DatabaseUnavailable: The outcome is unknown. A retry with the same key is safe.
         """
         now = self._clock.now()
         filings = [self._filing(submission, terms or Terms(), owner=owner, now=now) for submission in submissions]
         response = respond([receipt for _, _, receipt in filings])
-        # On its own a statement is a transaction; only what takes several needs one around them.
-        together = key is not None or len(filings) > 1
-        async with self._database.quickly() as connection, connection.transaction() if together else nullcontext():
+        # A single statement is atomic. Only several statements need an explicit transaction.
+        needs_transaction = key is not None or len(filings) > 1
+        async with (
+            self._database.quickly() as connection,
+            connection.transaction() if needs_transaction else nullcontext(),
+        ):
             if key is not None and (known := await recall(connection, key)) is not None:
                 replayed: dict[str, Any] = json.loads(known)
                 return replayed
@@ -92,7 +97,7 @@ class Intake:
     def _filing(
         self, submission: Submission, terms: Terms, *, owner: str, now: datetime
     ) -> tuple[SubmissionRecord, list[NewJob], Receipt]:
-        """What is to be stored of a submission, and what its owner is told."""
+        """Return the record and the jobs to store for a submission, and its receipt."""
         record = SubmissionRecord(
             id=self._ids.new("sub"),
             owner=owner,

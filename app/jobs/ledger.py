@@ -1,8 +1,8 @@
-"""Writes down what models replied and cost, many replies in one transaction, so that a call costs the database little.
+"""Budget reservations, costs and checkpoints of model requests, written in batches.
 
-While one transaction is on its way, what comes meanwhile is gathered for the next. A reply and its price are written
-together. A request is let go only when its likely price fits every purse that pays for it, over all workers: what is
-under way is set aside, and comes free by itself should its worker die.
+While one transaction runs, new entries are collected for the next one, so a model request costs the database little. A
+reply and its cost are written in the same transaction. A request is sent only if its estimated cost fits into every
+budget that applies, over all workers. Reservations of running requests expire if their worker is lost.
 """
 
 from __future__ import annotations
@@ -28,12 +28,12 @@ from app.storage.errors import DatabaseUnavailable
 from app.storage.model_usage import Account, Spent, add_usage
 from rubrics.verdict import Usage
 
-_PATIENCE_S = 60.0
-_AGAIN_S = 0.5
-_HOLD_S = 30.0
-_NOTHING_USD = 1e-9
-_LOOK_AGAIN_S = 0.25
-"""How soon a request that waits for others to settle is looked at again."""
+_RETRY_FOR_S = 60.0
+_RETRY_INTERVAL_S = 0.5
+_RESERVATION_TTL_S = 30.0
+_MIN_AMOUNT = 1e-9
+_WAITING_INTERVAL_S = 0.25
+"""Interval at which waiting reservations are tried again."""
 _log = structlog.get_logger(__name__)
 
 
@@ -45,9 +45,9 @@ class _Reservation:
 
 @dataclass(slots=True)
 class _Batch:
-    """What one transaction writes."""
+    """Entries that one transaction writes."""
 
-    kept: list[tuple[Checkpoint, asyncio.Future[None]]] = field(default_factory=list)
+    checkpoints: list[tuple[Checkpoint, asyncio.Future[None]]] = field(default_factory=list)
     reservations: list[_Reservation] = field(default_factory=list)
     spent: dict[str, float] = field(default_factory=lambda: defaultdict(float))
     released: dict[str, float] = field(default_factory=lambda: defaultdict(float))
@@ -55,13 +55,14 @@ class _Batch:
 
     @property
     def empty(self) -> bool:
-        return not (self.kept or self.reservations or self.spent or self.released or self.used)
+        return not (self.checkpoints or self.reservations or self.spent or self.released or self.used)
 
 
 class Ledger:
-    """One per process; works inside ``running``. The limits are those of the installation, None: none.
+    """Writer of budgets and checkpoints. One per process; use it inside ``running``.
 
-    Amounts are in USD, except those of the purse of tokens.
+    ``limit_usd`` and ``limit_tokens`` are the limits of the installation (None: no limit). Amounts are in USD, except
+    those of the token budget.
     """
 
     def __init__(self, database: Database, *, limit_usd: float | None, limit_tokens: int | None = None) -> None:
@@ -70,13 +71,13 @@ class Ledger:
         self.limit_tokens = limit_tokens
         self._holder = secrets.token_hex(8)
         self._next = _Batch()
-        self._held: dict[str, float] = {}
+        self._reserved: dict[str, float] = {}
         self._waiting: list[_Reservation] = []
         self._wake = asyncio.Event()
 
     @asynccontextmanager
     async def running(self) -> AsyncIterator[Ledger]:
-        """Write for as long as the block lasts, and at its end what is left."""
+        """Run the writer during the block. Write the remaining entries on exit."""
         writing = asyncio.create_task(self._run(), name="ledger")
         try:
             yield self
@@ -87,18 +88,18 @@ class Ledger:
                 await self._write(self._take())
 
     async def keep(self, checkpoint: Checkpoint) -> None:
-        """Write a reply down; returns once it is committed, or the database stayed away for too long."""
+        """Store a reply. Return when it is committed, or when the database was unavailable for too long."""
         written = asyncio.get_running_loop().create_future()
-        self._next.kept.append((checkpoint, written))
+        self._next.checkpoints.append((checkpoint, written))
         self._wake.set()
         await written
 
     async def reserve(self, amounts: Mapping[str, float]) -> None:
-        """Set an amount aside in each purse, waiting for others to settle where it may yet fit.
+        """Reserve an amount in each budget. Wait if it could still fit after other reservations are settled.
 
         Raises:
-            PurseEmpty: it does not fit, whatever the others' requests come to.
-            DatabaseUnavailable: that cannot be known.
+            PurseEmpty: The amount does not fit, even without the reservations of other requests.
+            DatabaseUnavailable: The budgets cannot be checked.
         """
         granted = asyncio.get_running_loop().create_future()
         self._next.reservations.append(_Reservation(amounts, granted))
@@ -111,97 +112,103 @@ class Ledger:
             raise
 
     def settle(self, reserved: Mapping[str, float], spent: Mapping[str, float]) -> None:
-        """Count what was spent from each purse, and release what was reserved for it."""
-        for purse, amount in reserved.items():
-            self._next.released[purse] += amount
-        for purse in {**reserved, **spent}:
-            self._next.spent[purse] += spent.get(purse, 0.0)
+        """Add the actual cost to each budget and release the reservation."""
+        for budget_id, amount in reserved.items():
+            self._next.released[budget_id] += amount
+        for budget_id in {**reserved, **spent}:
+            self._next.spent[budget_id] += spent.get(budget_id, 0.0)
         self._wake.set()
 
     def used(self, account: Account, usage: Usage) -> None:
-        """Count what a request took, for whoever asks later what the money went for."""
+        """Add a request to the usage statistics."""
         if usage.calls:
             self._next.used[account] = self._next.used.get(account, Spent()) + Spent.of(usage)
             self._wake.set()
 
-    async def left(self, purses: Sequence[str]) -> None:
-        """Raises PurseEmpty when one of the purses is spent already."""
+    async def left(self, budget_ids: Sequence[str]) -> None:
+        """Check that no budget is spent.
+
+        Raises:
+            PurseEmpty: One of the budgets is spent.
+        """
         async with self._database.begin() as connection:
-            limits = await self._limits(connection, purses)
-            for purse, limit in limits.items():
-                if (already := await rows.spent(connection, purse)) >= limit:
-                    raise PurseEmpty(purse, limit, already)
+            limits = await self._limits(connection, budget_ids)
+            for budget_id, limit in limits.items():
+                if (already := await rows.spent(connection, budget_id)) >= limit:
+                    raise PurseEmpty(budget_id, limit, already)
 
     async def _run(self) -> None:
         while True:
             with suppress(TimeoutError):
-                async with asyncio.timeout(_LOOK_AGAIN_S if self._waiting else _HOLD_S / 3):
+                async with asyncio.timeout(_WAITING_INTERVAL_S if self._waiting else _RESERVATION_TTL_S / 3):
                     await self._wake.wait()
             self._wake.clear()
             batch = self._take()
-            if not batch.empty or self._held:
-                await self._write_insistently(batch)
+            if not batch.empty or self._reserved:
+                await self._retry_write(batch)
             await until_next_round(0.0)
 
     def _take(self) -> _Batch:
-        """What has gathered, with the reservations that could not be granted before."""
+        """Return the collected entries together with the waiting reservations, and start a new batch."""
         batch, self._next = self._next, _Batch()
         batch.reservations = [one for one in (*self._waiting, *batch.reservations) if not one.granted.done()]
         self._waiting = []
         return batch
 
-    async def _write_insistently(self, batch: _Batch) -> None:
-        deadline = time.monotonic() + _PATIENCE_S
+    async def _retry_write(self, batch: _Batch) -> None:
+        deadline = time.monotonic() + _RETRY_FOR_S
         while True:
             try:
                 return await self._write(batch)
             except DatabaseUnavailable as error:
-                _log.warning("ledger waits for the database", replies=len(batch.kept), detail=str(error))
+                _log.warning("budget writer waits for the database", replies=len(batch.checkpoints), detail=str(error))
                 if time.monotonic() > deadline:
-                    # The jobs behind will not end without the database either, and are then done again.
-                    for _, written in batch.kept:
+                    # Without the database these jobs cannot finish either. They will be run again.
+                    for _, written in batch.checkpoints:
                         _resolve(written)
                     for one in batch.reservations:
                         _resolve(one.granted, error)
                     return
             except asyncio.CancelledError:
-                self._give_back(batch)
+                self._restore(batch)
                 raise
-            await until_next_round(_AGAIN_S)
+            await until_next_round(_RETRY_INTERVAL_S)
 
-    def _give_back(self, batch: _Batch) -> None:
-        """Let the last write have what this one could not do."""
-        self._next.kept = batch.kept + self._next.kept
-        for purse, usd in batch.spent.items():
-            self._next.spent[purse] += usd
-        for purse, usd in batch.released.items():
-            self._next.released[purse] += usd
+    def _restore(self, batch: _Batch) -> None:
+        """Return the entries of a failed batch, so the final write includes them."""
+        self._next.checkpoints = batch.checkpoints + self._next.checkpoints
+        for budget_id, amount in batch.spent.items():
+            self._next.spent[budget_id] += amount
+        for budget_id, amount in batch.released.items():
+            self._next.released[budget_id] += amount
         for account, spent in batch.used.items():
             self._next.used[account] = self._next.used.get(account, Spent()) + spent
 
     async def _write(self, batch: _Batch) -> None:
-        """One transaction; only when it is committed does anybody hear of it."""
-        held = dict(self._held)
-        for purse, usd in batch.released.items():
-            held[purse] = max(0.0, held.get(purse, 0.0) - usd)
+        """Write a batch in one transaction. Notify the callers after the commit."""
+        reserved_here = dict(self._reserved)
+        for budget_id, amount in batch.released.items():
+            reserved_here[budget_id] = max(0.0, reserved_here.get(budget_id, 0.0) - amount)
         decided: list[tuple[_Reservation, PurseEmpty | None]] = []
         async with self._database.begin() as connection:
-            concerned = {*batch.spent, *(purse for one in batch.reservations for purse in one.amounts)}
-            if concerned:
-                spent = await rows.add_spent(connection, {purse: batch.spent.get(purse, 0.0) for purse in concerned})
+            changed = {*batch.spent, *(budget_id for one in batch.reservations for budget_id in one.amounts)}
+            if changed:
+                spent = await rows.add_spent(
+                    connection, {budget_id: batch.spent.get(budget_id, 0.0) for budget_id in changed}
+                )
                 if batch.reservations:
-                    decided = await self._decide(connection, batch.reservations, spent, held)
-            if held:
-                await rows.hold(connection, held, holder=self._holder, for_s=_HOLD_S)
+                    decided = await self._decide(connection, batch.reservations, spent, reserved_here)
+            if reserved_here:
+                await rows.hold(connection, reserved_here, holder=self._holder, for_s=_RESERVATION_TTL_S)
             await add_usage(connection, batch.used, day=datetime.now(UTC).date())
-            if batch.kept:
-                await insert_checkpoints(connection, [checkpoint for checkpoint, _ in batch.kept])
-        self._held = {purse: usd for purse, usd in held.items() if usd > _NOTHING_USD}
+            if batch.checkpoints:
+                await insert_checkpoints(connection, [checkpoint for checkpoint, _ in batch.checkpoints])
+        self._reserved = {budget_id: amount for budget_id, amount in reserved_here.items() if amount > _MIN_AMOUNT}
         answered = [one for one, _ in decided]
         self._waiting = [one for one in batch.reservations if one not in answered]
         for one, error in decided:
             self._answer(one, error)
-        for _, written in batch.kept:
+        for _, written in batch.checkpoints:
             _resolve(written)
 
     async def _decide(
@@ -209,37 +216,48 @@ class Ledger:
         connection: AsyncConnection,
         reservations: Sequence[_Reservation],
         spent: Mapping[str, float],
-        held: dict[str, float],
+        reserved_here: dict[str, float],
     ) -> list[tuple[_Reservation, PurseEmpty | None]]:
-        """Those that fit (booked in ``held``) and those that never will; the rest waits."""
+        """Return the reservations that fit (and add them to ``reserved_here``) and those that never will.
+
+        Reservations that are not returned have to wait.
+        """
         limits = await self._limits(connection, spent)
-        others = await rows.held_by_others(connection, limits, holder=self._holder)
+        reserved_elsewhere = await rows.held_by_others(connection, limits, holder=self._holder)
         decided: list[tuple[_Reservation, PurseEmpty | None]] = []
         for one in reservations:
-            limited = [purse for purse in one.amounts if purse in limits]
+            limited = [budget_id for budget_id in one.amounts if budget_id in limits]
             empty = next(
-                (purse for purse in limited if not _fits(spent[purse], one.amounts[purse], limits[purse])), None
+                (
+                    budget_id
+                    for budget_id in limited
+                    if not _fits(spent[budget_id], one.amounts[budget_id], limits[budget_id])
+                ),
+                None,
             )
             if empty is not None:
                 decided.append((one, PurseEmpty(empty, limits[empty], spent[empty])))
                 continue
-            taken = {purse: spent[purse] + others.get(purse, 0.0) + held.get(purse, 0.0) for purse in limited}
-            if all(_fits(taken[purse], one.amounts[purse], limits[purse]) for purse in limited):
-                for purse, amount in one.amounts.items():
-                    held[purse] = held.get(purse, 0.0) + amount
+            taken = {
+                budget_id: spent[budget_id] + reserved_elsewhere.get(budget_id, 0.0) + reserved_here.get(budget_id, 0.0)
+                for budget_id in limited
+            }
+            if all(_fits(taken[budget_id], one.amounts[budget_id], limits[budget_id]) for budget_id in limited):
+                for budget_id, amount in one.amounts.items():
+                    reserved_here[budget_id] = reserved_here.get(budget_id, 0.0) + amount
                 decided.append((one, None))
         return decided
 
-    async def _limits(self, connection: AsyncConnection, purses: Iterable[str]) -> dict[str, float]:
-        limits = await rows.limits_of(connection, purses)
-        if self.limit_usd is not None and rows.INSTALLATION in purses:
+    async def _limits(self, connection: AsyncConnection, budget_ids: Iterable[str]) -> dict[str, float]:
+        limits = await rows.limits_of(connection, budget_ids)
+        if self.limit_usd is not None and rows.INSTALLATION in budget_ids:
             limits[rows.INSTALLATION] = self.limit_usd
-        if self.limit_tokens is not None and rows.INSTALLATION_TOKENS in purses:
+        if self.limit_tokens is not None and rows.INSTALLATION_TOKENS in budget_ids:
             limits[rows.INSTALLATION_TOKENS] = self.limit_tokens
         return limits
 
     def _answer(self, one: _Reservation, error: PurseEmpty | None) -> None:
-        if one.granted.done():  # nobody waits for it any more
+        if one.granted.done():  # the caller was cancelled
             if error is None:
                 self.settle(one.amounts, {})
         else:

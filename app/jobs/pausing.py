@@ -1,10 +1,12 @@
-"""Jobs that wait for somebody: put aside while a model's provider refuses everything, while no key for it is set, or
-while a budget is spent; and taken up again.
+"""Pausing and resuming jobs.
 
-A paused job is ``queued`` with the stage ``paused``: no worker can take it, and the attempt does not count. While
-nobody knows whether the provider answers again, one job at a time goes ahead to find out; its first request is
-the probe. Once the provider answers, all of them go on. A job that lacks money goes on once its budget was raised; what
-could be judged without is a result meanwhile.
+A job is paused while its model provider rejects requests permanently, while no worker has the provider's API key, or
+while a budget is spent. A paused job is ``queued`` with the stage ``paused``: no worker takes it, and the attempt does
+not count.
+
+Until the provider is known to accept requests again, one job at a time is resumed as a probe. When it succeeds, all
+jobs of that model are resumed. A job that waits for budget has an incomplete result in the meantime. It is resumed when
+the budget is raised.
 """
 
 from __future__ import annotations
@@ -32,27 +34,27 @@ LLM_REJECTED = "LLM_REJECTED"
 PROVIDER_PAUSED = "PROVIDER_PAUSED"
 MODEL_NOT_CONFIGURED = "MODEL_NOT_CONFIGURED"
 BUDGET = "BUDGET"
-_ROUND_S = 1.0
-_AT_ONCE = 200
-"""How many jobs are taken up again in one round, of each kind."""
-_REMEDY = (
-    "The job waits: mend the key, the account or the access to the model. It goes on when the service was started "
-    "with the new key, by itself within a minute or two where the old one works again, or on retry"
+_INTERVAL_S = 1.0
+_MAX_RESUMED = 200
+"""Maximum number of jobs resumed in one round, per model and for budgets."""
+_REJECTED_REMEDY = (
+    "The job is paused: fix the key, the account or the access to the model. The job resumes when the service is "
+    "restarted with a new key, automatically within a minute or two if the old key works again, or on retry"
 )
-_NO_SUCH_MODEL = (
-    "The job waits until the provider has this model: it continues by itself within a minute or two then, or on retry. "
-    "To judge by another model, cancel the job and submit the answer with that model, or set ASSAY_MODEL if the "
+_NO_SUCH_MODEL_REMEDY = (
+    "The job is paused until the provider has this model. It then resumes automatically within a minute or two, or on "
+    "retry. To use another model, cancel the job and submit the answer with that model, or set ASSAY_MODEL if the "
     "submission named none"
 )
-_HELD = "The job waits: it goes on once the provider was resumed"
-_NO_KEY = "The job waits: it goes on when a worker was started with what is missing"
-_NO_MONEY = "The job waits, its result says what could be judged: it goes on when {limit} was raised"
+_PROVIDER_PAUSED_REMEDY = "The job is paused: it resumes when the provider is resumed"
+_NO_KEY_REMEDY = "The job is paused: it resumes when a worker with the missing setting is started"
+_BUDGET_REMEDY = "The job is paused: it resumes when {limit} is raised. Claims judged so far are saved"
 _LIMITS = {INSTALLATION: "ASSAY_BUDGET_USD", INSTALLATION_TOKENS: "ASSAY_BUDGET_TOKENS"}
 _log = structlog.get_logger(__name__)
 
 
 async def resume_job(connection: AsyncConnection, queue: JobQueue, job_id: str) -> Job | None:
-    """Queue a paused job again, in the caller's transaction; None when it was not paused."""
+    """Queue a paused job again in the caller's transaction. Return None if the job is not paused."""
     job = await rows.get_job(connection, job_id, lock=True)
     if job is None or not job.paused:
         return None
@@ -61,7 +63,10 @@ async def resume_job(connection: AsyncConnection, queue: JobQueue, job_id: str) 
 
 
 class Pausing:
-    """Puts jobs aside and resumes them. ``state`` tells of a model (None: the default one) what to expect of it."""
+    """Pauses jobs, and resumes them in the background.
+
+    ``state`` returns the circuit breaker state of a model (None: the default model).
+    """
 
     def __init__(
         self,
@@ -71,37 +76,40 @@ class Pausing:
         state: Callable[[str | None], CircuitState],
         budget_usd: float | None = None,
         budget_tokens: int | None = None,
-        round_s: float = _ROUND_S,
+        round_s: float = _INTERVAL_S,
     ) -> None:
         self._database = database
         self._queue = queue
         self._state = state
         self._budgets = {INSTALLATION: budget_usd, INSTALLATION_TOKENS: budget_tokens}
         self._round_s = round_s
-        self._ahead: dict[str | None, str] = {}
-        """By model, the job that went ahead of the others."""
+        self._probes: dict[str | None, str] = {}
+        """The job that was resumed as a probe, by model."""
 
     async def run(self) -> None:
-        """Resume what can be resumed, until cancelled."""
+        """Resume jobs until cancelled."""
         while True:
             try:
                 await self.resume_some()
             except DatabaseUnavailable as error:
-                _log.warning("paused jobs not looked at", detail=str(error))
+                _log.warning("cannot check paused jobs", detail=str(error))
             await until_next_round(self._round_s)
 
     async def pause(self, fence: Fence, why: LLMRejected | ModelNotConfigured, detail: str) -> bool:
-        """Put a running job aside; ``detail`` is what may be told of ``why``. Whether the fence still held."""
-        code, remedy = _told(why)
+        """Pause a running job. Return False if its fencing token is no longer valid.
+
+        ``detail`` is the message of ``why`` without secrets.
+        """
+        code, remedy = _code_and_remedy(why)
         _log.warning("job paused", job_id=fence.job_id, code=code)
         async with self._database.begin() as connection:
             return await rows.pause(connection, fence, JobError(code=code, detail=f"{detail}. {remedy}"))
 
     async def pause_for_money(self, fence: Fence, why: BudgetReached, result: NewResult | None, now: datetime) -> bool:
-        """Put a running job aside with what could be judged of it. Whether the fence still held."""
+        """Pause a running job and store its incomplete result. Return False if its fencing token is no longer valid."""
         _log.warning("job paused", job_id=fence.job_id, code=BUDGET, purse=why.purse)
         limit = _LIMITS.get(why.purse, "the submission's budget_usd")
-        error = JobError(code=BUDGET, detail=f"{limit}: {why}. {_NO_MONEY.format(limit=limit)}")
+        error = JobError(code=BUDGET, detail=f"{limit}: {why}. {_BUDGET_REMEDY.format(limit=limit)}")
         async with self._database.begin() as connection:
             paused = await rows.pause_for_money(
                 connection,
@@ -116,14 +124,14 @@ class Pausing:
             return paused is not None
 
     async def resume_some(self) -> int:
-        """One round; returns how many jobs were resumed.
+        """Resume the jobs that can continue, and return their number.
 
         Raises:
-            DatabaseUnavailable
+            DatabaseUnavailable: The database cannot be reached.
         """
         async with self._database.begin() as connection:
             models = await rows.paused_models(connection)
-            affordable = await rows.jobs_with_money(connection, installation=self._budgets, limit=_AT_ONCE)
+            affordable = await rows.jobs_with_money(connection, installation=self._budgets, limit=_MAX_RESUMED)
         resumed = sum([await self._resume(job) for job in affordable])
         return resumed + sum([await self._resume_model(model) for model in models])
 
@@ -132,17 +140,17 @@ class Pausing:
         if state is CircuitState.REFUSED:
             return 0
         async with self._database.begin() as connection:
-            waiting = await rows.paused_jobs(connection, model, limit=_AT_ONCE)
+            waiting = await rows.paused_jobs(connection, model, limit=_MAX_RESUMED)
         if not waiting:
             return 0
         if state is CircuitState.ANSWERING:
             return sum([await self._resume(job) for job in waiting])
-        if await self._is_under_way(self._ahead.get(model)):
+        if await self._is_running(self._probes.get(model)):
             return 0
-        self._ahead[model] = waiting[0].id
+        self._probes[model] = waiting[0].id
         return await self._resume(waiting[0])
 
-    async def _is_under_way(self, job_id: str | None) -> bool:
+    async def _is_running(self, job_id: str | None) -> bool:
         if job_id is None:
             return False
         async with self._database.begin() as connection:
@@ -157,12 +165,12 @@ class Pausing:
         return resumed is not None
 
 
-def _told(why: LLMRejected | ModelNotConfigured) -> tuple[str, str]:
-    """The code of a pause, and what ends it."""
+def _code_and_remedy(why: LLMRejected | ModelNotConfigured) -> tuple[str, str]:
+    """Return the error code of a pause, and the text that says how it ends."""
     match why:
         case LLMProviderPaused():
-            return PROVIDER_PAUSED, _HELD
+            return PROVIDER_PAUSED, _PROVIDER_PAUSED_REMEDY
         case LLMRejected():
-            return LLM_REJECTED, _NO_SUCH_MODEL if why.no_such_model else _REMEDY
+            return LLM_REJECTED, _NO_SUCH_MODEL_REMEDY if why.no_such_model else _REJECTED_REMEDY
         case _:
-            return MODEL_NOT_CONFIGURED, _NO_KEY
+            return MODEL_NOT_CONFIGURED, _NO_KEY_REMEDY

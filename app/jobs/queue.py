@@ -1,7 +1,7 @@
-"""The queue behind the jobs: procrastinate on our database, one short-lived entry per attempt to have a job done.
+"""Job queue on procrastinate, in the service's database.
 
-Entries only carry a job's id. They are made inside the caller's transaction, and deleted when they are
-through; what became of the job stands in its own row.
+A queue entry holds only a job ID. It is inserted in the caller's transaction and deleted when it is done. The state of
+the job is in its own row.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ _RECONNECT_S = 2.0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WorkerPace:
-    """How a worker runs: ``concurrency`` in jobs, the rest in seconds."""
+    """Worker parameters: ``concurrency`` is a number of jobs, the others are seconds."""
 
     concurrency: int
     heartbeat_s: float
@@ -42,7 +42,7 @@ class WorkerPace:
 
 
 class JobQueue:
-    """Makes, withdraws and works off entries. ``opened`` it can do all; before that only what takes a connection."""
+    """Job queue. The methods that take a connection also work outside ``opened``."""
 
     def __init__(self, database: Database) -> None:
         connector = procrastinate.PsycopgConnector(
@@ -50,7 +50,7 @@ class JobQueue:
             min_size=1,
             max_size=_POOL_SIZE,
             timeout=_POOL_WAIT_S,
-            # Give a lost server up soon and look again when something is wanted, rather than ever more rarely.
+            # Give up early and reconnect on the next request, instead of backing off.
             reconnect_timeout=_RECONNECT_S,
             kwargs={"connect_timeout": _CONNECT_TIMEOUT_S},
         )
@@ -58,8 +58,8 @@ class JobQueue:
 
     @asynccontextmanager
     async def opened(self) -> AsyncIterator[JobQueue]:
-        """Hold connections of its own during the block."""
-        with _translated():
+        """Open the queue's own connections during the block."""
+        with _database_errors():
             await self._app.open_async()
         try:
             yield self
@@ -67,51 +67,54 @@ class JobQueue:
             await self._app.close_async()
 
     async def enqueue(self, connection: AsyncConnection, job_ids: Sequence[str], *, priority: int = 0) -> list[int]:
-        """Make an entry for each job; they exist once the caller's transaction is committed. Higher priority first."""
+        """Insert an entry for each job in the caller's transaction, and return the entry IDs.
+
+        Entries with a higher ``priority`` run first.
+        """
         deferrer = self._app.configure_task(TASK, queue=QUEUE, priority=priority, connection=await _driver(connection))
         arguments: list[JSONDict] = [{"job_id": job_id} for job_id in job_ids]
-        with _translated():
+        with _database_errors():
             return await deferrer.batch_defer_async(*arguments)
 
     async def withdraw(self, connection: AsyncConnection, queue_id: int) -> None:
-        """Drop a waiting entry, interrupt a running one; with the caller's transaction."""
-        with _translated():
+        """Delete a waiting entry, or cancel a running one, in the caller's transaction."""
+        with _database_errors():
             await self._app.job_manager.cancel_job_by_id_async(
                 queue_id, abort=True, delete_job=True, connection=await _driver(connection)
             )
 
     async def stalled(self, seconds: float) -> list[int]:
-        """Entries whose worker has not been heard of for so long."""
-        with _translated():
+        """Return the entries whose worker has sent no heartbeat for ``seconds``."""
+        with _database_errors():
             found = await self._app.job_manager.get_stalled_jobs(queue=QUEUE, seconds_since_heartbeat=seconds)
         return [entry.id for entry in found if entry.id is not None]
 
     async def close(self, queue_id: int) -> None:
-        """Remove an entry that nobody works on any more."""
-        with _translated():
+        """Delete the entry of a lost worker."""
+        with _database_errors():
             await self._app.job_manager.finish_job_by_id_async(queue_id, status=Status.FAILED, delete_job=True)
 
     async def forget_workers(self) -> None:
-        """Declare every worker known so far dead. Only for the one process that has the database to itself."""
-        with _translated():
+        """Mark all registered workers as lost. Only safe if no other process uses the database."""
+        with _database_errors():
             await self._app.job_manager.prune_stalled_workers(0)
 
     async def work(self, handle: Callable[[str, int], Awaitable[None]], pace: WorkerPace) -> None:
-        """Hand (job id, queue id) of every entry to ``handle``, until cancelled or the database is lost.
+        """Call ``handle(job_id, queue_id)`` for each entry, until cancelled or the database is lost.
 
-        Cancelled, it takes no new entry, waits ``drain_s`` for what is running and then interrupts it.
+        On cancellation, take no new entries, wait ``drain_s`` for the running ones and then cancel them.
         """
 
-        under_way: set[int] = set()
+        running: set[int] = set()
 
         async def judge_answer(context: procrastinate.JobContext, *, job_id: str) -> None:
             if context.job.id is None:
                 raise exceptions.TaskNotFound
-            under_way.add(context.job.id)
+            running.add(context.job.id)
             try:
                 await handle(job_id, context.job.id)
             finally:
-                under_way.discard(context.job.id)
+                running.discard(context.job.id)
 
         self._app.tasks.pop(TASK, None)
         self._app.task(name=TASK, queue=QUEUE, pass_context=True)(judge_answer)
@@ -126,18 +129,18 @@ class JobQueue:
             fetch_job_polling_interval=pace.poll_s,
             abort_job_polling_interval=pace.poll_s,
         )
-        with _translated():
-            await stoppable(working, drains=lambda: bool(under_way))
+        with _database_errors():
+            await stoppable(working, drains=lambda: bool(running))
 
 
 async def _driver(connection: AsyncConnection) -> Any:
-    """The psycopg connection below a SQLAlchemy one, so that both write in one transaction."""
+    """Return the psycopg connection of a SQLAlchemy connection. Both then write in the same transaction."""
     return (await connection.get_raw_connection()).driver_connection
 
 
 @contextmanager
-def _translated() -> Iterator[None]:
+def _database_errors() -> Iterator[None]:
     try:
         yield
     except (exceptions.ConnectorException, psycopg.OperationalError, psycopg.InterfaceError) as error:
-        raise DatabaseUnavailable(f"the job queue does not answer: {error}") from error
+        raise DatabaseUnavailable(f"The job queue is unavailable: {error}") from error

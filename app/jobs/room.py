@@ -1,7 +1,7 @@
-"""How much may wait: a queue without an end is a promise that nobody can keep.
+"""Limit on the number of queued jobs.
 
-Waiting jobs are counted once a second at most, and what this process took in since is added. Several processes may
-together go beyond the limit by what they take in within that second.
+The queued jobs are counted at most once per second. Jobs that this process accepts in between are added to the count.
+Several processes together can exceed the limit by the jobs they accept within that second.
 """
 
 from __future__ import annotations
@@ -16,51 +16,53 @@ from app.storage.database import Database
 from app.storage.direct import DirectConnection
 from app.storage.errors import DatabaseUnavailable
 
-_COUNT_AGAIN_S = 1.0
-_STATISTICS_AFTER = 1000
+_INTERVAL_S = 1.0
+_ANALYZE_AFTER_JOBS = 1000
 _log = structlog.get_logger(__name__)
 
 
 class QueueRoom:
-    """The room in the queue, as one process sees it."""
+    """Queue limit, checked per process."""
 
-    def __init__(self, most: int) -> None:
-        """``most``: how many jobs may wait; 0: any number."""
-        self._most = most
+    def __init__(self, max_queued: int) -> None:
+        """``max_queued``: maximum number of queued jobs; 0: no limit."""
+        self._max_queued = max_queued
         self._waiting = 0
         self._counted_at = float("-inf")
-        self._since_statistics = 0
+        self._since_analyze = 0
 
     async def admit(self, connection: DirectConnection, new: int) -> None:
-        """Make sure that there is room for ``new`` jobs, and take it.
+        """Check that ``new`` jobs fit into the queue, and count them.
 
         Raises:
-            QueueFull
+            QueueFull: The limit would be exceeded.
         """
-        if self._most:
-            if time.monotonic() - self._counted_at > _COUNT_AGAIN_S:
+        if self._max_queued:
+            if time.monotonic() - self._counted_at > _INTERVAL_S:
                 self._counted_at = time.monotonic()
-                counted = await connection.execute(_COUNT, [self._most])
+                counted = await connection.execute(_COUNT, [self._max_queued])
                 row = await counted.fetchone()
                 self._waiting = 0 if row is None else int(row[0])
-            if self._waiting + new > self._most:
-                raise QueueFull(f"{self._waiting} jobs are waiting, and no more than {self._most} may")
+            if self._waiting + new > self._max_queued:
+                raise QueueFull(f"{self._waiting} jobs are queued, the limit is {self._max_queued}: retry later")
             self._waiting += new
-        self._since_statistics += new
+        self._since_analyze += new
 
     async def keep_statistics(self, database: Database) -> None:
-        """Until cancelled, tell the planner how long the queue has become: without that, fetching from it turns slow
-        when much comes in at once."""
+        """Run ``ANALYZE`` on the queue table after bulk inserts, until cancelled.
+
+        With outdated statistics the planner makes fetching from a long queue slow.
+        """
         while True:
-            await until_next_round(_COUNT_AGAIN_S)
-            if self._since_statistics < _STATISTICS_AFTER:
+            await until_next_round(_INTERVAL_S)
+            if self._since_analyze < _ANALYZE_AFTER_JOBS:
                 continue
-            self._since_statistics = 0
+            self._since_analyze = 0
             try:
                 async with database.quickly() as connection:
                     await connection.execute("ANALYZE procrastinate_jobs")
             except DatabaseUnavailable as error:
-                _log.warning("queue statistics not kept", detail=str(error))
+                _log.warning("queue statistics not updated", detail=str(error))
 
 
 _COUNT = "SELECT count(*) FROM (SELECT FROM jobs WHERE status = 'queued' LIMIT %s) waiting"

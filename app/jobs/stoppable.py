@@ -1,4 +1,4 @@
-"""A foreign worker that is told to stop by cancelling it, and may not hear it."""
+"""Reliable cancellation of procrastinate's worker."""
 
 from __future__ import annotations
 
@@ -10,11 +10,12 @@ UNHEARD_S = 1.0
 
 
 async def stoppable(working: Coroutine[Any, Any, None], *, drains: Callable[[], bool]) -> None:
-    """Run the engine's worker so that it stops when it is told to.
+    """Run procrastinate's worker so that cancelling this call always stops it.
 
-    Told while it starts, as it gets a connection, it may not hear it: ``asyncio.wait_for`` of Python 3.11 drops a
-    cancellation that comes together with what was waited for. So it is told again, unless entries are being worked
-    on: then it has started, has heard it, and gives them their time, which a second word would cut short.
+    In Python 3.11 ``asyncio.wait_for`` drops a cancellation that arrives together with its result. The worker can lose
+    a cancellation in this way while it gets a connection during startup. It is therefore cancelled again every
+    ``UNHEARD_S`` seconds, unless ``drains`` returns True: then it has started and waits for its running entries. A
+    second cancellation would interrupt them.
     """
     running = asyncio.create_task(working, name="queue worker")
     try:
@@ -26,7 +27,7 @@ async def stoppable(working: Coroutine[Any, Any, None], *, drains: Callable[[], 
             try:
                 await asyncio.wait({running}, timeout=None if has_work else UNHEARD_S)
             except asyncio.CancelledError:
-                running.cancel()  # we were told a second time: nothing is waited for any more
+                running.cancel()  # second cancellation of this call: do not wait for running entries
             else:
                 if not has_work:
                     running.cancel()

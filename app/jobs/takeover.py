@@ -1,8 +1,8 @@
-"""Work whose worker is gone is given to another one.
+"""Takeover of jobs whose worker was lost.
 
-A worker that was killed leaves its queue entries behind, marked as being worked on. Every live worker
-sweeps for those; one at a time does it. The job gets a new entry, and with it a new fence: should the
-old worker only have been asleep, nothing it writes afterwards counts.
+A killed worker leaves queue entries behind that are marked as running. All live workers sweep for them, one at a time.
+The job gets a new queue entry, and with it a new fencing token. If the old worker was only suspended, its later writes
+are rejected.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _log = structlog.get_logger(__name__)
 
 
 class Takeover:
-    """Finds abandoned jobs and queues them again, or gives them up after too many attempts."""
+    """Sweep for jobs of lost workers. They are queued again, or fail after too many attempts."""
 
     def __init__(self, database: Database, queue: JobQueue, *, clock: Clock, stalled_s: float) -> None:
         self._database = database
@@ -42,10 +42,10 @@ class Takeover:
             await until_next_round(min(1.0, self._stalled_s / 4))
 
     async def sweep(self) -> int:
-        """One round; returns how many jobs were queued again or given up.
+        """Run one sweep. Return the number of jobs that were queued again or failed.
 
         Raises:
-            DatabaseUnavailable
+            DatabaseUnavailable: The database cannot be reached.
         """
         async with self._database.begin() as guard:
             taken = await guard.execute(text("SELECT pg_try_advisory_xact_lock(:key)"), {"key": _LOCK})
@@ -56,16 +56,19 @@ class Takeover:
                 async with self._database.begin() as connection:
                     abandoned = await rows.jobs_of_entries(connection, [queue_id])
                 for job in abandoned:
-                    count += await self._take(job)
+                    count += await self._take_over(job)
                 await self._queue.close(queue_id)
             async with self._database.begin() as connection:
                 orphans = await rows.jobs_without_entry(connection)
             for job in orphans:
-                count += await self._take(job)
+                count += await self._take_over(job)
             return count
 
     async def hand_back(self, fence: Fence) -> bool:
-        """Give up the hold on a running job in good order: another worker takes it, and no attempt is counted."""
+        """Return a running job to the queue. The attempt does not count.
+
+        Return False if the fencing token is no longer valid.
+        """
         async with self._database.begin() as connection:
             job = await rows.get_job(connection, fence.job_id, lock=True)
             if job is None or job.fence != fence or job.ended:
@@ -73,15 +76,15 @@ class Takeover:
             [queue_id] = await self._queue.enqueue(connection, [job.id], priority=job.priority)
             return await rows.requeue(connection, fence, queue_id=queue_id, extra_attempts=1)
 
-    async def _take(self, abandoned: Job) -> bool:
+    async def _take_over(self, abandoned: Job) -> bool:
         async with self._database.begin() as connection:
             job = await rows.get_job(connection, abandoned.id, lock=True)
             if job is None or job.fence != abandoned.fence or job.ended:
                 return False
             if job.status is JobStatus.RUNNING and job.attempts >= job.attempts_allowed:
-                detail = f"the worker was lost in each of {job.attempts} attempts"
+                detail = f"The worker was lost in each of {job.attempts} attempts"
                 error = JobError(code=ATTEMPTS_EXHAUSTED, detail=detail)
-                _log.warning("job given up", job_id=job.id, attempts=job.attempts)
+                _log.warning("job failed, attempts exhausted", job_id=job.id, attempts=job.attempts)
                 return await rows.fail(connection, job.fence, error, now=self._clock.now())
             [queue_id] = await self._queue.enqueue(connection, [job.id], priority=job.priority)
             _log.warning("job taken over", job_id=job.id, attempt=job.attempts)

@@ -1,4 +1,4 @@
-"""A worker: takes queued jobs as long as it lives, and looks after those of workers that died."""
+"""Worker: runs queued jobs, takes over jobs of lost workers and resumes paused jobs."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from app.jobs.takeover import Takeover
 from app.storage.database import Database
 from app.storage.errors import DatabaseUnavailable
 
-_PAUSE_S = 1.0
+_RESTART_DELAY_S = 1.0
 _log = structlog.get_logger(__name__)
 
 
 class Worker:
-    """Runs jobs side by side. ``run`` ends only by being cancelled, and then drains first."""
+    """Worker that runs jobs concurrently. ``run`` drains when it is cancelled."""
 
     def __init__(
         self,
@@ -37,40 +37,40 @@ class Worker:
         self._pausing = pausing
         self._pace = pace
         self.working = False
-        """Whether jobs are being taken right now."""
+        """Whether the worker is accepting jobs."""
         self._running: asyncio.Task[None] | None = None
 
     async def drain(self) -> None:
-        """Take no more jobs; return when those that run have ended, or were handed back after ``drain_s``."""
+        """Stop accepting jobs. Wait for the running ones, or return them to the queue after ``drain_s``."""
         if self._running is not None:
             self._running.cancel()
             try:
                 await asyncio.wait({self._running})
-            except asyncio.CancelledError:  # told a second time: nothing is waited for any more
+            except asyncio.CancelledError:  # second cancellation: do not wait any longer
                 self._execution.interrupt()
                 raise
 
     async def run(self) -> None:
         self._running = asyncio.current_task()
-        async with asyncio.TaskGroup() as side_by_side:
-            side_by_side.create_task(self._work(), name="worker")
-            side_by_side.create_task(self._takeover.run(), name="sweep")
-            side_by_side.create_task(self._pausing.run(), name="resume")
+        async with asyncio.TaskGroup() as tasks:
+            tasks.create_task(self._work(), name="worker")
+            tasks.create_task(self._takeover.run(), name="sweep")
+            tasks.create_task(self._pausing.run(), name="resume")
 
     async def _work(self) -> None:
-        alone = self._database.exclusive
+        exclusive = self._database.exclusive
         while True:
             try:
-                if alone:
-                    # Nobody else had the database when we opened it, so what is marked as running is abandoned.
+                if exclusive:
+                    # No other process used the database when it was opened, so entries marked as running are orphaned.
                     await self._queue.forget_workers()
                     await self._takeover.sweep()
-                    alone = False
+                    exclusive = False
                 self.working = True
                 await self._queue.work(self._execution.run, self._pace)
-                _log.warning("worker lost the database, starting again")
+                _log.warning("worker lost the database connection, restarting")
             except DatabaseUnavailable as error:
                 _log.warning("worker cannot reach the database", detail=str(error))
             finally:
                 self.working = False
-            await until_next_round(_PAUSE_S)
+            await until_next_round(_RESTART_DELAY_S)

@@ -1,1 +1,1 @@
-"""Backup, health checks, reindexing and retention."""
+"""Backup, environment checks, reindexing and retention."""

@@ -1,7 +1,7 @@
-"""A backup in one folder: the database as PostgreSQL's own archive, the stored pages, and the installation's secret.
+"""Backup and restore: the database as a ``pg_dump`` archive, the page bodies and the installation's secret.
 
-The database is written first and the pages after it. Pages are only ever added, so every page that the database names
-is in the copy, unless it was pruned meanwhile. Where pages are in S3 they are left to the means of that store.
+The database is copied before the page bodies. Bodies are only added, so the copy contains every body that the database
+refers to, unless it was pruned in between. Bodies in S3 are not copied: use the backup features of that store.
 """
 
 from __future__ import annotations
@@ -22,65 +22,65 @@ SECRET = "secret"  # noqa: S105 - the name of a file
 
 
 async def back_up(settings: Settings, database: Database, folder: Path) -> bool:
-    """Write a backup into ``folder``, which must not exist. Returns whether the stored pages are in it.
+    """Write a backup to ``folder``, which must not exist. Return whether it includes the page bodies.
 
     Raises:
-        WrongSettings: the folder cannot be written, or is there already.
-        DatabaseUnavailable: the database could not be read to its end.
+        WrongSettings: The folder exists already, or cannot be written.
+        DatabaseUnavailable: The database could not be read completely.
     """
-    aside = folder.with_name(f"{folder.name}.part")
+    partial = folder.with_name(f"{folder.name}.part")
     pages = pages_folder(settings)
     try:
-        await asyncio.to_thread(_make_room, folder, aside)
-        await dump(database, aside / DATABASE)
-        await asyncio.to_thread(_copy_files, settings, pages, aside)
-        # Only what is whole gets the name: a backup that was interrupted is none.
-        aside.rename(folder)
+        await asyncio.to_thread(_create_partial_folder, folder, partial)
+        await dump(database, partial / DATABASE)
+        await asyncio.to_thread(_copy_files, settings, pages, partial)
+        # Renamed last, so an interrupted backup never looks complete.
+        partial.rename(folder)
     except OSError as error:
-        raise WrongSettings(f"no backup can be made in {folder}: {error}") from error
+        raise WrongSettings(f"Cannot write a backup to {folder}: {error}") from error
     return pages is not None
 
 
 async def restore(settings: Settings, database: Database, folder: Path) -> None:
-    """Bring a backup back into an empty database, and its pages to where the settings keep them.
+    """Restore a backup into an empty database, and its page bodies into the configured folder.
 
     Raises:
-        WrongSettings: ``folder`` holds no backup, the database holds something, or a file cannot be written.
-        DatabaseUnavailable: the database refused it; nothing of it was changed.
+        WrongSettings: ``folder`` is not a backup, the database is not empty, or a file cannot be written.
+        DatabaseUnavailable: The database rejected the restore. It was not changed.
     """
     dumped = folder / DATABASE
     if not await asyncio.to_thread(dumped.is_file):
-        raise WrongSettings(f"{folder} holds no backup: there is no {DATABASE} in it")
+        raise WrongSettings(f"{folder} is not a backup: it contains no {DATABASE}")
     await load(database, dumped)
     try:
-        await asyncio.to_thread(_bring_files_back, settings, folder)
+        await asyncio.to_thread(_restore_files, settings, folder)
     except OSError as error:
-        raise WrongSettings(f"the database is back, but the stored pages are not: {error}") from error
+        raise WrongSettings(f"The database was restored, but the page bodies were not: {error}") from error
 
 
 def pages_folder(settings: Settings) -> Path | None:
-    """The folder of the stored pages; None where they are not in one."""
+    """Return the folder of the page bodies; None if they are not in a local folder."""
     if not settings.blobs:
         return settings.data_dir.absolute() / "blobs"
     place = urlsplit(settings.blobs)
     return Path(unquote(place.path)) if place.scheme == "file" else None
 
 
-def _make_room(folder: Path, aside: Path) -> None:
+def _create_partial_folder(folder: Path, partial: Path) -> None:
     if folder.exists():
-        raise FileExistsError("it is there already")
-    shutil.rmtree(aside, ignore_errors=True)
-    aside.mkdir(parents=True, mode=0o700)
+        raise FileExistsError("the folder exists already")
+    shutil.rmtree(partial, ignore_errors=True)
+    partial.mkdir(parents=True, mode=0o700)
 
 
-def _copy_files(settings: Settings, pages: Path | None, aside: Path) -> None:
+def _copy_files(settings: Settings, pages: Path | None, partial: Path) -> None:
     if pages is not None and pages.exists():
-        shutil.copytree(pages, aside / PAGES)
+        shutil.copytree(pages, partial / PAGES)
     if (settings.data_dir / SECRET).exists():
-        shutil.copy2(settings.data_dir / SECRET, aside / SECRET)
+        shutil.copy2(settings.data_dir / SECRET, partial / SECRET)
 
 
-def _bring_files_back(settings: Settings, folder: Path) -> None:
+def _restore_files(settings: Settings, folder: Path) -> None:
     pages = pages_folder(settings)
     if pages is not None and (folder / PAGES).exists():
         shutil.copytree(folder / PAGES, pages, dirs_exist_ok=True)

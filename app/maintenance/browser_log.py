@@ -1,4 +1,4 @@
-"""Whether browsers ran in their sandbox, as the log of a process tells (one JSON object a line)."""
+"""Detection of browsers that ran without a sandbox, from a process log in JSON lines."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ STARTED = "browser_started"
 
 
 def sandboxed(log_lines: Iterable[str]) -> bool | None:
-    """False when any browser was started without its sandbox, None when none was started at all."""
+    """Return False if any browser started without a sandbox, None if no browser was started."""
     found: bool | None = None
     for line in log_lines:
         if STARTED not in line:

@@ -1,4 +1,4 @@
-"""Whether this machine can do the work: one check after the other, each with its remedy. Leaves nothing behind."""
+"""Environment checks of ``assay doctor``. Each failed check says how to fix it. The checks leave no files behind."""
 
 from __future__ import annotations
 
@@ -43,28 +43,28 @@ _PAGE = f"""<!doctype html><title>doctor</title><h1>A page to try the browser on
 
 
 class State(StrEnum):
-    """How a check came out."""
+    """Outcome of a check."""
 
     OK = "ok"
     WARNING = "warning"
-    """Work can be done, but somebody should know."""
+    """The service works, but the operator should know about this."""
     FAILED = "failed"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Check:
-    """One thing that was looked at; ``remedy`` says what to do about it, empty where nothing is wrong."""
+    """Result of one check. ``remedy`` says how to fix a problem; it is empty if there is none."""
 
     name: str
     state: State
     detail: str
     remedy: str = ""
     facts: Mapping[str, Any] = field(default_factory=dict)
-    """The detail as values, for programs."""
+    """The detail in machine-readable form, for ``--json``."""
 
 
 async def examine(settings: Settings, model: str | None = None) -> AsyncIterator[Check]:
-    """Every check, as it is done, with a probe of ``model`` at the end. What is logged meanwhile goes nowhere."""
+    """Run all checks and yield each result. Probe ``model`` at the end, if given. Log output is discarded."""
     log = StringIO()
     configure_logging(Redactor(settings.secrets), stream=log)
     yield check_program()
@@ -88,7 +88,7 @@ def check_program() -> Check:
 
 
 async def check_browser(settings: Settings, log: StringIO) -> Check:
-    """Capture a page of our own, part of which a script writes: what comes back proves a browser."""
+    """Capture a local test page whose text is written by a script, to prove that the browser works."""
     began = time.monotonic()
     try:
         with TemporaryDirectory(prefix="assay-doctor-") as folder:
@@ -105,26 +105,26 @@ async def check_browser(settings: Settings, log: StringIO) -> Check:
                     capture = await runtime.pages.get(f"http://{address}/")
                     text = (await runtime.pages.evidence(capture)).text if capture.is_evidence else ""
     except (AppError, CacheError) as error:
-        remedy = "Install one (Debian: apt-get install chromium), or name it in ASSAY_BROWSER."
+        remedy = "Install Chromium (Debian: apt-get install chromium), or set ASSAY_BROWSER to its path."
         return Check(name="browser", state=State.FAILED, detail=str(error), remedy=remedy)
     seconds = time.monotonic() - began
     program = f"{capture.backend.removeprefix('browser:')} {capture.versions.get('browser', '')}".strip()
     if WRITTEN not in text:
-        detail = f"{program} did not show a simple page: {capture.outcome.value} {capture.detail}".rstrip()
-        return Check(name="browser", state=State.FAILED, detail=detail, remedy="Try another one in ASSAY_BROWSER.")
+        detail = f"{program} did not render a simple page: {capture.outcome.value} {capture.detail}".rstrip()
+        return Check(name="browser", state=State.FAILED, detail=detail, remedy="Set ASSAY_BROWSER to another browser.")
     if sandboxed(log.getvalue().splitlines()) is False:
         return Check(
             name="browser",
             state=State.WARNING,
             detail=f"{program} runs WITHOUT its sandbox, as ASSAY_BROWSER_UNSANDBOXED allows",
-            remedy="Give it unprivileged user namespaces before it opens pages of strangers.",
+            remedy="Allow unprivileged user namespaces before you capture untrusted pages.",
         )
     return Check(name="browser", state=State.OK, detail=f"{program}, sandboxed; a page took {seconds:.1f} s")
 
 
 @asynccontextmanager
 async def _page_server() -> AsyncIterator[str]:
-    """``host:port`` of a server on loopback that answers everything with the one page."""
+    """Yield ``host:port`` of a loopback server that returns the test page for every request."""
     body = _PAGE.encode()
     head = f"HTTP/1.1 200 OK\r\nContent-Type: text/html\r\nContent-Length: {len(body)}\r\nConnection: close\r\n\r\n"
 
@@ -140,7 +140,7 @@ async def _page_server() -> AsyncIterator[str]:
 
 
 async def check_database(settings: Settings) -> Check:
-    """Open the database as the service would; where the private one does not exist yet, try a throw-away one."""
+    """Open the database as the service would. If the embedded one does not exist yet, try a temporary one."""
     began = time.monotonic()
     try:
         if _has_database(settings):
@@ -149,13 +149,13 @@ async def check_database(settings: Settings) -> Check:
         else:
             with TemporaryDirectory(prefix="assay-doctor-") as folder:
                 await _ping(settings.model_copy(update={"data_dir": Path(folder)}))
-            where = f"will be made in {settings.data_dir} (a trial one works)"
+            where = f"will be created in {settings.data_dir} (a temporary one works)"
     except AppError as error:
         return Check(
             name="database",
             state=State.FAILED,
             detail=str(error),
-            remedy="Check ASSAY_DATABASE_URL, or unset it and see that ASSAY_DATA_DIR can be written.",
+            remedy="Check ASSAY_DATABASE_URL, or unset it and make sure that ASSAY_DATA_DIR is writable.",
         )
     detail = f"PostgreSQL {where}, {time.monotonic() - began:.1f} s to open"
     return Check(name="database", state=State.OK, detail=detail)
@@ -171,36 +171,36 @@ def _has_database(settings: Settings) -> bool:
 
 
 async def check_evidence(settings: Settings) -> Check:
-    """Whether every stored page that the database knows is there; after a restore one may not be."""
+    """Check that every page body that the database refers to is stored. Some can be missing after a restore."""
     try:
         async with open_database(settings) as database:
             named, missing = await missing_bodies(database, await asyncio.to_thread(open_blobs, settings))
     except (AppError, CacheError, ValueError) as error:
-        remedy = "Check ASSAY_BLOBS and the keys it needs."
+        remedy = "Check ASSAY_BLOBS and the credentials of the store."
         return Check(name="evidence", state=State.FAILED, detail=str(error), remedy=remedy)
     if missing:
         return Check(
             name="evidence",
             state=State.WARNING,
             detail=f"{missing} of {named} stored page bodies are missing",
-            remedy="Bring them back from a backup. Until then they are not shown, and what needs them is not judged.",
+            remedy="Restore them from a backup. Until then, claims that need them are not judged.",
         )
     return Check(name="evidence", state=State.OK, detail=f"{named} stored page bodies")
 
 
 def check_keys(settings: Settings) -> Check:
-    """Whether the configured model can be asked at all. Nobody is asked: that would cost money."""
+    """Check that the credentials of the configured model are set. Send no request, because that costs money."""
     try:
         ModelClients(settings, Limits.from_settings(settings), None).client(settings.model)
     except JudgeError as error:
-        remedy = "Set the key, or choose another model: ASSAY_MODEL=lexical needs none."
+        remedy = "Set the key, or choose another model: ASSAY_MODEL=lexical needs no key."
         return Check(name="keys", state=State.FAILED, detail=str(error), remedy=remedy)
-    needs = "needs no key" if parse_model(settings.model).provider == LEXICAL else "has what it needs (not tried)"
+    needs = "needs no key" if parse_model(settings.model).provider == LEXICAL else "has a key (not tested)"
     return Check(name="keys", state=State.OK, detail=f"model {settings.model} {needs}")
 
 
 async def check_model(settings: Settings) -> Check:
-    """Whether the provider lists the configured model, and when it is shut down. Lists cost nothing."""
+    """Check that the provider lists the configured model and has announced no shutdown. Model lists are free."""
     name = parse_model(settings.model)
     if name.provider == LEXICAL:
         detail = "lexical: built in, compares words, needs no provider and costs nothing"
@@ -231,7 +231,7 @@ async def check_model(settings: Settings) -> Check:
 
 
 async def probe_model(settings: Settings, model: str) -> Check:
-    """Find out how the server of ``model`` wants to be asked. Costs two small requests, and is remembered."""
+    """Probe which request format the server of ``model`` accepts, and store it. Costs two small requests."""
     models = ModelClients(settings, Limits.from_settings(settings), None)
     try:
         client, name = await models.opened(model)
@@ -243,10 +243,10 @@ async def probe_model(settings: Settings, model: str) -> Check:
         return Check(name="model server", state=State.FAILED, detail=f"{model}: {error}")
     finally:
         await models.aclose()
-    pictures = "takes pictures" if found.images else "takes no pictures: pages are judged on their text"
-    detail = f"{model} is asked by {found.form}; {pictures}. Remembered in {settings.data_dir / 'dialects.json'}"
+    images = "accepts images" if found.images else "accepts no images: pages are judged on their text"
+    detail = f"{model} uses {found.form}; {images}. Stored in {settings.data_dir / 'dialects.json'}"
     if not found.right:
-        remedy = "Its replies have the right form and wrong content: try a more capable model."
+        remedy = "Its replies have the right format but wrong content: try a more capable model."
         return Check(name="model server", state=State.WARNING, detail=detail, remedy=remedy, facts=found.facts)
     return Check(name="model server", state=State.OK, detail=detail, facts=found.facts)
 
@@ -279,7 +279,7 @@ def _free_bytes(place: Path) -> int:
 
 
 def check_disk(data_dir: Path, *, free_bytes: Callable[[Path], int] = _free_bytes) -> Check:
-    """Whether there is room for pages; ``free_bytes`` measures a folder that exists."""
+    """Check the free disk space. ``free_bytes`` returns the free bytes at an existing folder."""
     place = data_dir.expanduser().absolute()
     while not place.exists():
         place = place.parent
@@ -293,16 +293,16 @@ def check_disk(data_dir: Path, *, free_bytes: Callable[[Path], int] = _free_byte
 
 
 async def check_access(settings: Settings) -> Check:
-    """Who may ask: nobody's key is shown."""
+    """Count the API keys that are valid. No key is shown."""
     stored = 0
     try:
         if _has_database(settings):
             async with open_database(settings, migrated=False) as database:
                 stored = sum(record.usable(datetime.now(UTC)) for record in await known_keys(database))
     except AppError as error:
-        return Check(name="access", state=State.WARNING, detail=f"stored keys cannot be counted: {error}")
+        return Check(name="access", state=State.WARNING, detail=f"Cannot count the stored keys: {error}")
     if not stored and not settings.api_keys:
-        detail = "no keys: the service answers to this machine only"
+        detail = "no API keys: the service accepts requests from this machine only"
     else:
-        detail = f"{stored} stored key(s) and {len(settings.api_keys)} of ASSAY_API_KEYS may ask"
+        detail = f"{stored} stored key(s) and {len(settings.api_keys)} of ASSAY_API_KEYS are valid"
     return Check(name="access", state=State.OK, detail=detail)

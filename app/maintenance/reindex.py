@@ -1,7 +1,8 @@
-"""Making what captures are found by again, out of what is stored: records beside the bodies, rows and files.
+"""Rebuild of the capture index from the stored records.
 
-Everything in an index can be derived from the records, and the records are kept twice: beside the bodies, and in the
-rows (or files) of the index. What either lost comes back from the other; what nobody has is counted, never invented.
+The whole index can be derived from the capture records. Each record is stored twice: next to the page bodies, and in
+the rows (or files) of the index. A record that is missing in one place is restored from the other. Missing and damaged
+bodies are reported.
 """
 
 from __future__ import annotations
@@ -22,21 +23,27 @@ _log = structlog.get_logger(__name__)
 
 
 class Rebuildable(Protocol):
-    """An index that can be made again."""
+    """Capture index that can be rebuilt."""
 
     def all(self) -> AsyncIterator[Capture]: ...
 
     async def restore(self, capture: Capture) -> bool:
-        """Make the row of a capture what it should be; whether it was not."""
+        """Write the row of a capture if it is missing or different. Return whether it was written."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rebuilt:
-    """What was found and mended.
+    """Report of a rebuild.
 
-    ``captures`` in all; ``rows`` made or mended in the index; ``records`` written beside the bodies; ``unreadable``
-    records. Of the bodies ``missing`` and ``corrupt`` ones are named by hash, with the captures that need them;
-    ``unnamed`` are needed by none. ``drafts`` are half-written files that were removed.
+    Attributes:
+        captures: Number of captures.
+        rows: Number of index rows that were written.
+        records: Number of records that were written next to the bodies.
+        unreadable: Number of unreadable records.
+        missing: Missing bodies by SHA-256, with the IDs of the captures that need them.
+        corrupt: Damaged bodies by SHA-256, with the IDs of the captures that need them.
+        unnamed: Number of bodies that no capture refers to.
+        drafts: Number of partially written files that were removed.
     """
 
     captures: int
@@ -57,36 +64,36 @@ class Rebuilt:
 
 
 async def rebuild(blobs: BlobStore, index: Rebuildable, *, check: bool) -> Rebuilt:
-    """Rebuild an index and compare it with the stored bodies; ``check``: read every body and compare its hash.
+    """Rebuild an index and compare it with the stored bodies. ``check`` also verifies the hash of every body.
 
     Raises:
-        BlobStoreFailed, IndexFailed: the store or the index cannot be read or written.
+        BlobStoreFailed, IndexFailed: The store or the index cannot be read or written.
     """
-    captures, beside, unreadable = await _records(blobs)
+    captures, recorded_ids, unreadable = await _records(blobs)
     async for known in index.all():
         captures.setdefault(known.id, known)
     rows = 0
     records = 0
     for capture in captures.values():
-        # The rules for keys may have changed since the record was written.
+        # Compute the key again, because the rules for keys may have changed since the record was written.
         rows += await index.restore(replace(capture, key=canonical_key(capture.url)))
-        if capture.id not in beside:
+        if capture.id not in recorded_ids:
             await blobs.put_record(capture.id, capture_to_bytes(capture))
             records += 1
     needed: dict[str, list[str]] = {}
     for capture in captures.values():
         for blob in capture.blobs.values():
             needed.setdefault(blob.sha256, []).append(capture.id)
-    there = await blobs.hashes()
-    corrupt = await _corrupt(blobs, needed.keys() & there) if check else set()
+    stored = await blobs.hashes()
+    corrupt = await _corrupt(blobs, needed.keys() & stored) if check else set()
     rebuilt = Rebuilt(
         captures=len(captures),
         rows=rows,
         records=records,
         unreadable=unreadable,
-        missing={sha256: needed[sha256] for sha256 in sorted(needed.keys() - there)},
+        missing={sha256: needed[sha256] for sha256 in sorted(needed.keys() - stored)},
         corrupt={sha256: needed[sha256] for sha256 in sorted(corrupt)},
-        unnamed=len(there - needed.keys()),
+        unnamed=len(stored - needed.keys()),
         drafts=await blobs.remove_drafts(),
     )
     _log.info("captures_reindexed", captures=rebuilt.captures, rows=rows, records=records, sound=rebuilt.sound)
@@ -94,7 +101,7 @@ async def rebuild(blobs: BlobStore, index: Rebuildable, *, check: bool) -> Rebui
 
 
 async def _records(blobs: BlobStore) -> tuple[dict[str, Capture], set[str], int]:
-    """The captures whose records stand beside the bodies, their ids, and how many cannot be read."""
+    """Read the records next to the bodies. Return the captures, their IDs and the number of unreadable records."""
     captures: dict[str, Capture] = {}
     unreadable = 0
     async for name, data in blobs.records():
@@ -107,7 +114,7 @@ async def _records(blobs: BlobStore) -> tuple[dict[str, Capture], set[str], int]
 
 
 async def _corrupt(blobs: BlobStore, hashes: set[str]) -> set[str]:
-    """Those of the bodies that no longer have their hash; reading one puts it aside."""
+    """Return the hashes of damaged bodies. Reading a damaged body moves it to quarantine."""
     found: set[str] = set()
     for sha256 in sorted(hashes):
         try:

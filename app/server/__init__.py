@@ -1,1 +1,1 @@
-"""The service: its composition, its processes and what every request passes."""
+"""Web application, and the entry points of the server and worker processes."""

@@ -1,4 +1,4 @@
-"""The web application. Built by a function, so that a test builds its own."""
+"""Factory of the web application."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ _ROUTERS = (
     usage.router,
     health.router,
 )
-_STREAMS_MAY_LAST_S = 2
+_SHUTDOWN_GRACE_S = 2
 
 
 def create_app(
@@ -70,11 +70,13 @@ def create_app(
     evaluate: Evaluate | None = None,
     features: Sequence[Feature] = FEATURES,
 ) -> FastAPI:
-    """The application; its lifespan opens and closes the service behind it. ``host`` is where it will listen: without
-    a key nothing is opened to other machines.
+    """Return the web application. Its lifespan opens and closes the service.
 
-    ``workers`` is the number of embedded workers (each judges ``max_answers`` answers side by side; None: as many
-    as ``max_tasks``; 0: none). ``runtime`` and ``evaluate`` replace the backends in tests.
+    Args:
+        host: Address the server will listen on. Without an API key it must be a loopback address.
+        workers: Number of embedded workers, each with ``max_answers`` concurrent jobs. None: ``max_tasks``. 0: none.
+        runtime: Replaces the runtime in tests.
+        evaluate: Replaces job execution in tests.
     """
     metrics = Metrics()
     concurrency = settings.max_answers * (settings.max_tasks if workers is None else workers)
@@ -106,10 +108,12 @@ def create_app(
     )
     install_problems(app)
     describe_truthfully(app, features=features)
-    # The last one added is met first.
+    # Requests pass the middleware in reverse order: the last one added comes first.
     app.add_middleware(BodyLimit, max_bytes=settings.max_body_bytes)
     token_checks = {prefix: check for feature in features for prefix, check in feature.token_checks().items()}
-    app.add_middleware(KeyGuard, stranger=lambda authorization, path: _stranger(app, authorization, path, token_checks))
+    app.add_middleware(
+        KeyGuard, stranger=lambda authorization, path: _credentials_problem(app, authorization, path, token_checks)
+    )
     app.add_middleware(ExtensionOrigin)
     app.add_middleware(OriginGuard, loopback_only=lambda: not _has_keys(app))
     app.add_middleware(ResponseHeaders, metrics=metrics)
@@ -121,15 +125,18 @@ def create_app(
 
 
 def _has_keys(app: FastAPI) -> bool:
-    """Whether a key is needed; before the service is there, nothing is answered to anybody."""
+    """Return whether requests need a key. False before the service has started; then every call fails anyway."""
     service = getattr(app.state, "service", None)
     return service is not None and service.keys.needed
 
 
-async def _stranger(
+async def _credentials_problem(
     app: FastAPI, authorization: str, path: str, token_checks: Mapping[str, TokenCheck]
 ) -> Problem | None:
-    """What is wrong with who asks, if anything is. Before the service is there every call says so itself."""
+    """Return the problem with the caller's credentials, or None.
+
+    Before the service has started there is no check, because every endpoint then reports that itself.
+    """
     service = getattr(app.state, "service", None)
     if service is None:
         return None
@@ -142,7 +149,7 @@ async def _stranger(
 
 
 def server_config(app: FastAPI, *, host: str, port: int) -> uvicorn.Config:
-    """How the web server runs the application: quiet and bounded."""
+    """Return the uvicorn configuration: no access log, no WebSockets, bounded HTTP requests."""
     return uvicorn.Config(
         app,
         host=host,
@@ -154,6 +161,6 @@ def server_config(app: FastAPI, *, host: str, port: int) -> uvicorn.Config:
         server_header=False,
         proxy_headers=False,
         lifespan="off",
-        # Open event streams would otherwise hold up the end for ever.
-        timeout_graceful_shutdown=_STREAMS_MAY_LAST_S,
+        # Without a limit, open event streams would delay the shutdown forever.
+        timeout_graceful_shutdown=_SHUTDOWN_GRACE_S,
     )

@@ -1,7 +1,7 @@
-"""The two programs that stay, from their start to a stop by signal: the service, and a worker without HTTP.
+"""Entry points of the long-running processes: the HTTP service and the worker without HTTP.
 
-The web server is given no say over signals and start-up: so why the service cannot start reaches the caller as the
-error it is, HTTP ends after the workers have drained, and SIGTERM is a normal end.
+Uvicorn does not handle signals and startup here. Startup errors therefore reach the caller unchanged, HTTP stops only
+after the workers have drained, and SIGTERM is a normal exit.
 """
 
 from __future__ import annotations
@@ -23,16 +23,18 @@ from app.service import open_service
 from app.settings import Settings
 from judges.gc_tuning import leave_out_what_is_loaded
 
-_STOPPING = (signal.SIGTERM, signal.SIGINT)
+_STOP_SIGNALS = (signal.SIGTERM, signal.SIGINT)
 
 
 async def serve(
     settings: Settings, listener: socket.socket, *, host: str, workers: int | None, ready: Callable[[], None]
 ) -> None:
-    """Serve HTTP on ``listener`` with embedded workers until SIGTERM or SIGINT; ``ready`` is called once it answers.
+    """Serve HTTP on ``listener``, with embedded workers, until SIGTERM or SIGINT.
+
+    ``ready`` is called when the server accepts requests.
 
     Raises:
-        WrongSettings, StorageError, CacheError, JudgeError: it cannot be started.
+        WrongSettings, StorageError, CacheError, JudgeError: The service cannot start.
     """
     port = int(listener.getsockname()[1])
     app = create_app(settings, host=host, workers=workers)
@@ -43,7 +45,7 @@ async def serve(
         stopped = asyncio.create_task(stop.wait(), name="stop")
         try:
             await asyncio.wait((serving, stopped), return_when=asyncio.FIRST_COMPLETED)
-            # Who asks meanwhile is told that this is no place for new work, and still how the old one goes on.
+            # During the drain, HTTP still serves job states, and ``/readyz`` reports 503.
             await app.state.service.drain()
         finally:
             stopped.cancel()
@@ -52,14 +54,14 @@ async def serve(
 
 
 async def work(settings: Settings, *, jobs: int, ready: Callable[[], None]) -> None:
-    """Judge up to ``jobs`` answers side by side until SIGTERM or SIGINT.
+    """Run a worker with up to ``jobs`` concurrent jobs until SIGTERM or SIGINT.
 
     Raises:
-        WrongSettings, StorageError, CacheError, JudgeError: it cannot be started.
+        WrongSettings, StorageError, CacheError, JudgeError: The worker cannot start.
     """
     metrics = Metrics()
     runners = job_runners(FEATURES)
-    with _figures(metrics, settings.metrics_bind):
+    with _metrics_server(metrics, settings.metrics_bind):
         async with (
             _stop_signal() as stop,
             open_service(settings, concurrency=jobs, metrics=metrics, runners=runners) as service,
@@ -71,11 +73,11 @@ async def work(settings: Settings, *, jobs: int, ready: Callable[[], None]) -> N
 
 
 @contextlib.contextmanager
-def _figures(metrics: Metrics, bind: str) -> Iterator[None]:
-    """Answer Prometheus at ``bind`` (host:port; empty: nowhere) during the block.
+def _metrics_server(metrics: Metrics, bind: str) -> Iterator[None]:
+    """Serve metrics at ``bind`` (host:port; empty: disabled) during the block.
 
     Raises:
-        WrongSettings: nothing can listen there.
+        WrongSettings: The server cannot listen on that address.
     """
     if not bind:
         yield
@@ -84,7 +86,7 @@ def _figures(metrics: Metrics, bind: str) -> Iterator[None]:
     try:
         end = metrics.serve(host, int(port))
     except OSError as error:
-        raise WrongSettings(f"ASSAY_METRICS_BIND={bind}: {error.strerror}") from error
+        raise WrongSettings(f"ASSAY_METRICS_BIND: Cannot listen on {bind}: {error.strerror}") from error
     try:
         yield
     finally:
@@ -93,26 +95,26 @@ def _figures(metrics: Metrics, bind: str) -> Iterator[None]:
 
 @contextlib.asynccontextmanager
 async def _stop_signal() -> AsyncIterator[asyncio.Event]:
-    """An event that the first SIGTERM or SIGINT sets; a second one cancels what is still going on."""
+    """Yield an event that the first SIGTERM or SIGINT sets. A second signal cancels the current task."""
     stop = asyncio.Event()
     loop, program = asyncio.get_running_loop(), asyncio.current_task()
 
-    def asked() -> None:
+    def on_signal() -> None:
         if stop.is_set() and program is not None:
             program.cancel()
         stop.set()
 
-    for number in _STOPPING:
-        loop.add_signal_handler(number, asked)
+    for number in _STOP_SIGNALS:
+        loop.add_signal_handler(number, on_signal)
     try:
         yield stop
     finally:
-        for number in _STOPPING:
+        for number in _STOP_SIGNALS:
             loop.remove_signal_handler(number)
 
 
 class _Server(uvicorn.Server):
-    """Leaves signals to the program it is part of, and says when it answers."""
+    """Uvicorn server that does not handle signals and calls ``ready`` after startup."""
 
     def __init__(self, config: uvicorn.Config, ready: Callable[[], None]) -> None:
         super().__init__(config)

@@ -1,1 +1,1 @@
-"""PostgreSQL: what is kept, and the only place besides app/jobs that speaks SQL."""
+"""PostgreSQL storage: connections, migrations, tables and queries. SQL appears only here and in ``app/jobs``."""

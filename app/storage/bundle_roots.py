@@ -1,4 +1,4 @@
-"""The root hashes of bundles that results have gone into. Every function takes an open transaction."""
+"""Queries for the root hashes of exported evidence bundles. Call every function inside a transaction."""
 
 from __future__ import annotations
 
@@ -17,7 +17,10 @@ from app.storage.tables import bundle_roots, results
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BundleRoot:
-    """One bundle that a result is in. ``content``: whether what pages say is in it; ``created_at``: first exported."""
+    """Bundle that contains a result.
+
+    ``content``: whether the bundle includes page contents. ``created_at``: time of the first export.
+    """
 
     root_sha256: str
     content: bool
@@ -25,7 +28,7 @@ class BundleRoot:
 
 
 async def note(connection: AsyncConnection, result_ids: Iterable[str], root: BundleRoot) -> None:
-    """Remember that these results are in a bundle; a result that was forgotten meanwhile is passed over."""
+    """Record that a bundle contains these results. Skip results that have been removed."""
     found = await connection.execute(select(results.c.id).where(results.c.id.in_(list(result_ids))))
     rows = [
         {
@@ -41,7 +44,7 @@ async def note(connection: AsyncConnection, result_ids: Iterable[str], root: Bun
 
 
 async def roots_by_result(connection: AsyncConnection, result_ids: Iterable[str]) -> Mapping[str, Sequence[BundleRoot]]:
-    """The bundles of results, oldest first, by result; those that are in none are missing."""
+    """Return the bundles by result ID, oldest first. Results without a bundle are omitted."""
     found: dict[str, list[BundleRoot]] = defaultdict(list)
     query = (
         select(bundle_roots)
@@ -55,7 +58,7 @@ async def roots_by_result(connection: AsyncConnection, result_ids: Iterable[str]
 
 
 async def roots_of(connection: AsyncConnection, result_id: str, *, owner: str | None = None) -> list[BundleRoot] | None:
-    """The bundles of one result, oldest first; None where there is no such result, or it is not ``owner``'s."""
+    """Return the bundles of one result, oldest first. Return None if ``owner`` has no such result."""
     known = select(results.c.id).where(results.c.id == result_id, *owned_by(owner))
     if (await connection.execute(known)).first() is None:
         return None

@@ -1,4 +1,4 @@
-"""The rows of captures: one for each attempt to observe a page, never changed."""
+"""Capture index in PostgreSQL: one immutable row per attempt to capture a page."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ from cache.record import capture_from_json, capture_to_json
 _EVIDENCE = tuple(sorted(EVIDENCE_OUTCOMES))
 _BATCH = 500
 HIDES, SHOWS = "hides", "shows"
-"""What a change does to a capture: keeps it from answering, or is the reason that it does."""
+"""Effects of a page change on a capture: it is no longer used for its URL, or is used because of the change."""
 
 
 class PostgresIndex:
-    """The ``cache.store.CaptureIndex`` of the service: every worker sees what any of them captured."""
+    """``cache.store.CaptureIndex`` in the database, shared by all workers."""
 
     def __init__(self, database: Database) -> None:
         self._database = database
@@ -35,10 +35,10 @@ class PostgresIndex:
     async def find(self, key: str) -> Capture | None:
         digest = key_digest(key)
         evidence, in_use = captures.c.outcome.in_(_EVIDENCE), ~put_aside(captures.c.id, digest)
-        own = _newest(captures.c.key_sha256 == digest, evidence, in_use)
+        exact = _newest(captures.c.key_sha256 == digest, evidence, in_use)
         alias = _newest(captures.c.final_key_sha256 == digest, evidence, in_use)
         attempt = _newest(captures.c.key_sha256 == digest, in_use)
-        return await self._first(own, alias, attempt)
+        return await self._first(exact, alias, attempt)
 
     async def newest(self, key: str) -> Capture | None:
         return await self._first(_newest(captures.c.key_sha256 == key_digest(key)))
@@ -51,7 +51,7 @@ class PostgresIndex:
             await connection.execute(insert(captures).values(_row(capture)))
 
     async def restore(self, capture: Capture) -> bool:
-        """Make the row of a capture what it should be; whether it was not."""
+        """Write the row of a capture if it is missing or different. Return whether it was written."""
         row = _row(capture)
         stale = or_(*(captures.c[name].is_distinct_from(value) for name, value in row.items() if name != "id"))
         upsert = insert(captures).values(row).on_conflict_do_update(index_elements=["id"], set_=row, where=stale)
@@ -59,7 +59,7 @@ class PostgresIndex:
             return (await connection.execute(upsert.returning(captures.c.id))).first() is not None
 
     async def all(self) -> AsyncIterator[Capture]:
-        """Every capture there is a row of, by id."""
+        """Yield all captures, ordered by ID."""
         after = ""
         while True:
             query = select(captures.c.record).where(captures.c.id > after).order_by(captures.c.id).limit(_BATCH)
@@ -72,7 +72,7 @@ class PostgresIndex:
             after = found[-1].id
 
     async def _first(self, *queries: Select[str]) -> Capture | None:
-        """What the first query finds that finds anything."""
+        """Return the result of the first query that finds a row."""
         async with self._transaction() as connection:
             for query in queries:
                 record = (await connection.execute(query)).scalar_one_or_none()
@@ -100,8 +100,11 @@ async def list_captures(
     problem: bool | None = None,
     outcome: str | None = None,
 ) -> Sequence[Capture]:
-    """Newest first. ``agent`` and ``task_id`` keep the pages that results of theirs were judged by, ``owner`` those
-    and every other capture of the same URLs."""
+    """Return captures, newest first.
+
+    ``agent`` and ``task_id`` select the captures that their results used as evidence. ``owner`` selects the captures
+    that ``may_see`` allows.
+    """
     filters: list[ColumnElement[bool]] = []
     if before is not None:
         filters.append(captures.c.id < before)
@@ -124,7 +127,10 @@ async def list_captures(
 
 
 async def may_see(connection: AsyncConnection, capture_id: str, *, owner: str) -> bool:
-    """Whether a result of ``owner``'s was judged by this capture or another one of the same URL, or they added that."""
+    """Return whether ``owner`` may see a capture.
+
+    An owner may see all captures of a URL if one of their results used a capture of it, or if they added the URL.
+    """
     query = select(captures.c.id).where(captures.c.id == capture_id, _shown_to(owner))
     return (await connection.execute(query)).first() is not None
 
@@ -142,8 +148,10 @@ def _shown_to(owner: str) -> ColumnElement[bool]:
 
 
 def put_aside(capture_id: ColumnElement[str], key_sha256: ColumnElement[str] | str) -> ColumnElement[bool]:
-    """Whether somebody's change keeps a capture from answering for a key: it hides the capture, or showed it and was
-    undone."""
+    """Return the condition that a page change excludes a capture from being used for a key.
+
+    Either the change hides the capture, or it showed the capture and was undone.
+    """
     change, undo = page_changes.alias("change"), page_changes.alias("undo")
     undone = exists().where(undo.c.undoes == change.c.id)
     return exists().where(
@@ -162,7 +170,7 @@ def _newest(*where: ColumnElement[bool]) -> Select[str]:
 
 
 def _row(capture: Capture) -> dict[str, Any]:
-    """The row of a capture: its record, and what it is found by, all of it derived from the record."""
+    """Return the row of a capture: its record, and the indexed columns derived from it."""
     return {
         "id": capture.id,
         "key_sha256": key_digest(capture.key),
@@ -179,5 +187,5 @@ def _capture(record: str) -> Capture:
 
 
 def key_digest(key: str) -> str:
-    """What a key is stored and found by: one can be longer than an index entry may be."""
+    """Return the SHA-256 under which a key is indexed, because keys can exceed the size of an index entry."""
     return hashlib.sha256(key.encode("utf-8", "surrogatepass")).hexdigest()

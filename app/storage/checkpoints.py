@@ -1,6 +1,6 @@
-"""The rows of checkpoints: what a model replied to a job, kept until the job has ended well.
+"""Queries for checkpoints: model replies of a job, stored until the job has a complete result.
 
-Every function takes an open transaction.
+Call every function inside a transaction.
 """
 
 from __future__ import annotations
@@ -16,13 +16,13 @@ from app.storage.tables import checkpoints
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Checkpoint:
-    """One reply, as JSON text, under the hash of its request."""
+    """Model reply of a job as JSON text. ``key`` is the hash of the request."""
 
     job_id: str
     key: str
     reply: str
     counted: bool = False
-    """Whether a stored result of the job has its cost."""
+    """Whether a stored result of the job already includes the cost of this reply."""
 
 
 async def checkpoints_of(connection: AsyncConnection, job_id: str) -> Sequence[Checkpoint]:
@@ -31,7 +31,7 @@ async def checkpoints_of(connection: AsyncConnection, job_id: str) -> Sequence[C
 
 
 async def insert_checkpoints(connection: AsyncConnection, new: Iterable[Checkpoint]) -> None:
-    """Store replies; those of jobs that have ended meanwhile are of no use and left out."""
+    """Store replies. Skip those of jobs that have ended."""
     rows = list(new)
     query = text(
         "INSERT INTO checkpoints (job_id, key, reply)"
@@ -52,7 +52,7 @@ async def insert_checkpoints(connection: AsyncConnection, new: Iterable[Checkpoi
 
 
 async def count_checkpoints(connection: AsyncConnection, job_id: str) -> None:
-    """A result with the cost of all these is being stored: the next result shall not say it again."""
+    """Mark the checkpoints of a job as counted, so its next result does not include their cost again."""
     await connection.execute(update(checkpoints).where(checkpoints.c.job_id == job_id).values(counted=True))
 
 

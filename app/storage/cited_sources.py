@@ -1,5 +1,7 @@
-"""Which URLs the leaves of a result cite, how many do, and what judging those leaves cost: read from a result's JSON
-once, when it is stored, so that no list ever has to open whole results."""
+"""Cited URLs of a result, with the number of leaves that cite each and the cost of judging them.
+
+The rows are extracted from the result's JSON when it is stored, so lists of URLs need not parse whole results.
+"""
 
 from __future__ import annotations
 
@@ -20,9 +22,9 @@ _OPEN = frozenset({"not_judged", "undecided"})
 
 
 def rows_of(result_id: str, body: str) -> list[dict[str, Any]]:
-    """The rows of a result: one for each page that its answer or a leaf cites, none twice. Blocks for a large one.
+    """Return one row per page that the answer or a leaf cites. Blocking: large results take time to parse.
 
-    ``usd`` is None where the price of a leaf's model is not known.
+    ``usd`` is None if the price of a leaf's model is unknown.
     """
     result = json.loads(body)
     found: dict[str, dict[str, Any]] = {}
@@ -31,7 +33,7 @@ def rows_of(result_id: str, body: str) -> list[dict[str, Any]]:
     for part in result.get("eval_breakdown") or ():
         for leaf in _leaves(part["verification_tree"]):
             usage = leaf.get("usage") or {}
-            # Two spellings of one page in one leaf are one source.
+            # Two spellings of the same URL in one leaf count once.
             for url in {canonical_key(url): url for url in map(str, leaf.get("sources") or ())}.values():
                 row = _row(found, result_id, url)
                 row["leaves"] += 1
@@ -43,7 +45,7 @@ def rows_of(result_id: str, body: str) -> list[dict[str, Any]]:
 
 
 async def insert_sources(connection: AsyncConnection, result_id: str, body: str) -> None:
-    """Store what a result cites; in the transaction that stores the result."""
+    """Store the cited URLs of a result. Call in the transaction that stores the result."""
     rows = await asyncio.to_thread(rows_of, result_id, body)
     if rows:
         await connection.execute(insert(result_sources), rows)
@@ -65,12 +67,12 @@ def _row(found: dict[str, dict[str, Any]], result_id: str, url: str) -> dict[str
 
 
 def _leaves(node: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
-    """The leaves below a node of a result's tree, which may be as deep as its author liked."""
-    below = [node]
-    while below:
-        at = below.pop()
-        children = at.get("children") or ()
+    """Yield the leaves stack a node. Iterative, because the tree can be deeper than the recursion limit."""
+    stack = [node]
+    while stack:
+        current = stack.pop()
+        children = current.get("children") or ()
         if children:
-            below.extend(children)
+            stack.extend(children)
         else:
-            yield at
+            yield current

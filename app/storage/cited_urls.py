@@ -1,5 +1,8 @@
-"""The URLs that answers cite, each with what is known of it: how much hangs on it, which capture answers, what people
-said. One query, so that a list of thousands is sorted where it lies. Every function takes an open transaction."""
+"""Queries for cited URLs with their status: dependent leaves, current capture, flags, reviews and corrections.
+
+A single SQL query computes the status and the order of all URLs, so lists of thousands are sorted in the database. Call
+every function inside a transaction.
+"""
 
 from __future__ import annotations
 
@@ -19,78 +22,78 @@ from cache.record import capture_from_json
 _PARAMETERS = ", ".join(f"CAST(:{name} AS text) AS {name}" for name in ("owner", "agent", "task", "key"))
 _EVIDENCE = ", ".join(f"'{outcome.value}'" for outcome in sorted(EVIDENCE_OUTCOMES))
 
-_ASIDE = """EXISTS (
+_EXCLUDED = """EXISTS (
     SELECT FROM page_change_captures e JOIN page_changes c ON c.id = e.change_id
     WHERE e.key_sha256 = k.key AND e.capture_id = p.id
     AND (e.effect = 'hides') <> EXISTS (SELECT FROM page_changes u WHERE u.undoes = c.id))"""
-"""Whether a change keeps capture ``p`` from answering for key ``k``; the same as ``captures.put_aside``."""
+"""Condition that a page change excludes capture ``p`` from key ``k``; the same as ``captures.put_aside``."""
 
-_STANDS = "NOT EXISTS (SELECT FROM page_changes u WHERE u.undoes = c.id)"
+_ACTIVE = "NOT EXISTS (SELECT FROM page_changes u WHERE u.undoes = c.id)"
 
-# Whoever does not see everything sees the captures of URLs by which a result of theirs was judged, or that they added.
-_MAY_SEE = """((SELECT owner FROM asked) IS NULL OR p.key_sha256 IN (
+# The same rule as ``captures.may_see``.
+_MAY_SEE = """((SELECT owner FROM args) IS NULL OR p.key_sha256 IN (
     SELECT j.key_sha256 FROM captures j JOIN result_pages rp ON rp.capture_id = j.id
-    JOIN results r ON r.id = rp.result_id WHERE r.owner = (SELECT owner FROM asked)
+    JOIN results r ON r.id = rp.result_id WHERE r.owner = (SELECT owner FROM args)
     UNION ALL SELECT a.key_sha256 FROM page_changes a
-    WHERE a.action = 'add' AND a.key_owner = (SELECT owner FROM asked)))"""
+    WHERE a.action = 'add' AND a.key_owner = (SELECT owner FROM args)))"""
 
 _NEWEST = """newest AS (
     SELECT DISTINCT ON (owner, agent, task_id, answer_name) id, job_id, owner, agent, task_id, answer_name, created_at
     FROM results WHERE kind = 'answer'
-    AND ((SELECT owner FROM asked) IS NULL OR owner = (SELECT owner FROM asked))
-    AND ((SELECT agent FROM asked) IS NULL OR agent = (SELECT agent FROM asked))
+    AND ((SELECT owner FROM args) IS NULL OR owner = (SELECT owner FROM args))
+    AND ((SELECT agent FROM args) IS NULL OR agent = (SELECT agent FROM args))
     ORDER BY owner, agent, task_id, answer_name, id DESC)"""
 
-_KNOWN = f"""WITH asked AS (SELECT {_PARAMETERS}), {_NEWEST},
+_RANKED_URLS = f"""WITH args AS (SELECT {_PARAMETERS}), {_NEWEST},
 cited AS (
     SELECT s.key_sha256 AS key, n.task_id, min(s.url) AS url, sum(s.leaves) AS leaves,
         sum(s.open_leaves) AS open_leaves, count(*) AS answers
     FROM result_sources s JOIN newest n ON n.id = s.result_id GROUP BY s.key_sha256, n.task_id),
 added AS (
     SELECT DISTINCT ON (c.key_sha256, c.task_id) c.key_sha256 AS key, c.task_id, c.url FROM page_changes c
-    WHERE c.action = 'add' AND (SELECT agent FROM asked) IS NULL AND {_STANDS}
-    AND ((SELECT owner FROM asked) IS NULL OR c.key_owner = (SELECT owner FROM asked))
+    WHERE c.action = 'add' AND (SELECT agent FROM args) IS NULL AND {_ACTIVE}
+    AND ((SELECT owner FROM args) IS NULL OR c.key_owner = (SELECT owner FROM args))
     ORDER BY c.key_sha256, c.task_id, c.id DESC),
 listed AS (
     SELECT key, task_id, url, leaves, open_leaves, answers, FALSE AS added FROM cited
     UNION ALL SELECT key, task_id, url, 0, 0, 0, TRUE FROM added
     UNION ALL SELECT DISTINCT ON (key_sha256) key_sha256, NULL, url, 0, 0, 0, FALSE FROM captures
-    WHERE (SELECT owner FROM asked) IS NULL AND (SELECT agent FROM asked) IS NULL AND (SELECT task FROM asked) IS NULL),
+    WHERE (SELECT owner FROM args) IS NULL AND (SELECT agent FROM args) IS NULL AND (SELECT task FROM args) IS NULL),
 keys AS (
     SELECT key, min(url) AS url, sum(leaves)::int AS leaves, sum(open_leaves)::int AS open_leaves,
         sum(answers)::int AS answers, bool_or(added) AS added,
         coalesce(array_agg(DISTINCT task_id) FILTER (WHERE task_id IS NOT NULL), '{{}}') AS tasks
-    FROM listed WHERE ((SELECT task FROM asked) IS NULL OR task_id = (SELECT task FROM asked))
-    AND ((SELECT key FROM asked) IS NULL OR key = (SELECT key FROM asked)) GROUP BY key),
+    FROM listed WHERE ((SELECT task FROM args) IS NULL OR task_id = (SELECT task FROM args))
+    AND ((SELECT key FROM args) IS NULL OR key = (SELECT key FROM args)) GROUP BY key),
 known AS (
     SELECT k.*, shown.id AS page_id, coalesce(shown.evidence, FALSE) AS evidence, latest.id AS latest_id,
         edit.to_url, coalesce(flag.action = 'flag', FALSE) AS flagged, flag.by AS flagged_by,
-        coalesce(look.action = 'review' AND look.page_id = latest.id, FALSE) AS reviewed, look.by AS reviewed_by,
-        EXISTS (SELECT FROM page_changes c WHERE c.key_sha256 = k.key AND c.action = 'delete' AND {_STANDS}) AS dropped
+        coalesce(mark.action = 'review' AND mark.page_id = latest.id, FALSE) AS reviewed, mark.by AS reviewed_by,
+        EXISTS (SELECT FROM page_changes c WHERE c.key_sha256 = k.key AND c.action = 'delete' AND {_ACTIVE}) AS dropped
     FROM keys k
     LEFT JOIN LATERAL (
         SELECT p.id, p.outcome IN ({_EVIDENCE}) AS evidence FROM captures p
         WHERE (p.key_sha256 = k.key OR p.final_key_sha256 = k.key AND p.outcome IN ({_EVIDENCE}))
-        AND NOT {_ASIDE} AND {_MAY_SEE}
+        AND NOT {_EXCLUDED} AND {_MAY_SEE}
         ORDER BY p.outcome IN ({_EVIDENCE}) DESC, p.key_sha256 = k.key DESC, p.captured_at DESC, p.id DESC LIMIT 1
     ) shown ON TRUE
     LEFT JOIN LATERAL (
-        SELECT p.id FROM captures p WHERE p.key_sha256 = k.key AND NOT {_ASIDE} AND {_MAY_SEE}
+        SELECT p.id FROM captures p WHERE p.key_sha256 = k.key AND NOT {_EXCLUDED} AND {_MAY_SEE}
         ORDER BY p.captured_at DESC, p.id DESC LIMIT 1
     ) latest ON TRUE
     LEFT JOIN LATERAL (
-        SELECT c.to_url FROM page_changes c WHERE c.key_sha256 = k.key AND c.action = 'edit' AND {_STANDS}
+        SELECT c.to_url FROM page_changes c WHERE c.key_sha256 = k.key AND c.action = 'edit' AND {_ACTIVE}
         ORDER BY c.id DESC LIMIT 1
     ) edit ON TRUE
     LEFT JOIN LATERAL (
         SELECT c.* FROM page_changes c
-        WHERE c.key_sha256 = k.key AND c.action IN ('flag', 'unflag', 'review') AND {_STANDS}
+        WHERE c.key_sha256 = k.key AND c.action IN ('flag', 'unflag', 'review') AND {_ACTIVE}
         ORDER BY c.id DESC LIMIT 1
     ) flag ON TRUE
     LEFT JOIN LATERAL (
-        SELECT c.* FROM page_changes c WHERE c.key_sha256 = k.key AND c.action IN ('review', 'unreview') AND {_STANDS}
+        SELECT c.* FROM page_changes c WHERE c.key_sha256 = k.key AND c.action IN ('review', 'unreview') AND {_ACTIVE}
         ORDER BY c.id DESC LIMIT 1
-    ) look ON TRUE),
+    ) mark ON TRUE),
 stated AS (
     SELECT *, page_id IS NOT NULL AND NOT evidence AS problem, dropped AND page_id IS NULL AS deleted
     FROM known),
@@ -102,12 +105,17 @@ ranked AS (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CitedUrl:
-    """One URL and how it stands.
+    """Cited URL with its status.
 
-    ``leaves`` of the newest results cite it, ``open_leaves`` of them were not judged. ``page`` is the capture that
-    answers for it (evidence if there is any), ``latest`` the newest attempt. ``problem``: there were attempts, and none
-    gave evidence. ``flagged``: somebody said so, and nobody took it back, looked it over or handed the page in since.
-    ``reviewed``: somebody looked at ``latest``. ``to_url``: the address that it was meant to be.
+    Attributes:
+        leaves: Number of leaves in the newest results that cite the URL.
+        open_leaves: Number of those leaves that were not judged or are undecided.
+        page: Capture that is used for the URL, with evidence if any capture has it.
+        latest: Newest capture attempt.
+        problem: The URL was captured, but no capture is evidence.
+        flagged: A user flagged the capture, and it has not been unflagged, reviewed or replaced since.
+        reviewed: A user reviewed ``latest``.
+        to_url: Corrected address, if a user set one.
     """
 
     key: str
@@ -131,7 +139,7 @@ class CitedUrl:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TaskPages:
-    """A task's list in figures. ``open_leaves``: leaves not judged that cite a page which needs work."""
+    """Counts of a task's cited URLs. ``leaves_waiting``: number of leaves that cite a URL that needs work."""
 
     task_id: str
     urls: int
@@ -144,7 +152,10 @@ class TaskPages:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DependentResult:
-    """A newest result with leaves that cite a URL: how many, and what they cost last time (``usd`` None: not known)."""
+    """Newest result of an answer with leaves that cite a URL.
+
+    ``calls`` and ``usd`` are the calls and cost of judging those leaves last time (``usd`` None: unknown).
+    """
 
     result_id: str
     job_id: str
@@ -170,10 +181,12 @@ async def list_urls(
     after: str | None = None,
     key: str | None = None,
 ) -> list[CitedUrl]:
-    """What needs work first, and of that what most leaves hang on. ``after`` is the key of the last one seen; ``key``
-    asks for one URL alone."""
+    """Return cited URLs: those that need work first, then by number of leaves.
+
+    ``after`` is the key of the last URL of the previous page. ``key`` selects a single URL.
+    """
     query = text(
-        f"{_KNOWN} SELECT * FROM ranked WHERE (deleted = :deleted OR CAST(:key AS text) IS NOT NULL)"  # noqa: S608
+        f"{_RANKED_URLS} SELECT * FROM ranked WHERE (deleted = :deleted OR CAST(:key AS text) IS NOT NULL)"  # noqa: S608
         " AND (CAST(:work AS boolean) IS NULL OR needs_work = :work)"
         " AND (CAST(:after AS text) IS NULL OR place > (SELECT place FROM ranked WHERE key = :after))"
         " ORDER BY place LIMIT :limit"
@@ -189,9 +202,9 @@ async def list_urls(
 async def list_tasks(
     connection: AsyncConnection, *, owner: str | None = None, agent: str | None = None
 ) -> list[TaskPages]:
-    """Every task with a URL on its list, those with the most leaves waiting first."""
+    """Return the tasks that have cited URLs, ordered by ``leaves_waiting``, highest first."""
     query = text(
-        f"{_KNOWN} SELECT t.task_id, count(*) AS urls, count(*) FILTER (WHERE r.problem) AS problems,"  # noqa: S608
+        f"{_RANKED_URLS} SELECT t.task_id, count(*) AS urls, count(*) FILTER (WHERE r.problem) AS problems,"  # noqa: S608
         " count(*) FILTER (WHERE r.flagged) AS flagged, count(*) FILTER (WHERE r.reviewed) AS reviewed,"
         " count(*) FILTER (WHERE r.needs_work) AS needs_work,"
         " coalesce(sum(t.leaves) FILTER (WHERE r.needs_work), 0)::int AS leaves_waiting"
@@ -206,9 +219,9 @@ async def list_tasks(
 async def dependents_of(
     connection: AsyncConnection, keys: list[str], *, limit: int, owner: str | None = None
 ) -> list[DependentResult]:
-    """The newest results with leaves that cite one of these URLs, those with the most leaves first."""
+    """Return the newest results with leaves that cite one of these URLs, most leaves first."""
     query = text(
-        f"WITH asked AS (SELECT {_PARAMETERS}), {_NEWEST}"  # noqa: S608 - our own parts
+        f"WITH args AS (SELECT {_PARAMETERS}), {_NEWEST}"  # noqa: S608 - our own parts
         " SELECT n.id AS result_id, n.job_id, n.agent, n.task_id, n.answer_name, n.created_at,"
         " sum(s.leaves)::int AS leaves, sum(s.open_leaves)::int AS open_leaves, sum(s.calls)::int AS calls,"
         " CASE WHEN bool_or(s.usd IS NULL) THEN NULL ELSE sum(s.usd) END AS usd"
@@ -221,12 +234,12 @@ async def dependents_of(
 
 
 def _cited(row: RowMapping, records: Mapping[str, Capture]) -> CitedUrl:
-    own: dict[str, Any] = {name: row[name] for name in _PLAIN}
+    own: dict[str, Any] = {name: row[name] for name in _UNCHANGED_COLUMNS}
     page, latest = records.get(row["page_id"]), records.get(row["latest_id"])
     return CitedUrl(**own, tasks=tuple(row["tasks"]), page=page, latest=latest)
 
 
-_PLAIN = (
+_UNCHANGED_COLUMNS = (
     "key", "url", "leaves", "open_leaves", "answers", "added", "deleted", "problem", "flagged", "flagged_by",
     "reviewed", "reviewed_by", "needs_work", "to_url",
 )  # fmt: skip

@@ -1,4 +1,4 @@
-"""The door to PostgreSQL: where it is, opened, migrated, and its faults in our words."""
+"""Database access: opening, migrating and connecting, with driver errors mapped to storage errors."""
 
 from __future__ import annotations
 
@@ -22,57 +22,63 @@ from app.storage.migrate import migrate
 _POOL_SIZE = 10
 _POOL_OVERFLOW = 10
 _POOL_WAIT_S = 5.0
-_IDLE_MS = 3000
-_CONNECT_S = 2
+_IDLE_TRANSACTION_TIMEOUT_MS = 3000
+_CONNECT_TIMEOUT_S = 2
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Database:
-    """An open database. ``exclusive``: no other live process used it when we opened it."""
+    """Open database. ``exclusive``: no other process used it when it was opened."""
 
     url: str
-    """``postgresql://...`` as libpq reads it; may hold a password."""
+    """``postgresql://...`` in libpq syntax. Can contain a password."""
     engine: AsyncEngine
     direct: DirectConnections
     exclusive: bool = False
 
     @asynccontextmanager
     async def begin(self) -> AsyncIterator[AsyncConnection]:
-        """A transaction: committed at the end of the block, rolled back when it raises.
+        """Run a transaction: commit at the end of the block, roll back if it raises.
 
         Raises:
-            DatabaseUnavailable: the server cannot be reached or went away meanwhile.
+            DatabaseUnavailable: The server cannot be reached, or the connection was lost.
+            StorageFull: The server's disk is full.
         """
         try:
             async with self.engine.begin() as connection:
                 yield connection
         except DBAPIError as error:
             if getattr(error.orig, "sqlstate", None) == DISK_FULL:
-                raise StorageFull("the database has no room left on its disk") from error
+                raise StorageFull("The disk of the database is full: free some space") from error
             if error.connection_invalidated or _is_lost(error):
-                raise DatabaseUnavailable(f"the database does not answer: {type(error.orig).__name__}") from error
+                raise DatabaseUnavailable(f"The database is unavailable: {type(error.orig).__name__}") from error
             raise
         except PoolTimeout as error:
-            raise DatabaseUnavailable("all database connections are busy") from error
+            raise DatabaseUnavailable("All database connections are busy: retry later") from error
 
     @asynccontextmanager
     async def quickly(self) -> AsyncIterator[DirectConnection]:
-        """A connection for what is asked most often; each statement is a transaction of its own.
+        """Yield a pooled driver connection in autocommit mode, for the most frequent statements.
 
         Raises:
-            DatabaseUnavailable: the server cannot be reached or went away meanwhile.
+            DatabaseUnavailable: The server cannot be reached, or the connection was lost.
+            StorageFull: The server's disk is full.
         """
         async with self.direct.one() as connection:
             yield connection
 
     async def ping(self) -> None:
-        """Raises DatabaseUnavailable when a trivial query cannot be answered."""
+        """Run a trivial query.
+
+        Raises:
+            DatabaseUnavailable: The query failed.
+        """
         async with self.begin() as connection:
             await connection.execute(text("SELECT 1"))
 
 
 def _is_lost(error: DBAPIError) -> bool:
-    """Whether the server, and not the statement, is at fault (class 08, 53, 57 or no state at all)."""
+    """Return whether the server caused the error, not the statement (SQLSTATE class 08, 53, 57 or 58, or none)."""
     state = getattr(error.orig, "sqlstate", None)
     if state is None:
         return type(error.orig).__name__ in ("OperationalError", "InterfaceError", "ConnectionTimeout")
@@ -81,10 +87,12 @@ def _is_lost(error: DBAPIError) -> bool:
 
 @asynccontextmanager
 async def open_database(settings: Settings, *, migrated: bool = True) -> AsyncIterator[Database]:
-    """The database of ASSAY_DATABASE_URL, else the private one in the data folder; ``migrated`` unless told otherwise.
+    """Open the database of ``ASSAY_DATABASE_URL``, or the embedded one in the data folder.
+
+    ``migrated``: apply missing migrations.
 
     Raises:
-        WrongSettings, DatabaseUnavailable, DatabaseTooNew, DataFolderRefused.
+        WrongSettings, DatabaseUnavailable, DatabaseTooNew, DataFolderRefused: The database cannot be opened.
     """
     async with AsyncExitStack() as stack:
         exclusive = False
@@ -103,7 +111,7 @@ async def open_database(settings: Settings, *, migrated: bool = True) -> AsyncIt
 
 @asynccontextmanager
 async def connect(url: str, *, exclusive: bool = False) -> AsyncIterator[Database]:
-    """An engine on ``url``; its connections are closed at the end of the block."""
+    """Connect to ``url`` during the block."""
     parsed = _with_session_limits(_parse(url))
     engine = create_async_engine(
         parsed.set(drivername="postgresql+psycopg"),
@@ -112,11 +120,11 @@ async def connect(url: str, *, exclusive: bool = False) -> AsyncIterator[Databas
         pool_timeout=_POOL_WAIT_S,
         pool_pre_ping=True,
         hide_parameters=True,
-        connect_args={"connect_timeout": _CONNECT_S},
+        connect_args={"connect_timeout": _CONNECT_TIMEOUT_S},
     )
-    place, _, options = parsed.set(drivername="postgresql").render_as_string(hide_password=False).partition("?")
-    # libpq reads a plus sign as such, where SQLAlchemy means a space.
-    libpq = f"{place}?{options.replace('+', '%20')}"
+    address, _, options = parsed.set(drivername="postgresql").render_as_string(hide_password=False).partition("?")
+    # SQLAlchemy encodes a space as a plus sign, which libpq does not decode.
+    libpq = f"{address}?{options.replace('+', '%20')}"
     try:
         async with DirectConnections(libpq).opened() as direct:
             yield Database(url=libpq, engine=engine, direct=direct, exclusive=exclusive)
@@ -125,10 +133,10 @@ async def connect(url: str, *, exclusive: bool = False) -> AsyncIterator[Databas
 
 
 def _with_session_limits(url: URL) -> URL:
-    """A process that falls asleep in a transaction, or whose machine is lost, must not keep its locks for ever."""
+    """Limit idle transactions, so a suspended process or a lost machine does not keep its locks forever."""
     given = url.query.get("options", "")
     options = given if isinstance(given, str) else " ".join(given)
-    limit = f"-cidle_in_transaction_session_timeout={_IDLE_MS}"
+    limit = f"-cidle_in_transaction_session_timeout={_IDLE_TRANSACTION_TIMEOUT_MS}"
     return url.update_query_dict({"options": f"{limit} {options}".strip()})
 
 
@@ -136,7 +144,9 @@ def _parse(url: str) -> URL:
     try:
         parsed = make_url(url)
     except ArgumentError:
-        raise WrongSettings("ASSAY_DATABASE_URL is not a database URL") from None
+        raise WrongSettings(
+            "ASSAY_DATABASE_URL is not a valid URL: use postgresql://user:password@host/database"
+        ) from None
     if parsed.get_backend_name() not in ("postgresql", "postgres"):
         raise WrongSettings("ASSAY_DATABASE_URL must be postgresql://user:password@host/database")
     return parsed

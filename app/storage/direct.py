@@ -1,7 +1,7 @@
-"""Connections without a layer in between, for the few statements that every request makes.
+"""Connection pool without SQLAlchemy, for the few statements that every request runs.
 
-Waiting for a free one is patient, since that only means that much is asked; waiting for a server that does not answer
-is not, and while it is known to be away nobody waits at all.
+The pool waits ``_POOL_WAIT_S`` for a free connection, because a busy pool only means high load. A server that does not
+respond fails after ``_CONNECT_TIMEOUT_S``. After that, requests fail at once for ``_UNAVAILABLE_S``.
 """
 
 from __future__ import annotations
@@ -20,89 +20,92 @@ from app.storage.errors import DatabaseUnavailable, StorageFull
 
 DirectConnection: TypeAlias = psycopg.AsyncConnection[Any]
 
-_CONNECT_S = 2
+_LIBPQ_CONNECT_TIMEOUT_S = 2
 DISK_FULL = "53100"
-_SIZE = 8
-_PATIENCE_S = 5.0
-_ANSWER_S = 1.5
-_AWAY_S = 0.5
+_POOL_SIZE = 8
+_POOL_WAIT_S = 5.0
+_CONNECT_TIMEOUT_S = 1.5
+_UNAVAILABLE_S = 0.5
 
 
 class DirectConnections:
-    """A few open connections in autocommit mode: each statement is a transaction."""
+    """Pool of psycopg connections in autocommit mode: each statement is a transaction."""
 
     def __init__(self, url: str) -> None:
-        """``url``: ``postgresql://...`` as libpq reads it."""
+        """``url``: ``postgresql://...`` in libpq syntax."""
         self._url = url
         self._idle: list[DirectConnection] = []
-        self._places = asyncio.Semaphore(_SIZE)
-        self._away_until = float("-inf")
-        self._ended = False
+        self._slots = asyncio.Semaphore(_POOL_SIZE)
+        self._unavailable_until = float("-inf")
+        self._closed = False
 
     @asynccontextmanager
     async def opened(self) -> AsyncIterator[DirectConnections]:
-        """Connections are made when they are wanted, and closed at the end of the block."""
+        """Open the pool during the block. Connections are created on demand."""
         try:
             yield self
         finally:
-            self._ended = True
+            self._closed = True
             while self._idle:
                 await self._idle.pop().close()
 
     @asynccontextmanager
     async def one(self) -> AsyncIterator[DirectConnection]:
-        """A connection during the block.
+        """Yield a connection for the block.
 
         Raises:
-            DatabaseUnavailable: the server cannot be reached, went away meanwhile, or is asked too much.
+            DatabaseUnavailable: The server cannot be reached, the connection was lost, or all connections are busy.
+            StorageFull: The server's disk is full.
         """
-        await self._take_place()
+        await self._acquire_slot()
         try:
-            connection = await self._idle_or_new()
+            connection = await self._acquire_connection()
             try:
                 yield connection
             finally:
-                await self._put_back(connection)
+                await self._release(connection)
         except (psycopg.OperationalError, psycopg.InterfaceError) as error:
             if error.sqlstate == DISK_FULL:
-                raise StorageFull("the database has no room left on its disk") from error
-            raise DatabaseUnavailable(f"the database does not answer: {type(error).__name__}") from error
+                raise StorageFull("The disk of the database is full: free some space") from error
+            raise DatabaseUnavailable(f"The database is unavailable: {type(error).__name__}") from error
         finally:
-            self._places.release()
+            self._slots.release()
 
-    async def _take_place(self) -> None:
+    async def _acquire_slot(self) -> None:
         try:
-            async with asyncio.timeout(_PATIENCE_S):
-                await self._places.acquire()
+            async with asyncio.timeout(_POOL_WAIT_S):
+                await self._slots.acquire()
         except TimeoutError:
-            raise DatabaseUnavailable("all database connections are busy") from None
-        if time.monotonic() < self._away_until:
-            self._places.release()
-            raise DatabaseUnavailable("the database does not answer")
+            raise DatabaseUnavailable("All database connections are busy: retry later") from None
+        if time.monotonic() < self._unavailable_until:
+            self._slots.release()
+            raise DatabaseUnavailable("The database is unavailable")
 
-    async def _idle_or_new(self) -> DirectConnection:
+    async def _acquire_connection(self) -> DirectConnection:
         while self._idle:
             connection = self._idle.pop()
-            if not _hung_up(connection):
+            if not _is_closed(connection):
                 return connection
             await connection.close()
         try:
-            async with asyncio.timeout(_ANSWER_S):
-                return await psycopg.AsyncConnection.connect(self._url, autocommit=True, connect_timeout=_CONNECT_S)
+            async with asyncio.timeout(_CONNECT_TIMEOUT_S):
+                return await psycopg.AsyncConnection.connect(
+                    self._url, autocommit=True, connect_timeout=_LIBPQ_CONNECT_TIMEOUT_S
+                )
         except (psycopg.OperationalError, TimeoutError) as error:
-            self._away_until = time.monotonic() + _AWAY_S
-            raise DatabaseUnavailable(f"the database does not answer: {type(error).__name__}") from error
+            self._unavailable_until = time.monotonic() + _UNAVAILABLE_S
+            raise DatabaseUnavailable(f"The database is unavailable: {type(error).__name__}") from error
 
-    async def _put_back(self, connection: DirectConnection) -> None:
-        """Keep it for the next one, unless it is broken or in the middle of something."""
-        if self._ended or connection.info.transaction_status is not TransactionStatus.IDLE:
+    async def _release(self, connection: DirectConnection) -> None:
+        """Return a connection to the pool. Close it if it is broken or inside a transaction."""
+        if self._closed or connection.info.transaction_status is not TransactionStatus.IDLE:
             await connection.close()
         else:
             self._idle.append(connection)
 
 
-def _hung_up(connection: DirectConnection) -> bool:
-    """Whether the server has closed an idle connection. Asks the socket and not the server: no round trip."""
+def _is_closed(connection: DirectConnection) -> bool:
+    """Return whether the server has closed an idle connection. Checks the socket, so it needs no round trip."""
     poll = select.poll()
     poll.register(connection.fileno(), select.POLLIN)
     return bool(poll.poll(0))

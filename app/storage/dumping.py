@@ -1,4 +1,4 @@
-"""The whole database as one file, and back, by PostgreSQL's own programs."""
+"""Dump and restore of the whole database with ``pg_dump`` and ``pg_restore``."""
 
 from __future__ import annotations
 
@@ -25,32 +25,35 @@ _VARIABLES = {
 
 
 async def dump(database: Database, file: Path) -> None:
-    """Write everything, as of one moment, into ``file``.
+    """Write a consistent snapshot of the database to ``file``.
 
     Raises:
-        DatabaseUnavailable: it could not be read to its end.
+        DatabaseUnavailable: ``pg_dump`` failed.
     """
     await _run("pg_dump", "--format=custom", f"--file={file}", url=database.url)
 
 
 async def load(database: Database, file: Path) -> None:
-    """Read ``file`` into a database that is empty: all of it or nothing.
+    """Restore ``file`` into an empty database in one transaction.
 
     Raises:
-        WrongSettings: the database is not empty.
-        DatabaseUnavailable: it refused; nothing was changed.
+        WrongSettings: The database is not empty.
+        DatabaseUnavailable: ``pg_restore`` failed. Nothing was changed.
     """
     async with database.begin() as connection:
         tables = await connection.execute(text("SELECT count(*) FROM pg_tables WHERE schemaname = 'public'"))
         if tables.scalar_one():
-            raise WrongSettings("the database holds something already: restore into an empty one")
+            raise WrongSettings("The database is not empty: restore into an empty one")
     name = str(conninfo_to_dict(database.url).get("dbname") or "postgres")
     options = ("--single-transaction", "--exit-on-error", "--no-owner", "--no-privileges", f"--dbname={name}")
     await _run("pg_restore", *options, str(file), url=database.url)
 
 
 async def _run(program: str, *arguments: str, url: str) -> None:
-    """Run a program on the database. Its address goes by the environment, since everybody may list our arguments."""
+    """Run a PostgreSQL client program.
+
+    Connection data is passed in the environment, because other users of the machine can read command line arguments.
+    """
     given = conninfo_to_dict(url)
     address = {variable: str(given[name]) for name, variable in _VARIABLES.items() if given.get(name)}
     process = await asyncio.create_subprocess_exec(
@@ -62,10 +65,11 @@ async def _run(program: str, *arguments: str, url: str) -> None:
         env={"LC_ALL": "C", "PATH": os.defpath, **address},
     )
     try:
-        _, said = await process.communicate()
+        _, output = await process.communicate()
     except asyncio.CancelledError:
         process.kill()
         await process.wait()
         raise
     if process.returncode:
-        raise DatabaseUnavailable(f"{program} ended with {process.returncode}: {said.decode(errors='replace').strip()}")
+        message = output.decode(errors="replace").strip()
+        raise DatabaseUnavailable(f"{program} failed with exit code {process.returncode}: {message}")

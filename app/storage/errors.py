@@ -1,13 +1,13 @@
-"""What can go wrong between us and the database.
+"""Errors of the storage layer.
 
 StorageError (app.errors.AppError)
-├── DatabaseUnavailable      not reachable right now; worth another try later
-│   └── StorageFull          reachable, but there is no room left to write anything down
-├── DatabaseTooNew           written by a newer release than this one
-├── DataFolderRefused        the data folder belongs to somebody else, or cannot be used
+├── DatabaseUnavailable      the database cannot be reached; retry later
+│   └── StorageFull          the disk of the database is full
+├── DatabaseTooNew           a newer release has migrated the database
+├── DataFolderRefused        the data folder belongs to another user, or cannot be used
 └── IdempotencyConflict
-    ├── KeyReused            the same Idempotency-Key came with another request
-    └── KeyInProgress        the first request with this key has not ended yet
+    ├── KeyReused            the Idempotency-Key was used for a different request
+    └── KeyInProgress        the first request with this key is still running
 """
 
 from __future__ import annotations
@@ -16,32 +16,32 @@ from app.errors import AppError
 
 
 class StorageError(AppError):
-    """Base of the storage errors."""
+    """Base class of the storage errors."""
 
 
 class DatabaseUnavailable(StorageError):
-    """The database does not answer; nothing was written."""
+    """The database cannot be reached."""
 
 
 class StorageFull(DatabaseUnavailable):
-    """The database has no room left; nothing was written."""
+    """The disk of the database is full. Nothing was written."""
 
 
 class DatabaseTooNew(StorageError):
-    """The schema has a revision this release does not know."""
+    """The schema revision is unknown to this release."""
 
 
 class DataFolderRefused(StorageError):
-    """The folder of the private PostgreSQL cannot be used by this user or this release."""
+    """The folder of the embedded PostgreSQL cannot be used by this user or this release."""
 
 
 class IdempotencyConflict(StorageError):
-    """An Idempotency-Key cannot be honoured."""
+    """The Idempotency-Key cannot be used for this request."""
 
 
 class KeyReused(IdempotencyConflict):
-    """The key was used for another request before."""
+    """The key was used for a different request."""
 
 
 class KeyInProgress(IdempotencyConflict):
-    """The first request with this key is still under way."""
+    """The first request with this key is still running."""

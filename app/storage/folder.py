@@ -1,7 +1,7 @@
-"""Who may use the folder of the private PostgreSQL, and as whom the server runs in it.
+"""Ownership and permissions of the embedded PostgreSQL's folder, and the user that runs the server.
 
-PostgreSQL refuses to run as root, so root hands the folder to an account of its own. Ownership is
-checked before anything is touched: taking over somebody's folder would lock its owner out.
+PostgreSQL refuses to run as root. If this program runs as root, a dedicated user owns the folder and runs the server.
+The owner is checked before anything is changed, because taking over a folder would lock out its owner.
 """
 
 from __future__ import annotations
@@ -23,14 +23,18 @@ _log = structlog.get_logger(__name__)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Account:
-    """A user of this machine."""
+    """Operating system user."""
 
     uid: int
     gid: int
 
 
 def server_account() -> Account | None:
-    """The account that runs the server when we are root; None: it runs as ourselves."""
+    """Return the user that runs the server if this process is root; otherwise None (the current user).
+
+    Raises:
+        DataFolderRefused: The user does not exist and cannot be created.
+    """
     if os.geteuid() != 0:
         return None
     try:
@@ -41,18 +45,18 @@ def server_account() -> Account | None:
             subprocess.run(command, check=True, capture_output=True)  # noqa: S603 - a fixed command
         except (OSError, subprocess.CalledProcessError) as error:
             raise DataFolderRefused(
-                f"root cannot run PostgreSQL itself and no user {SERVER_ACCOUNT!r} could be made: {error}; "
-                "start as an ordinary user, or set ASSAY_DATABASE_URL"
+                f"PostgreSQL cannot run as root, and the user {SERVER_ACCOUNT!r} could not be created: {error}. "
+                "Start as an ordinary user, or set ASSAY_DATABASE_URL"
             ) from error
         entry = pwd.getpwnam(SERVER_ACCOUNT)
     return Account(uid=entry.pw_uid, gid=entry.pw_gid)
 
 
 def check_owner(pgdata: Path, account: Account | None) -> None:
-    """Make sure the database folder is ours to use. Changes nothing.
+    """Check that the database folder may be used. Changes nothing.
 
     Raises:
-        DataFolderRefused: it belongs to another user, or is no folder of a PostgreSQL.
+        DataFolderRefused: The folder belongs to another user, is unreadable, or contains other data.
     """
     if not pgdata.exists():
         return
@@ -60,21 +64,24 @@ def check_owner(pgdata: Path, account: Account | None) -> None:
         owner = pgdata.stat().st_uid
         empty = not any(pgdata.iterdir())
     except OSError as error:
-        raise DataFolderRefused(f"{pgdata} cannot be read: {error.strerror}") from error
-    ours = account.uid if account else os.geteuid()
-    if owner != ours and not (empty and owner == os.geteuid()):
+        raise DataFolderRefused(f"Cannot read {pgdata}: {error.strerror}") from error
+    expected = account.uid if account else os.geteuid()
+    if owner != expected and not (empty and owner == os.geteuid()):
         raise DataFolderRefused(
-            f"{pgdata} belongs to user {_user_name(owner)}, not to {_user_name(ours)}: "
-            "start as the user who made it, or set ASSAY_DATA_DIR to another folder"
+            f"{pgdata} belongs to user {_user_name(owner)}, not to {_user_name(expected)}: "
+            "start as the user who created it, or set ASSAY_DATA_DIR to another folder"
         )
     if not empty and not (pgdata / "PG_VERSION").exists():
-        raise DataFolderRefused(f"{pgdata} holds something, but no PostgreSQL: set ASSAY_DATA_DIR to another folder")
+        raise DataFolderRefused(f"{pgdata} contains files but no PostgreSQL: set ASSAY_DATA_DIR to another folder")
 
 
 def open_path_for(account: Account, path: Path) -> None:
-    """Let the server's account walk to ``path`` by giving closed parents the search bit, nothing more.
+    """Give the server's user access to ``path`` by setting only the search bit on its parent folders.
 
-    With the search bit alone nobody can list those folders; what lies in them keeps its own permissions.
+    With the search bit alone, other users cannot list these folders. The permissions of their files do not change.
+
+    Raises:
+        DataFolderRefused: The permissions of a parent folder cannot be changed.
     """
     for parent in path.resolve().parents:
         mode = parent.stat()

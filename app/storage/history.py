@@ -1,4 +1,4 @@
-"""Where results come from: the job and submission behind each, and the answer that was judged. Reads only."""
+"""Read-only queries for the origin of results: the job, the submission and the judged answer."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from app.storage.tables import answers, jobs, results, submissions
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ResultOrigin:
-    """One result without its body. ``run`` is the label its owner gave; ``final_score`` the public number."""
+    """Result without its body. ``run`` is the label that the owner gave to the submission."""
 
     result_id: str
     job_id: str
@@ -32,7 +32,7 @@ class ResultOrigin:
 
 
 async def origin_of(connection: AsyncConnection, result_id: str, *, owner: str | None = None) -> ResultOrigin | None:
-    """Where one result comes from; None where there is none, or not one of ``owner``'s (None: anybody's)."""
+    """Return the origin of one result, or None. ``owner`` limits the query to one owner."""
     row = (await connection.execute(_origins().where(results.c.id == result_id, *owned_by(owner)))).mappings().first()
     return None if row is None else ResultOrigin(**row)
 
@@ -40,7 +40,7 @@ async def origin_of(connection: AsyncConnection, result_id: str, *, owner: str |
 async def list_origins(
     connection: AsyncConnection, agent: str, *, limit: int, owner: str | None = None, before: str | None = None
 ) -> list[ResultOrigin]:
-    """An agent's results without their bodies, newest first; ``before`` is the id of the last one already seen."""
+    """Return the results of an agent, newest first. ``before`` is the ID of the last one of the previous page."""
     earlier = true() if before is None else results.c.id < before
     answers_only = results.c.kind == JobKind.ANSWER
     wanted = _origins().where(results.c.agent == agent, answers_only, earlier, *owned_by(owner))
@@ -49,7 +49,7 @@ async def list_origins(
 
 
 async def judged_text(connection: AsyncConnection, result_id: str, *, owner: str | None = None) -> str | None:
-    """The answer that a result judges, as it was handed in; None where there is no such result."""
+    """Return the submitted text of the answer that a result judges, or None if there is no such result."""
     query = (
         select(answers.c.text)
         .join(jobs, jobs.c.answer_sha256 == answers.c.sha256)

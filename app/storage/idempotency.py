@@ -1,7 +1,7 @@
-"""Idempotency keys: the same request sent twice gets the first answer twice.
+"""Idempotency keys: a repeated request gets the stored response of the first one.
 
-The key and the answer are stored in the transaction of the work itself, so there is no moment in which
-one exists without the other. A request that finds the key's lock taken is told to come back.
+The key and the response are stored in the same transaction as the work. A request whose key is locked by a running
+request is rejected.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from app.storage.errors import KeyInProgress, KeyReused
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class IdempotencyKey:
-    """A client's key, whose it is, and a digest of the request it came with."""
+    """Idempotency key of a client. ``fingerprint`` is a digest of the request."""
 
     owner: str
     key: str
@@ -24,29 +24,28 @@ class IdempotencyKey:
 
 
 async def recall(connection: DirectConnection, key: IdempotencyKey) -> str | None:
-    """The stored answer (JSON text) to this request, or None when it is new; holds the key until the end
-    of the transaction.
+    """Return the stored response (JSON text), or None if the key is new. Lock the key until the transaction ends.
 
     Raises:
-        KeyInProgress: another request with this key is under way.
-        KeyReused: the key belongs to a different request.
+        KeyInProgress: Another request with this key is running.
+        KeyReused: The key was used for a different request.
     """
     lock = int.from_bytes(hashlib.sha256(f"{key.owner}\n{key.key}".encode()).digest()[:8], signed=True)
     locked = await connection.execute("SELECT pg_try_advisory_xact_lock(%s)", [lock])
     if await locked.fetchone() != (True,):
-        raise KeyInProgress("the first request with this Idempotency-Key has not ended yet")
+        raise KeyInProgress("The first request with this Idempotency-Key is still running: retry later")
     query = "SELECT fingerprint, response FROM idempotency_keys WHERE owner = %s AND key = %s"
     row = await (await connection.execute(query, [key.owner, key.key])).fetchone()
     if row is None:
         return None
     fingerprint, response = row
     if fingerprint != key.fingerprint:
-        raise KeyReused("this Idempotency-Key was used for a different request")
+        raise KeyReused("This Idempotency-Key was used for a different request: use a new key")
     return str(response)
 
 
 async def remember(connection: DirectConnection, key: IdempotencyKey, response: str, *, now: datetime) -> None:
-    """Keep the answer under its key, in the transaction that ``recall`` began."""
+    """Store the response. Call in the same transaction as ``recall``."""
     await connection.execute(
         "INSERT INTO idempotency_keys (owner, key, fingerprint, response, created_at) VALUES (%s, %s, %s, %s, %s)",
         [key.owner, key.key, key.fingerprint, response, now],

@@ -1,4 +1,4 @@
-"""What is the same for every process on one database, however many machines they run on."""
+"""Values that all processes on one database share, on any number of machines."""
 
 from __future__ import annotations
 
@@ -12,12 +12,13 @@ _SECRET = "secret"  # noqa: S105 - the name of a row
 
 
 async def shared_secret(database: Database, proposed: bytes) -> bytes:
-    """The secret of the installation; the first process's proposal becomes it.
+    """Return the secret of the installation. The first process sets it to ``proposed``.
 
-    What it marks stays the same on every machine, so that one worker finds again what another has asked.
+    The secret determines the markers around untrusted text in prompts. With one secret, all workers send identical
+    requests and share cached replies.
 
     Raises:
-        DatabaseUnavailable
+        DatabaseUnavailable: The database cannot be reached.
     """
     async with database.begin() as connection:
         offered = insert(installation).values(name=_SECRET, value=proposed.hex())

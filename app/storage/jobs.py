@@ -1,7 +1,7 @@
-"""The rows of jobs: read, listed, and changed under a fence.
+"""Queries for jobs. Changes by a worker are guarded by a fencing token.
 
-Every function takes an open transaction. Every change counts the row's revision up and announces the
-job on a channel, in the same transaction, so that whoever follows it never misses the last state.
+Call every function inside a transaction. Each change increments the revision of the row and sends a notification in the
+same transaction, so followers never miss the last state.
 """
 
 from __future__ import annotations
@@ -28,14 +28,14 @@ _FIELDS = tuple(field.name for field in dataclasses.fields(Job))
 async def get_job(
     connection: AsyncConnection, job_id: str, *, owner: str | None = None, lock: bool = False
 ) -> Job | None:
-    """One job, if it is ``owner``'s (None: anybody's); with ``lock`` nobody changes it before this transaction ends."""
-    query = select(jobs).where(jobs.c.id == job_id, *_of(owner))
+    """Return one job, or None. ``owner`` limits the query to one owner. ``lock`` locks the row (FOR UPDATE)."""
+    query = select(jobs).where(jobs.c.id == job_id, *_owned_by(owner))
     row = (await connection.execute(query.with_for_update() if lock else query)).mappings().first()
     return None if row is None else _job(row)
 
 
 async def peek_job(connection: DirectConnection, job_id: str, *, owner: str | None = None) -> Job | None:
-    """The same as ``get_job``, as quick as can be: it is what everybody asks who waits."""
+    """Return the same as ``get_job`` without SQLAlchemy. Clients poll this most often."""
     async with connection.cursor(row_factory=dict_row) as cursor:
         await cursor.execute(_PEEK, [job_id, owner, owner])
         row = await cursor.fetchone()
@@ -63,8 +63,8 @@ async def list_jobs(
     task_id: str | None = None,
     kind: JobKind | None = None,
 ) -> list[Job]:
-    """Newest first, of one ``owner`` (None: of all); ``before`` is the id of the last job already seen."""
-    filters = _of(owner)
+    """Return jobs, newest first. ``before`` is the ID of the last job of the previous page."""
+    filters = _owned_by(owner)
     if before is not None:
         filters.append(jobs.c.id < before)
     if status is not None:
@@ -86,7 +86,7 @@ async def count_by_status(connection: AsyncConnection) -> dict[JobStatus, int]:
 
 
 async def count_by_stage(connection: AsyncConnection) -> dict[str, int]:
-    """How many jobs that have not ended are at each stage; those at none wait for a worker."""
+    """Count the unfinished jobs by stage. Jobs without a stage count as ``waiting``."""
     query = select(jobs.c.stage, func.count()).where(jobs.c.status.not_in(list(TERMINAL))).group_by(jobs.c.stage)
     return {str(stage or "waiting"): int(count) for stage, count in await connection.execute(query)}
 
@@ -96,7 +96,7 @@ async def answer_text(connection: AsyncConnection, sha256: str) -> str:
 
 
 async def claim(connection: AsyncConnection, job_id: str, queue_id: int, *, now: datetime) -> Job | None:
-    """Start the next attempt; None when this queue entry no longer stands for the job."""
+    """Start the next attempt of a job. Return None if the queue entry is outdated."""
     return await _change(
         connection,
         and_(
@@ -113,17 +113,17 @@ async def claim(connection: AsyncConnection, job_id: str, queue_id: int, *, now:
 
 
 async def write_progress(connection: AsyncConnection, fence: Fence, progress: Progress) -> bool:
-    """Whether the fence still held."""
-    return await _change(connection, _held(fence), stage=progress.stage, **_counts(progress)) is not None
+    """Write the progress of a job. Return False if the fencing token is no longer valid."""
+    return await _change(connection, _fenced(fence), stage=progress.stage, **_counts(progress)) is not None
 
 
 async def succeed(
     connection: AsyncConnection, fence: Fence, *, result_id: str, progress: Progress, now: datetime
 ) -> Job | None:
-    """End the job with a result; None when the fence no longer held, and then nothing may be stored."""
+    """Set a job to succeeded. Return None if the fencing token is no longer valid; then store no result."""
     return await _change(
         connection,
-        _held(fence),
+        _fenced(fence),
         status=JobStatus.SUCCEEDED,
         stage=None,
         result_id=result_id,
@@ -134,43 +134,48 @@ async def succeed(
 
 
 async def fail(connection: AsyncConnection, fence: Fence, error: JobError, *, now: datetime) -> bool:
-    """End the job without a result. Whether the fence still held."""
+    """Set a job to failed. Return False if the fencing token is no longer valid."""
     written = json.dumps(dataclasses.asdict(error))
     changed = await _change(
-        connection, _held(fence), status=JobStatus.FAILED, stage=None, error=written, finished_at=_not_before_start(now)
+        connection,
+        _fenced(fence),
+        status=JobStatus.FAILED,
+        stage=None,
+        error=written,
+        finished_at=_not_before_start(now),
     )
     return changed is not None
 
 
 async def pause(connection: AsyncConnection, fence: Fence, error: JobError) -> bool:
-    """Put a running job aside, without an entry that a worker could take; the attempt does not count.
+    """Pause a running job and remove its queue entry. The attempt does not count.
 
-    Whether the fence still held.
+    Return False if the fencing token is no longer valid.
     """
-    changed = await _change(connection, _held(fence), attempts=jobs.c.attempts - 1, **_pausing(error))
+    changed = await _change(connection, _fenced(fence), attempts=jobs.c.attempts - 1, **_paused_values(error))
     return changed is not None
 
 
 async def pause_for_money(
     connection: AsyncConnection, fence: Fence, error: JobError, *, purse: str, limit_usd: float, result_id: str | None
 ) -> Job | None:
-    """Put a running job aside until ``purse`` has more than its present limit; None when the fence no longer held.
+    """Pause a running job until the limit of a budget is raised. Return None if the fencing token is no longer valid.
 
-    The attempt does not count, but keeps its number: it may have come to a result, ``result_id``.
+    The attempt does not count towards the maximum, but keeps its number, because it may have a result (``result_id``).
     """
     return await _change(
         connection,
-        _held(fence),
+        _fenced(fence),
         attempts_allowed=jobs.c.attempts_allowed + 1,
         paused_purse=purse,
         paused_limit_usd=limit_usd,
         result_id=func.coalesce(result_id, jobs.c.result_id),
-        **_pausing(error),
+        **_paused_values(error),
     )
 
 
 async def resume(connection: AsyncConnection, job_id: str, *, queue_id: int) -> Job | None:
-    """Queue a paused job again; None when it was not paused."""
+    """Queue a paused job again. Return None if it is not paused."""
     return await _change(
         connection,
         and_(jobs.c.id == job_id, _paused()),
@@ -184,13 +189,13 @@ async def resume(connection: AsyncConnection, job_id: str, *, queue_id: int) -> 
 
 
 async def paused_models(connection: AsyncConnection) -> list[str | None]:
-    """The models (None: the default one) that paused jobs wait for."""
+    """Return the models (None: the default model) that paused jobs wait for."""
     query = select(jobs.c.model).where(_paused(), jobs.c.paused_purse.is_(None)).distinct()
     return list((await connection.execute(query)).scalars())
 
 
 async def paused_jobs(connection: AsyncConnection, model: str | None, *, limit: int) -> list[Job]:
-    """Jobs that wait for a model, the oldest first."""
+    """Return the jobs that are paused because of a model, oldest first."""
     query = select(jobs).where(_paused(), jobs.c.paused_purse.is_(None), jobs.c.model.is_not_distinct_from(model))
     return [_job(row) for row in (await connection.execute(query.order_by(jobs.c.id).limit(limit))).mappings()]
 
@@ -198,10 +203,10 @@ async def paused_jobs(connection: AsyncConnection, model: str | None, *, limit: 
 async def jobs_with_money(
     connection: AsyncConnection, *, installation: Mapping[str, float | None], limit: int
 ) -> list[Job]:
-    """Jobs that were paused for want of money and whose purse may spend more than then, the oldest first.
+    """Return the jobs that are paused because of a budget whose limit has been raised since, oldest first.
 
-    ``installation`` has the installation's purses with their present limits (None: none). Every other purse is a
-    submission's.
+    ``installation`` maps the installation's budgets to their current limits (None: no limit). All other budgets belong
+    to submissions.
     """
     present = case(
         *((jobs.c.paused_purse == purse, literal(amount, Float)) for purse, amount in installation.items()),
@@ -216,7 +221,7 @@ async def jobs_with_money(
 
 
 async def requeue(connection: AsyncConnection, fence: Fence, *, queue_id: int, extra_attempts: int = 0) -> bool:
-    """Give a queued or running job a new queue entry; whoever held the old one is fenced off."""
+    """Give a queued or running job a new queue entry. This invalidates the old fencing token."""
     changed = await _change(
         connection,
         and_(jobs.c.id == fence.job_id, jobs.c.queue_id == fence.queue_id, jobs.c.status.not_in(list(TERMINAL))),
@@ -229,7 +234,7 @@ async def requeue(connection: AsyncConnection, fence: Fence, *, queue_id: int, e
 
 
 async def cancel(connection: AsyncConnection, job_id: str, *, now: datetime) -> Job | None:
-    """End a job that has not ended; None when it had."""
+    """Cancel a job. Return None if it has already ended."""
     return await _change(
         connection,
         and_(jobs.c.id == job_id, jobs.c.status.not_in(list(TERMINAL))),
@@ -240,7 +245,7 @@ async def cancel(connection: AsyncConnection, job_id: str, *, now: datetime) -> 
 
 
 async def restart(connection: AsyncConnection, job_id: str, *, queue_id: int, attempts: int) -> Job | None:
-    """Queue a job that has ended once more, with so many new attempts; None when it had not ended."""
+    """Queue a job that has ended again, with ``attempts`` new attempts. Return None if it has not ended."""
     return await _change(
         connection,
         and_(jobs.c.id == job_id, jobs.c.status.in_(list(TERMINAL))),
@@ -257,13 +262,13 @@ async def restart(connection: AsyncConnection, job_id: str, *, queue_id: int, at
 
 
 async def jobs_of_entries(connection: AsyncConnection, queue_ids: Iterable[int]) -> list[Job]:
-    """The unfinished jobs that these queue entries stand for."""
+    """Return the unfinished jobs of these queue entries."""
     query = select(jobs).where(jobs.c.queue_id.in_(list(queue_ids)), jobs.c.status.not_in(list(TERMINAL)))
     return [_job(row) for row in (await connection.execute(query)).mappings()]
 
 
 async def jobs_without_entry(connection: AsyncConnection) -> list[Job]:
-    """Unfinished jobs whose queue entry has ended: nobody will come for them. Paused ones wait on purpose."""
+    """Return unfinished jobs whose queue entry is missing or done, so no worker would run them. Skip paused jobs."""
     query = text(
         "SELECT jobs.* FROM jobs LEFT JOIN procrastinate_jobs entry ON entry.id = jobs.queue_id"
         " WHERE jobs.status IN ('queued', 'running') AND (entry.id IS NULL OR entry.status NOT IN ('todo', 'doing'))"
@@ -273,17 +278,17 @@ async def jobs_without_entry(connection: AsyncConnection) -> list[Job]:
 
 
 async def holds(connection: AsyncConnection, fence: Fence) -> bool:
-    """Whether the fence holds, and goes on to hold until this transaction ends."""
-    query = select(jobs.c.id).where(_held(fence)).with_for_update(read=True)
+    """Return whether the fencing token is valid. If it is, it stays valid until the transaction ends."""
+    query = select(jobs.c.id).where(_fenced(fence)).with_for_update(read=True)
     return (await connection.execute(query)).first() is not None
 
 
-def _of(owner: str | None) -> list[ColumnElement[bool]]:
+def _owned_by(owner: str | None) -> list[ColumnElement[bool]]:
     return [] if owner is None else [jobs.c.owner == owner]
 
 
 def _not_before_start(now: datetime) -> ColumnElement[datetime]:
-    """A clock that was set back, or another machine's, does not make a job end before it began."""
+    """Return the end time, but not before the start: clocks of machines differ and can be set back."""
     return func.greatest(now, jobs.c.started_at, jobs.c.created_at)
 
 
@@ -300,7 +305,7 @@ def _paused() -> ColumnElement[bool]:
     return and_(jobs.c.status == JobStatus.QUEUED, jobs.c.stage == PAUSED)
 
 
-def _pausing(error: JobError) -> dict[str, Any]:
+def _paused_values(error: JobError) -> dict[str, Any]:
     return {
         "status": JobStatus.QUEUED,
         "stage": PAUSED,
@@ -310,7 +315,7 @@ def _pausing(error: JobError) -> dict[str, Any]:
     }
 
 
-def _held(fence: Fence) -> ColumnElement[bool]:
+def _fenced(fence: Fence) -> ColumnElement[bool]:
     return and_(
         jobs.c.id == fence.job_id,
         jobs.c.queue_id == fence.queue_id,

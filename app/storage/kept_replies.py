@@ -1,6 +1,7 @@
-"""The rows of kept replies: what models said, by the hash of the request, for every worker on the database.
+"""Queries for the shared cache of model replies, by request hash.
 
-Reading and adding are done on a direct connection, many rows in one statement; the rest takes an open transaction.
+Reads and inserts use a direct connection and handle many rows per statement. The other functions run inside a
+transaction.
 """
 
 from __future__ import annotations
@@ -19,12 +20,12 @@ from app.storage.errors import DatabaseUnavailable
 from judges.llm.response_cache import KEPT_SHARE, ModelReplies, StoreSize
 
 TOUCHED_AFTER_S: Final = 86_400
-"""The time of last use is exact to this: not every use is worth a write."""
+"""Resolution of the time of last use, which saves a write for most uses."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KeptEntry:
-    """One row. ``entry`` is ASCII."""
+    """Cache row. ``entry`` is ASCII JSON."""
 
     key: str
     model: str
@@ -32,24 +33,26 @@ class KeptEntry:
 
 
 async def entries_of(database: Database, keys: Sequence[str]) -> Mapping[str, str]:
-    """The entries under these keys, by key; those that are not there are missing.
+    """Return the cached entries by key. Keys without an entry are omitted.
 
     Raises:
-        DatabaseUnavailable
+        DatabaseUnavailable: The query failed.
     """
     async with database.quickly() as connection:
         try:
             found = await connection.execute("SELECT key, entry FROM kept_replies WHERE key = ANY(%s)", [list(keys)])
             return dict(await found.fetchall())
         except psycopg.DatabaseError as error:
-            raise _refused(error) from error
+            raise _unavailable(error) from error
 
 
 async def add_entries(database: Database, entries: Iterable[KeptEntry]) -> None:
-    """Store entries; one that is there already, and may be damaged, is replaced. In one order for everybody.
+    """Store entries. Existing entries are replaced, because they may be damaged.
+
+    The rows are sorted by key to prevent deadlocks between workers.
 
     Raises:
-        DatabaseUnavailable
+        DatabaseUnavailable: The statement failed.
     """
     rows = sorted(entries, key=lambda each: each.key)
     query = (
@@ -64,14 +67,14 @@ async def add_entries(database: Database, entries: Iterable[KeptEntry]) -> None:
         try:
             await connection.execute(query, columns)
         except psycopg.DatabaseError as error:
-            raise _refused(error) from error
+            raise _unavailable(error) from error
 
 
 async def touch_entries(database: Database, keys: Iterable[str]) -> None:
-    """Note that these were used; who is just being changed by another is passed over.
+    """Update the time of last use. Skip rows that are locked by another worker.
 
     Raises:
-        DatabaseUnavailable
+        DatabaseUnavailable: The statement failed.
     """
     query = (
         "UPDATE kept_replies SET used_at = clock_timestamp() WHERE key IN (SELECT key FROM kept_replies"
@@ -81,16 +84,19 @@ async def touch_entries(database: Database, keys: Iterable[str]) -> None:
         try:
             await connection.execute(query, [list(keys), TOUCHED_AFTER_S])
         except psycopg.DatabaseError as error:
-            raise _refused(error) from error
+            raise _unavailable(error) from error
 
 
 async def make_room(connection: AsyncConnection, *, max_bytes: int) -> int:
-    """Remove the least recently used beyond ``max_bytes``, unless another is at it; returns how many went."""
-    mine = await connection.execute(text("SELECT pg_try_advisory_xact_lock(hashtext('assay kept replies'))"))
+    """Evict the least recently used entries if the cache exceeds ``max_bytes``. Return the number of evicted entries.
+
+    Do nothing if another worker is evicting.
+    """
+    locked = await connection.execute(text("SELECT pg_try_advisory_xact_lock(hashtext('assay kept replies'))"))
     stored = (await kept_size(connection)).bytes
-    if not mine.scalar_one() or stored <= max_bytes:
+    if not locked.scalar_one() or stored <= max_bytes:
         return 0
-    gone = await connection.execute(
+    removed = await connection.execute(
         text(
             "DELETE FROM kept_replies WHERE key IN (SELECT key FROM"
             " (SELECT key, sum(bytes) OVER (ORDER BY used_at, key) - bytes AS before FROM kept_replies) AS aged"
@@ -98,18 +104,18 @@ async def make_room(connection: AsyncConnection, *, max_bytes: int) -> int:
         ),
         {"excess": stored - KEPT_SHARE * max_bytes},
     )
-    return gone.rowcount
+    return removed.rowcount
 
 
 async def kept_size(connection: AsyncConnection) -> StoreSize:
-    """How much is stored."""
+    """Return the number and the total size of the entries."""
     found = await connection.execute(text("SELECT count(*), coalesce(sum(bytes), 0) FROM kept_replies"))
     entries, size = found.one()
     return StoreSize(int(entries), int(size))
 
 
 async def kept_by_model(connection: AsyncConnection) -> tuple[ModelReplies, ...]:
-    """What is stored, by the name of the model that wrote it."""
+    """Return the size of the cache by model."""
     found = await connection.execute(
         text(
             "SELECT model, count(*) AS entries, sum(bytes) AS bytes,"
@@ -128,15 +134,15 @@ async def kept_by_model(connection: AsyncConnection) -> tuple[ModelReplies, ...]
 async def clear_kept(
     connection: AsyncConnection, *, model: str | None = None, used_before: datetime | None = None
 ) -> StoreSize:
-    """Remove what was written by ``model`` and not used since ``used_before`` (None: whatever it is).
+    """Remove entries and return their number and size.
 
-    Returns what was removed.
+    ``model`` and ``used_before`` limit what is removed (None: no limit).
     """
     found = await connection.execute(
         text(
-            "WITH gone AS (DELETE FROM kept_replies WHERE (CAST(:model AS text) IS NULL OR model = :model)"
+            "WITH removed AS (DELETE FROM kept_replies WHERE (CAST(:model AS text) IS NULL OR model = :model)"
             " AND (CAST(:before AS timestamptz) IS NULL OR used_at < :before) RETURNING bytes)"
-            " SELECT count(*), coalesce(sum(bytes), 0) FROM gone"
+            " SELECT count(*), coalesce(sum(bytes), 0) FROM removed"
         ),
         {"model": model, "before": used_before},
     )
@@ -144,5 +150,5 @@ async def clear_kept(
     return StoreSize(int(entries), int(size))
 
 
-def _refused(error: psycopg.Error) -> DatabaseUnavailable:
-    return DatabaseUnavailable(f"kept replies: {type(error).__name__}")
+def _unavailable(error: psycopg.Error) -> DatabaseUnavailable:
+    return DatabaseUnavailable(f"Cannot access the cache of model replies: {type(error).__name__}")

@@ -1,4 +1,4 @@
-"""The rows of API keys. Of a key only the hash is here. Every function takes an open transaction."""
+"""Queries for API keys. Only the hash of a key is stored. Call every function inside a transaction."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ async def insert_key(connection: AsyncConnection, record: KeyRecord) -> None:
 
 
 async def list_keys(connection: AsyncConnection) -> list[KeyRecord]:
-    """Every key that was ever made, the oldest first."""
+    """Return all keys, including expired and revoked ones, oldest first."""
     query = select(api_keys).order_by(api_keys.c.created_at, api_keys.c.id)
     return [_record(row) for row in (await connection.execute(query)).mappings()]
 
 
 async def revoke_key(connection: AsyncConnection, key_id: str, *, now: datetime) -> KeyRecord | None:
-    """End a key for good; the first revocation stands. None when there is no such key."""
+    """Revoke a key. Keep the time of the first revocation. Return None if there is no such key."""
     query = (
         update(api_keys)
         .where(api_keys.c.id == key_id)
@@ -35,14 +35,14 @@ async def revoke_key(connection: AsyncConnection, key_id: str, *, now: datetime)
 
 
 async def find_key(connection: AsyncConnection, key_id: str) -> KeyRecord | None:
-    """One key, locked until the transaction ends, so that two cannot replace it at once. None when there is none."""
+    """Return a key, or None. Lock its row, so it cannot be replaced twice at the same time."""
     query = select(api_keys).where(api_keys.c.id == key_id).with_for_update()
     row = (await connection.execute(query)).mappings().first()
     return None if row is None else _record(row)
 
 
 async def expire_key(connection: AsyncConnection, key_id: str, *, at: datetime) -> None:
-    """Let a key end at ``at``, or when it would have ended if that is sooner."""
+    """Let a key expire at ``at``, unless it expires earlier."""
     ends = func.least(func.coalesce(api_keys.c.expires_at, at), at)
     await connection.execute(update(api_keys).where(api_keys.c.id == key_id).values(expires_at=ends))
 

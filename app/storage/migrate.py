@@ -1,7 +1,7 @@
-"""Brings a database to the present schema: our tables by alembic, the job queue's by its own scripts.
+"""Schema migrations: our tables with Alembic, the job queue's tables with procrastinate's scripts.
 
-Everything happens in one transaction under one lock, so starting many processes at once is safe and an
-interrupted migration leaves nothing behind.
+All migrations run in one transaction under one lock. Many processes can start at once, and an interrupted migration is
+rolled back.
 """
 
 from __future__ import annotations
@@ -27,10 +27,10 @@ _log = structlog.get_logger(__name__)
 
 
 async def migrate(connection: AsyncConnection) -> None:
-    """Apply what is missing. Must run in a transaction of its own.
+    """Apply missing migrations. Call in a separate transaction.
 
     Raises:
-        DatabaseTooNew: the database was written by a newer release.
+        DatabaseTooNew: A newer release has migrated the database.
     """
     await connection.execute(text("SELECT pg_advisory_xact_lock(:key)"), {"key": _LOCK})
     await connection.run_sync(_migrate_tables)
@@ -45,9 +45,8 @@ def _migrate_tables(connection: Connection) -> None:
             found = script._upgrade_revs("head", revision)
         except CommandError as error:
             raise DatabaseTooNew(
-                f"the database has schema revision {', '.join(revision)}, "
-                f"this release knows up to {script.get_current_head()}: "
-                "start the newer release, or restore an older backup"
+                f"The database has schema revision {', '.join(revision)}, but this release supports revisions up to "
+                f"{script.get_current_head()}: start the newer release, or restore an older backup"
             ) from error
         for step in found:
             _log.info("migrating database", step=str(step))
@@ -59,7 +58,7 @@ def _migrate_tables(connection: Connection) -> None:
 
 
 async def _migrate_queue(connection: AsyncConnection) -> None:
-    """The queue's own schema: the whole of it first, later only the scripts a newer release of it adds."""
+    """Create procrastinate's schema, or apply the migration scripts that its newer release has added."""
     scripts = await asyncio.to_thread(_queue_scripts)
     known = set((await connection.execute(select(queue_migrations.c.name))).scalars())
     if not known:
@@ -75,13 +74,13 @@ async def _migrate_queue(connection: AsyncConnection) -> None:
 
 
 def _queue_scripts() -> dict[str, str]:
-    """The queue's migrations by name, in the order in which they apply."""
+    """Return procrastinate's migration scripts by name, in order."""
     folder = Path(SchemaManager.get_migrations_path())
     return {path.name: path.read_text(encoding="utf-8") for path in sorted(folder.glob("*.sql"))}
 
 
 async def _run_script(connection: AsyncConnection, script: str) -> None:
-    # Straight through the driver: several statements at once, and no bind markers to be found in them.
+    # Use the driver directly: the script has several statements, and text that looks like bind parameters.
     raw = (await connection.get_raw_connection()).driver_connection
     assert raw is not None  # noqa: S101 - a checked-out connection has a driver connection
     await raw.execute(script)

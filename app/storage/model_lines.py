@@ -1,8 +1,8 @@
-"""What one worker found out about a model's provider, told to all that use the same key.
+"""Provider status that all workers share: circuit breaker state per API key and model.
 
-A row for each key (and for each of its models) says whether it is answered or refused, and when somebody last went to
-see. One wrong key so costs one call, however many workers there are. Times are the database's. Workers look once a
-second: nothing here is worth a query for each model call.
+A row per key (and per model of a key) stores whether the provider accepts or rejects requests, and the time of the last
+probe. A wrong key therefore costs one request, regardless of the number of workers. Times are those of the database.
+Workers read the table once per second, not per model request.
 """
 
 from __future__ import annotations
@@ -23,24 +23,25 @@ from app.storage.provider_pauses import paused_providers
 from judges.errors import LLMRejected, RejectionScope
 from judges.llm.circuit import Circuit
 
-_ROUND_S: Final = 1.0
-_ASKING_S: Final = 2.0
-"""How long a process is believed to be about to find out."""
+_INTERVAL_S: Final = 1.0
+_FIRST_REQUEST_S: Final = 2.0
+"""Time limit for the first request of a process, during which the others wait."""
 _FRESH_S: Final = 10.0
-"""How long an answer to one process tells the others that they need not go one by one."""
+"""Time after a success during which other processes need not send a first request one by one."""
 _WAIT_S: Final = 0.5
-_LOOK_S: Final = 0.05
-_REPEAT_S: Final = 5.0
-"""How soon after a refusal a process that has just started may see for itself."""
+_POLL_S: Final = 0.05
+_MIN_PROBE_INTERVAL_S: Final = 5.0
+"""Time after a rejection before a newly started process may send a probe."""
 _LEEWAY: Final = 0.8
-"""Times here are a little later than those of the process that was refused, which must not cost it its turn."""
+"""Factor on probe intervals. The database records a rejection slightly later than the process that received it. That
+delay must not make the process miss its probe."""
 _ENDPOINT: Final = ""
 _log = structlog.get_logger(__name__)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Line:
-    """One row; ages in seconds, by the database's clock."""
+    """Status row. ``age_s`` and ``probed_s`` are seconds since the last change and the last probe."""
 
     model: str
     state: str
@@ -50,46 +51,46 @@ class Line:
 
 
 class ModelLines:
-    """The board of one process. ``redact`` takes secrets out of what providers say."""
+    """Access of one process to the shared provider status. ``redact`` removes secrets from provider messages."""
 
     def __init__(self, database: Database, *, redact: Callable[[str], str]) -> None:
         self._database = database
         self._redact = redact
         self._circuits: dict[str, Circuit] = {}
-        self._held: dict[str, str] = {}
+        self._pauses: dict[str, str] = {}
         self._writing: set[asyncio.Task[None]] = set()
 
     def join(self, key: str, circuit: Circuit) -> None:
-        """Let ``circuit`` hear of, and tell, every process that joins with the same ``key`` (provider:fingerprint)."""
+        """Share the state of ``circuit`` with all processes that use the same ``key`` (provider:fingerprint)."""
         circuit.board = _KeyBoard(self, key, circuit)
         self._circuits[key] = circuit
-        circuit.hold(self._held.get(_provider(key)))
+        circuit.hold(self._pauses.get(_provider(key)))
 
     async def run(self) -> None:
-        """Tell the circuits what others found out, until cancelled."""
+        """Update the circuits from the shared status until cancelled."""
         while True:
             await self.look_for_pauses()
             for key, circuit in list(self._circuits.items()):
-                circuit.hold(self._held.get(_provider(key)))
+                circuit.hold(self._pauses.get(_provider(key)))
                 for line in await self.look(key):
                     tell(circuit, line)
-            await until_next_round(_ROUND_S)
+            await until_next_round(_INTERVAL_S)
 
     async def look_for_pauses(self) -> None:
-        """Take over which providers the operator wants left alone; while the database is away, what was known holds."""
+        """Read which providers the operator has paused. If the database is unavailable, keep the known pauses."""
         try:
             async with self._database.begin() as connection:
                 pauses = await paused_providers(connection)
         except DatabaseUnavailable as error:
-            _log.warning("pauses of providers not looked at", detail=str(error))
+            _log.warning("provider pauses not updated", detail=str(error))
             return
-        self._held = {
+        self._pauses = {
             name: f"{name} was paused by {pause.paused_by}: {self._redact(pause.reason)}"
             for name, pause in pauses.items()
         }
 
     async def look(self, key: str) -> list[Line]:
-        """What is known of a key; nothing while the database is away."""
+        """Return the status rows of a key; none if the database is unavailable."""
         query = (
             "SELECT model, state, refusal,"
             " extract(epoch FROM clock_timestamp() - changed_at)::float8 AS age_s,"
@@ -99,7 +100,7 @@ class ModelLines:
         return [Line(**row) for row in await self._execute(query, {"key": key})]
 
     async def ask_first(self, key: str, model: str) -> bool:
-        """Whether it falls to the caller to find out about ``model``."""
+        """Return whether the caller should send the first request to ``model`` while others wait."""
         query = (
             "INSERT INTO model_lines AS line (circuit, model, state, changed_at, probed_at)"
             " VALUES (:key, :model, 'asking', clock_timestamp(), clock_timestamp())"
@@ -109,10 +110,11 @@ class ModelLines:
             " OR (line.state = 'answering' AND line.changed_at < clock_timestamp() - make_interval(secs => :fresh))"
             " RETURNING 1"
         )
-        values = {"key": key, "model": model, "asking": _ASKING_S, "fresh": _FRESH_S}
+        values = {"key": key, "model": model, "asking": _FIRST_REQUEST_S, "fresh": _FRESH_S}
         return bool(await self._execute(query, values, otherwise=[{}]))
 
     async def may_probe(self, key: str, model: str, *, after_s: float) -> bool:
+        """Return whether the caller may send a probe. At most one process gets True per interval of ``after_s``."""
         query = (
             "UPDATE model_lines SET state = 'refused', probed_at = clock_timestamp()"
             " WHERE circuit = :key AND model = :model AND (state = 'probe_wanted'"
@@ -122,7 +124,8 @@ class ModelLines:
         return bool(await self._execute(query, values, otherwise=[{}]))
 
     def refused(self, key: str, model: str, refusal: LLMRejected) -> None:
-        said = {
+        """Record a rejection, in the background."""
+        details = {
             "message": self._redact(str(refusal)),
             "status": refusal.status,
             "scope": refusal.scope.value,
@@ -134,9 +137,10 @@ class ModelLines:
             " ON CONFLICT (circuit, model) DO UPDATE SET state = 'refused', refusal = excluded.refusal,"
             " changed_at = clock_timestamp(), probed_at = clock_timestamp()"
         )
-        self._in_background(query, {"key": key, "model": model, "refusal": json.dumps(said)})
+        self._in_background(query, {"key": key, "model": model, "refusal": json.dumps(details)})
 
     def answered(self, key: str, model: str) -> None:
+        """Record that the provider accepts the key and the model, in the background."""
         query = (
             "INSERT INTO model_lines (circuit, model, state, changed_at, probed_at)"
             " SELECT :key, name, 'answering', clock_timestamp(), clock_timestamp()"
@@ -147,12 +151,12 @@ class ModelLines:
         self._in_background(query, {"key": key, "model": model})
 
     def probe_wanted(self, provider: str) -> None:
-        """Somebody says that a provider was mended: whoever is next may see, not more often than every few seconds."""
+        """Allow the next request to a rejected provider as a probe, at most once per ``_MIN_PROBE_INTERVAL_S``."""
         query = (
             "UPDATE model_lines SET state = 'probe_wanted' WHERE circuit LIKE :keys AND state = 'refused'"
             " AND probed_at <= clock_timestamp() - make_interval(secs => :after)"
         )
-        self._in_background(query, {"keys": f"{provider}:%", "after": _LEEWAY * _REPEAT_S})
+        self._in_background(query, {"keys": f"{provider}:%", "after": _LEEWAY * _MIN_PROBE_INTERVAL_S})
 
     def _in_background(self, query: str, values: Mapping[str, Any]) -> None:
         task = asyncio.create_task(self._write(query, values))
@@ -165,13 +169,16 @@ class ModelLines:
     async def _execute(
         self, query: str, values: Mapping[str, Any], *, otherwise: list[Mapping[str, Any]] | None = None
     ) -> list[Mapping[str, Any]]:
-        """The rows, or ``otherwise`` while the database is away: then each process goes by what it knows itself."""
+        """Run a query and return its rows, or ``otherwise`` if the database is unavailable.
+
+        Without the database each process relies on its own circuit state.
+        """
         try:
             async with self._database.begin() as connection:
                 found = await connection.execute(text(query), values)
                 return [dict(row) for row in found.mappings()] if found.returns_rows else []
         except DatabaseUnavailable as error:
-            _log.warning("state of models not shared", detail=str(error))
+            _log.warning("provider status not shared", detail=str(error))
             return otherwise or []
 
 
@@ -180,7 +187,7 @@ def _provider(key: str) -> str:
 
 
 class _KeyBoard:
-    """Implements ``Board`` of judges.llm for one key."""
+    """Shared status of one API key. Implements ``Board`` of ``judges.llm``."""
 
     def __init__(self, lines: ModelLines, key: str, circuit: Circuit) -> None:
         self._lines = lines
@@ -188,20 +195,24 @@ class _KeyBoard:
         self._circuit = circuit
 
     async def ask_first(self, model: str) -> None:
-        """A refusal a while ago may be seen to by whoever has just been started, since that is how keys are mended."""
-        for _ in range(round(_WAIT_S / _LOOK_S)):
+        """Wait until another process knows whether ``model`` accepts requests, or until this process may find out.
+
+        A process that has just started may send a probe soon after a rejection, because operators fix keys by
+        restarting the service.
+        """
+        for _ in range(round(_WAIT_S / _POLL_S)):
             lines = [line for line in await self._lines.look(self._key) if line.model in (_ENDPOINT, model)]
             refused = [line for line in lines if line.state in ("refused", "probe_wanted")]
             if refused:
                 for line in refused:
-                    if not await self._lines.may_probe(self._key, line.model, after_s=_REPEAT_S):
+                    if not await self._lines.may_probe(self._key, line.model, after_s=_MIN_PROBE_INTERVAL_S):
                         tell(self._circuit, line)
                 return
             if await self._lines.ask_first(self._key, model):
                 return
             if any(line.model == model and line.state == "answering" for line in lines):
                 return
-            await asyncio.sleep(_LOOK_S)
+            await asyncio.sleep(_POLL_S)
 
     async def may_probe(self, model: str | None, *, after_s: float) -> bool:
         return await self._lines.may_probe(self._key, model or _ENDPOINT, after_s=after_s)
@@ -214,15 +225,15 @@ class _KeyBoard:
 
 
 def tell(circuit: Circuit, line: Line) -> None:
-    """Make a circuit know what a row says."""
+    """Update a circuit from a status row."""
     model = line.model or None
     if line.refusal is not None:
-        said = json.loads(line.refusal)
+        details = json.loads(line.refusal)
         refusal = LLMRejected(
-            said["message"],
-            status=said["status"],
-            scope=RejectionScope(said["scope"]),
-            no_such_model=said.get("no_such_model", False),
+            details["message"],
+            status=details["status"],
+            scope=RejectionScope(details["scope"]),
+            no_such_model=details.get("no_such_model", False),
         )
         wanted = line.state == "probe_wanted"
         circuit.learn_refused(model, refusal, age_s=line.probed_s, probe_wanted=wanted)

@@ -1,5 +1,7 @@
-"""The rows of what models were asked and cost. Written with the replies themselves, so they also hold what came to no
-result. Every function takes an open transaction.
+"""Queries for model usage: calls, tokens and cost per day.
+
+Usage is written together with the replies, so it includes requests of jobs without a result. Call every function inside
+a transaction.
 """
 
 from __future__ import annotations
@@ -18,7 +20,7 @@ from rubrics.verdict import Usage
 
 
 class Account(NamedTuple):
-    """For whom and what for requests are made."""
+    """Dimensions by which usage is recorded."""
 
     owner: str
     agent: str
@@ -29,7 +31,7 @@ class Account(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Spent:
-    """What requests took. ``usd`` is that of the calls with a known price."""
+    """Calls, tokens and cost. ``usd`` is the cost of the calls with a known price."""
 
     calls: int = 0
     input_tokens: int = 0
@@ -62,7 +64,7 @@ _SUMS = ("calls", "input_tokens", "output_tokens", "usd", "unpriced_calls")
 
 
 async def add_usage(connection: AsyncConnection, used: Mapping[Account, Spent], *, day: date) -> None:
-    """Add what was used on a day; rows in one order for everybody, or two writers could wait for each other."""
+    """Add usage to a day. The rows are sorted to prevent deadlocks between writers."""
     rows = [{"day": day, **account._asdict(), **asdict(spent)} for account, spent in sorted(used.items(), key=_account)]
     if rows:
         adding = insert(model_usage).values(rows)
@@ -81,7 +83,10 @@ async def usage_by(
     since: date | None = None,
     until: date | None = None,
 ) -> list[dict[str, Any]]:
-    """Sums by ``groups`` (of ``GROUPS``), the dearest first; ``since`` and ``until`` are days, both included."""
+    """Return usage grouped by ``groups`` (names from ``GROUPS``), highest cost first.
+
+    ``since`` and ``until`` are inclusive.
+    """
     columns = [model_usage.c[name] for name in groups]
     sums = [func.sum(model_usage.c[name]).label(name) for name in _SUMS]
     query = select(*columns, *sums).group_by(*columns)
@@ -102,7 +107,7 @@ def _account(item: tuple[Account, Spent]) -> Account:
 
 
 def _row(row: dict[str, Any], groups: Sequence[str]) -> dict[str, Any]:
-    """Plain numbers; a price that is not known for every call is none."""
+    """Convert a row to JSON values. ``usd`` is None unless the price of every call is known."""
     unpriced = int(row["unpriced_calls"])
     return {
         **{name: str(row[name]) for name in groups},

@@ -1,4 +1,4 @@
-"""The rows of what people say of single leaves: only ever added. Every function takes an open transaction."""
+"""Queries for overrides: human verdicts on single leaves. Append-only. Call every function inside a transaction."""
 
 from __future__ import annotations
 
@@ -16,10 +16,15 @@ from app.storage.tables import answers, jobs, overrides, results
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Override:
-    """One row. ``outcome`` is what the person says, None where the row takes back the one that ``withdraws`` names.
+    """Human verdict on a leaf.
 
-    ``verdict`` is the judge's own outcome, ``model`` who said that (None: code). ``by`` is the name a person gave,
-    ``key_owner`` whose key it came with.
+    Attributes:
+        outcome: The reviewer's verdict; None if this row withdraws the override ``withdraws``.
+        verdict: The judge's outcome.
+        model: The model that gave the judge's outcome; None if code decided.
+        by: Name that the reviewer entered.
+        key_owner: Owner of the API key that was used.
+        withdraws: ID of the override that this row withdraws.
     """
 
     id: str
@@ -37,7 +42,7 @@ class Override:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReviewedResult:
-    """A result that people spoke of: its stored JSON, and the answer that it judges."""
+    """Result with overrides: its JSON text, and the text of the judged answer."""
 
     id: str
     body: str
@@ -46,7 +51,7 @@ class ReviewedResult:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Review:
-    """An override, and which answer's result it is about."""
+    """Override with the agent, task and answer of its result."""
 
     override: Override
     agent: str
@@ -58,13 +63,12 @@ _COLUMNS = tuple(overrides.c)
 
 
 async def insert_override(connection: AsyncConnection, override: Override) -> None:
-    """Add a row."""
     values = {name: getattr(override, name) for name in override.__slots__}
     await connection.execute(insert(overrides).values(values))
 
 
 async def lock_result(connection: AsyncConnection, result_id: str, *, owner: str | None) -> str | None:
-    """A result's body, if it is ``owner``'s (None: anybody's); until the transaction ends nobody else settles it."""
+    """Return the body of a result, or None, and lock its row. ``owner`` limits the query to one owner."""
     query = select(results.c.body).where(results.c.id == result_id, *owned_by(owner)).with_for_update()
     body: str | None = (await connection.execute(query)).scalar_one_or_none()
     return body
@@ -73,7 +77,7 @@ async def lock_result(connection: AsyncConnection, result_id: str, *, owner: str
 async def overrides_of(
     connection: AsyncConnection, result_ids: Iterable[str], *, owner: str | None = None
 ) -> Mapping[str, Sequence[Override]]:
-    """What was said of results, the oldest first, by result; those that nobody spoke of are missing."""
+    """Return the overrides by result ID, oldest first. Results without overrides are omitted."""
     found: dict[str, list[Override]] = defaultdict(list)
     query = (
         select(*_COLUMNS)
@@ -95,7 +99,7 @@ async def list_reviews(
     agent: str | None = None,
     task_id: str | None = None,
 ) -> list[Review]:
-    """What people said, newest first; ``before`` is the id of the last one seen."""
+    """Return overrides, newest first. ``before`` is the ID of the last one of the previous page."""
     query = _reviews(owner, agent, task_id).order_by(overrides.c.id.desc()).limit(limit)
     if before is not None:
         query = query.where(overrides.c.id < before)
@@ -111,7 +115,7 @@ async def list_reviewed(
     agent: str | None = None,
     task_id: str | None = None,
 ) -> list[ReviewedResult]:
-    """Results that people spoke of, the oldest first; ``after`` is the id of the last one seen."""
+    """Return results with overrides, oldest first. ``after`` is the ID of the last one of the previous page."""
     query = (
         select(results.c.id, results.c.body, answers.c.text.label("answer"))
         .join(jobs, jobs.c.id == results.c.job_id)
@@ -129,11 +133,11 @@ async def list_reviewed(
 
 
 def by_person(rows: Iterable[Override]) -> list[Override]:
-    """Of one result's overrides (oldest first) each person's last word on each leaf that was not taken back."""
-    every = list(rows)
-    withdrawn = {row.withdraws for row in every}
-    stays = {(row.leaf, row.by): row for row in every if row.outcome is not None and row.id not in withdrawn}
-    return list(stays.values())
+    """Return each reviewer's latest override per leaf that is not withdrawn. ``rows`` are in order, oldest first."""
+    all_rows = list(rows)
+    withdrawn = {row.withdraws for row in all_rows}
+    latest = {(row.leaf, row.by): row for row in all_rows if row.outcome is not None and row.id not in withdrawn}
+    return list(latest.values())
 
 
 def _reviews(owner: str | None, agent: str | None, task_id: str | None) -> Select[tuple[object, ...]]:

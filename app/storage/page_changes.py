@@ -1,7 +1,8 @@
-"""What people did with cited URLs: added, corrected, taken off the list, flagged, looked over; and took back.
+"""Queries for page changes: what users did with cited URLs.
 
-One row for each, never changed; taking one back is another row. A change that bears on which capture answers for a URL
-names those captures (``captures.put_aside``). Every function takes an open transaction.
+Users can add, correct, delete, flag and review a URL, and undo a change. Each action is one immutable row; an undo is
+another row. If a change affects which capture is used for a URL, the affected captures are stored with it (see
+``captures.put_aside``). Call every function inside a transaction.
 """
 
 from __future__ import annotations
@@ -21,29 +22,35 @@ from app.storage.tables import captures, page_change_captures, page_changes
 
 
 class ChangeAction(StrEnum):
-    """What somebody did with a URL."""
+    """Action of a user on a cited URL."""
 
     ADD = "add"
-    """Put it on a task's list."""
+    """Add the URL to a task's list."""
     EDIT = "edit"
-    """Said which address it was meant to be."""
+    """Correct the address."""
     DELETE = "delete"
-    """Took it off the list: what was captured of it answers no more."""
+    """Remove the URL from the list. Its captures are no longer used."""
     FLAG = "flag"
-    """Said that its capture is not what it should be."""
+    """Mark the capture as wrong."""
     UNFLAG = "unflag"
     REVIEW = "review"
-    """Looked at its capture and left it as it is."""
+    """Accept the capture as it is."""
     UNREVIEW = "unreview"
     UNDO = "undo"
-    """Took back an earlier change."""
+    """Undo an earlier change."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PageChange:
-    """One row. ``page_id`` is the capture that was shown then (of an edit: the one that answers from then on),
-    ``undoes`` the change that this one takes back, ``undone_by`` the one that takes back this one. ``by`` is
-    what they call themselves, ``key_owner`` whose key it was."""
+    """Change of a cited URL.
+
+    Attributes:
+        page_id: Capture that was current at that time. For an edit: the capture that is used from then on.
+        by: Name that the user entered.
+        key_owner: Owner of the API key that was used.
+        undoes: ID of the change that this one undoes.
+        undone_by: ID of the change that undoes this one.
+    """
 
     id: str
     action: ChangeAction
@@ -63,7 +70,7 @@ class PageChange:
 async def insert_change(
     connection: AsyncConnection, change: PageChange, *, hides: Iterable[str] = (), shows: Iterable[str] = ()
 ) -> None:
-    """Keep a change, with the captures that it hides and those that answer because of it."""
+    """Store a change, with the captures that it hides and those that are used because of it."""
     row = dataclasses.asdict(change)
     del row["undone_by"]
     await connection.execute(insert(page_changes).values(row))
@@ -77,13 +84,13 @@ async def insert_change(
 
 
 async def insert_shown(connection: AsyncConnection, change: PageChange, capture_id: str) -> None:
-    """Note that a capture made later answers because of a change, and no longer than that stands."""
+    """Record that a later capture is used because of a change, until that change is undone."""
     row = {"change_id": change.id, "capture_id": capture_id, "key_sha256": change.key_sha256, "effect": SHOWS}
     await connection.execute(insert(page_change_captures).values(row))
 
 
 async def standing_flag(connection: AsyncConnection, key_sha256: str) -> PageChange | None:
-    """The flag on a URL that nobody has taken down; None where there is none."""
+    """Return the active flag of a URL, or None."""
     marks = (ChangeAction.FLAG, ChangeAction.UNFLAG, ChangeAction.REVIEW)
     query = _changes().where(
         page_changes.c.key_sha256 == key_sha256, page_changes.c.action.in_(marks), ~is_undone(page_changes.c.id)
@@ -93,7 +100,7 @@ async def standing_flag(connection: AsyncConnection, key_sha256: str) -> PageCha
 
 
 async def insert_undo(connection: AsyncConnection, undo: PageChange) -> bool:
-    """Take back the change that ``undo`` names; False where somebody has already."""
+    """Store an undo. Return False if the change is already undone."""
     row = dataclasses.asdict(undo)
     del row["undone_by"]
     query = upsert(page_changes).values(row).on_conflict_do_nothing(constraint="undone_once")
@@ -114,7 +121,7 @@ async def list_changes(
     task_id: str | None = None,
     owner: str | None = None,
 ) -> list[PageChange]:
-    """Newest first; of one URL, or of one task's list."""
+    """Return changes, newest first. ``before`` is the ID of the last one of the previous page."""
     filters: list[ColumnElement[bool]] = []
     if before is not None:
         filters.append(page_changes.c.id < before)
@@ -129,7 +136,7 @@ async def list_changes(
 
 
 async def correction_of(connection: AsyncConnection, key_sha256: str) -> PageChange | None:
-    """The newest correction of a URL that stands."""
+    """Return the newest correction of a URL that is not undone, or None."""
     query = _changes().where(
         page_changes.c.key_sha256 == key_sha256,
         page_changes.c.action == ChangeAction.EDIT,
@@ -140,7 +147,7 @@ async def correction_of(connection: AsyncConnection, key_sha256: str) -> PageCha
 
 
 async def captures_answering(connection: AsyncConnection, key_sha256: str) -> list[str]:
-    """The ids of all captures that may answer for a key: its own, and those that ended at it."""
+    """Return the IDs of all captures that can be used for a key: its own, and those that were redirected to it."""
     mine = or_(captures.c.key_sha256 == key_sha256, captures.c.final_key_sha256 == key_sha256)
     return list((await connection.execute(select(captures.c.id).where(mine))).scalars())
 
@@ -151,7 +158,7 @@ def is_undone(change_id: ColumnElement[str]) -> ColumnElement[bool]:
 
 
 def _changes() -> Select[tuple[object, ...]]:
-    undo = page_changes.alias("taken_back")
+    undo = page_changes.alias("undone_by_change")
     return select(*page_changes.c, undo.c.id.label("undone_by")).outerjoin(undo, undo.c.undoes == page_changes.c.id)
 
 

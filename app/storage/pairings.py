@@ -1,5 +1,7 @@
-"""The rows of paired browsers: a code that is shown once, and the token that it was exchanged for. Only hashes of both
-are here. Every function takes an open transaction."""
+"""Queries for browser pairings: a one-time code and the token that it was exchanged for.
+
+Only hashes of the code and the token are stored. Call every function inside a transaction.
+"""
 
 from __future__ import annotations
 
@@ -15,8 +17,11 @@ from app.storage.tables import pairings
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Pairing:
-    """One code, and the browser that used it. ``owner`` is whose code it was: in their name pages are handed in;
-    ``everybody``: they see what others handed in."""
+    """Pairing code and the browser that used it.
+
+    The browser submits pages as ``owner``, who created the code. ``everybody``: the owner may see the data of all
+    owners.
+    """
 
     id: str
     code_sha256: str
@@ -31,7 +36,7 @@ class Pairing:
     revoked_at: datetime | None = None
 
     def usable(self, now: datetime) -> bool:
-        """Whether the browser may hand pages in."""
+        """Return whether the browser may submit pages."""
         return self.expires_at is not None and now < self.expires_at and self.revoked_at is None
 
 
@@ -48,7 +53,7 @@ async def use_code(
     now: datetime,
     expires_at: datetime,
 ) -> Pairing | None:
-    """Exchange a code for a token, once; None where it is wrong, used, too old or revoked."""
+    """Exchange a code for a token. Return None if the code is unknown, used, expired or revoked."""
     query = (
         update(pairings)
         .where(
@@ -64,7 +69,7 @@ async def use_code(
 
 
 async def find_pairing(connection: AsyncConnection, token_sha256: str) -> Pairing | None:
-    """The pairing that a token is of, whatever became of it."""
+    """Return the pairing of a token, even if it is expired or revoked. Return None if there is none."""
     query = select(*pairings.c).where(pairings.c.token_sha256 == token_sha256)
     return _first(list((await connection.execute(query)).mappings()))
 
@@ -72,7 +77,7 @@ async def find_pairing(connection: AsyncConnection, token_sha256: str) -> Pairin
 async def list_pairings(
     connection: AsyncConnection, *, limit: int, before: str | None = None, owner: str | None = None
 ) -> list[Pairing]:
-    """Newest first."""
+    """Return pairings, newest first. ``before`` is the ID of the last one of the previous page."""
     query = select(*pairings.c).order_by(pairings.c.id.desc()).limit(limit)
     if before is not None:
         query = query.where(pairings.c.id < before)
@@ -84,8 +89,10 @@ async def list_pairings(
 async def revoke_pairing(
     connection: AsyncConnection, pairing_id: str, *, now: datetime, owner: str | None = None
 ) -> Pairing | None:
-    """End a pairing for good, code and token; the first revocation stands. None when there is none, or not one of
-    ``owner``'s."""
+    """Revoke the code and the token of a pairing. Keep the time of the first revocation.
+
+    Return None if ``owner`` (None: any owner) has no such pairing.
+    """
     query = (
         update(pairings)
         .where(pairings.c.id == pairing_id, *([] if owner is None else [pairings.c.owner == owner]))

@@ -1,4 +1,4 @@
-"""Providers that an operator wants nobody to ask for a while. Every function takes an open transaction."""
+"""Queries for model providers that an operator has paused. Call every function inside a transaction."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from app.storage.tables import provider_pauses
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProviderPause:
-    """Who wanted a provider left alone since when, and why."""
+    """Pause of a provider, with its reason and the operator who set it."""
 
     provider: str
     reason: str
@@ -24,18 +24,18 @@ class ProviderPause:
 
 
 async def pause_provider(connection: AsyncConnection, pause: ProviderPause) -> None:
-    """Pause a provider; of one that is paused already, the reason and who gave it are replaced."""
+    """Pause a provider. If it is paused already, replace the reason and the operator."""
     query = insert(provider_pauses).values(**dataclasses.asdict(pause))
     changed = {"reason": query.excluded.reason, "paused_by": query.excluded.paused_by}
     await connection.execute(query.on_conflict_do_update(index_elements=["provider"], set_=changed))
 
 
 async def resume_provider(connection: AsyncConnection, provider: str) -> None:
-    """Let a provider be asked again; nothing happens where it was not paused."""
+    """Resume a provider. Do nothing if it is not paused."""
     await connection.execute(delete(provider_pauses).where(provider_pauses.c.provider == provider))
 
 
 async def paused_providers(connection: AsyncConnection) -> dict[str, ProviderPause]:
-    """The pauses by provider."""
+    """Return the pauses by provider."""
     rows = (await connection.execute(select(provider_pauses))).mappings()
     return {row["provider"]: ProviderPause(**row) for row in rows}

@@ -1,7 +1,7 @@
-"""The rows of purses: what was spent, and what is set aside for requests under way.
+"""Queries for budgets: spent amounts, and reservations for running requests.
 
-Every function takes an open transaction. Whoever changes purses does it by ``add_spent`` first: it locks them in one
-order for everybody.
+Call every function inside a transaction. A transaction that changes budgets must call ``add_spent`` first, because it
+locks the rows in a fixed order.
 """
 
 from __future__ import annotations
@@ -15,13 +15,16 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 from app.storage.tables import purse_holds, purses, submissions
 
 INSTALLATION = "installation"
-"""The purse of ASSAY_BUDGET_USD."""
+"""ID of the budget of ``ASSAY_BUDGET_USD``. A submission's budget has the ID of the submission."""
 INSTALLATION_TOKENS = "installation tokens"
-"""The purse of ASSAY_BUDGET_TOKENS, which counts tokens, not USD. Every other one is a submission's, by its id."""
+"""ID of the budget of ``ASSAY_BUDGET_TOKENS``. Its amounts are tokens, not USD."""
 
 
 async def add_spent(connection: AsyncConnection, usd: Mapping[str, float]) -> dict[str, float]:
-    """Add to purses (0 is fine) and hold them until the end of the transaction; returns what each has spent now."""
+    """Add amounts to budgets and lock the rows until the transaction ends. Return the new totals.
+
+    An amount of 0 only locks and reads the row.
+    """
     rows = [{"id": purse, "spent_usd": usd[purse]} for purse in sorted(usd)]
     adding = insert(purses).values(rows)
     adding = adding.on_conflict_do_update(
@@ -37,7 +40,7 @@ async def spent(connection: AsyncConnection, purse: str) -> float:
 
 
 async def limits_of(connection: AsyncConnection, ids: Iterable[str]) -> dict[str, float]:
-    """The limits of those submissions that have one."""
+    """Return the budgets in USD of the submissions that have one."""
     query = select(submissions.c.id, submissions.c.budget_usd).where(
         submissions.c.id.in_(list(ids)), submissions.c.budget_usd.is_not(None)
     )
@@ -45,7 +48,7 @@ async def limits_of(connection: AsyncConnection, ids: Iterable[str]) -> dict[str
 
 
 async def held_by_others(connection: AsyncConnection, ids: Iterable[str], *, holder: str) -> dict[str, float]:
-    """What other live processes have set aside, by purse. Dead ones' holds run out by themselves."""
+    """Return the unexpired reservations of other processes, by budget."""
     query = (
         select(purse_holds.c.purse, func.sum(purse_holds.c.usd).label("usd"))
         .where(
@@ -59,12 +62,12 @@ async def held_by_others(connection: AsyncConnection, ids: Iterable[str], *, hol
 
 
 async def hold(connection: AsyncConnection, usd: Mapping[str, float], *, holder: str, for_s: float) -> None:
-    """Say what ``holder`` has set aside now, for so many seconds from now on; 0 gives a purse free."""
+    """Set the reservations of ``holder``, which expire after ``for_s`` seconds. An amount of 0 removes one."""
     kept = [purse for purse in sorted(usd) if usd[purse] > 0]
-    gone = [purse for purse in usd if purse not in kept]
-    if gone:
+    removed = [purse for purse in usd if purse not in kept]
+    if removed:
         query = text("DELETE FROM purse_holds WHERE holder = :holder AND purse = ANY(CAST(:purses AS text[]))")
-        await connection.execute(query, {"holder": holder, "purses": gone})
+        await connection.execute(query, {"holder": holder, "purses": removed})
     if kept:
         until = func.clock_timestamp() + func.make_interval(0, 0, 0, 0, 0, 0, for_s)
         rows = [{"purse": purse, "holder": holder, "usd": usd[purse], "expires_at": until} for purse in kept]

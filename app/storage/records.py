@@ -1,4 +1,4 @@
-"""What the tables hold, as values."""
+"""Data classes and enums of the stored rows."""
 
 from __future__ import annotations
 
@@ -9,35 +9,35 @@ from typing import Any
 
 
 class JobStatus(StrEnum):
-    """Where a job stands. The words are those of the HTTP contract."""
+    """Status of a job, as in the HTTP API."""
 
     QUEUED = "queued"
     RUNNING = "running"
     SUCCEEDED = "succeeded"
-    """A result exists, perhaps an incomplete one."""
+    """The job has a result, which can be incomplete."""
     FAILED = "failed"
-    """No result exists; the error says why."""
+    """The job has no result. Its error says why."""
     CANCELLED = "cancelled"
 
 
 class JobKind(StrEnum):
-    """What a job does."""
+    """Kind of work of a job."""
 
     ANSWER = "answer"
-    """Judges one answer."""
+    """Judge one answer."""
     SUITE = "suite"
-    """Runs a step benchmark; the job's answer holds the run's options."""
+    """Run a step benchmark. The text of the job's answer contains the run's options."""
 
 
 PAUSED = "paused"
-"""The stage of a queued job that waits for the operator and not for a worker."""
+"""Stage of a queued job that is paused: it waits for the provider or the operator, not for a worker."""
 
 TERMINAL = frozenset({JobStatus.SUCCEEDED, JobStatus.FAILED, JobStatus.CANCELLED})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JobError:
-    """Why a job has no result. ``traceback`` only where it helps the author of a judge."""
+    """Error of a failed or paused job. ``traceback`` is set only for errors in a judge file."""
 
     code: str
     detail: str
@@ -46,7 +46,7 @@ class JobError:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Job:
-    """One unit of scheduled work: one answer to be judged once."""
+    """Job: the judging of one answer, or one suite run."""
 
     id: str
     submission_id: str
@@ -91,7 +91,7 @@ class Job:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Fence:
-    """What a worker must still hold to write: the job's present queue entry and attempt."""
+    """Fencing token of a job attempt. Writes of the attempt are valid only while it matches the job's row."""
 
     job_id: str
     queue_id: int | None
@@ -100,7 +100,7 @@ class Fence:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SubmissionRecord:
-    """A stored submission. ``owner`` is who sent it: a fingerprint of the key, never the key."""
+    """Stored submission. ``owner`` is the owner of the API key that sent it."""
 
     id: str
     owner: str
@@ -117,7 +117,7 @@ class SubmissionRecord:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NewResult:
-    """A result about to be stored. ``body`` is its JSON text as it will be served."""
+    """Result to be stored. ``body`` is the JSON text that the API returns."""
 
     id: str
     status: str
@@ -128,7 +128,7 @@ class NewResult:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ResultRecord:
-    """A stored result; ``body`` is its JSON text."""
+    """Stored result. ``body`` is its JSON text."""
 
     id: str
     job_id: str
@@ -138,7 +138,7 @@ class ResultRecord:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JudgedAnswer:
-    """What one answer came to: the JSON text of its result, or None and the code of what went wrong."""
+    """Outcome of one answer: the JSON text of its result, or None and an error code."""
 
     task_id: str
     answer_name: str
@@ -148,23 +148,24 @@ class JudgedAnswer:
 
 
 class Scope(StrEnum):
-    """What a key opens. Each opens what the one before does, too."""
+    """Scope of an API key. Each scope includes the previous ones."""
 
     READ = "read"
-    """Jobs, results and pages of its owner's."""
+    """Read the jobs, results and pages of the key's owner."""
     SUBMIT = "submit"
-    """Handing in answers, and stopping or repeating jobs."""
+    """Submit answers, cancel and retry jobs."""
     ADMIN = "admin"
-    """Everything, of every owner, and the figures of the service."""
+    """Access the data of all owners and the metrics."""
 
     def opens(self, needed: Scope) -> bool:
+        """Return whether this scope includes ``needed``."""
         order = list(Scope)
         return order.index(self) >= order.index(needed)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KeyRecord:
-    """A stored API key, without the key: ``sha256`` is all that is kept of it. ``id`` may be shown."""
+    """Stored API key. Only the SHA-256 of the key is stored. The ``id`` is not secret."""
 
     id: str
     owner: str

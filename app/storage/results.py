@@ -1,4 +1,4 @@
-"""The rows of results: written once, never changed. Every function takes an open transaction."""
+"""Queries for results, which are immutable. Call every function inside a transaction."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _COLUMNS = (results.c.id, results.c.job_id, results.c.body, results.c.created_at
 
 
 async def insert_result(connection: AsyncConnection, job: Job, result: NewResult, *, now: datetime) -> None:
-    """Store what an attempt of ``job`` came to; in the transaction that ends the job."""
+    """Store the result of an attempt of ``job``. Call in the transaction that ends or pauses the job."""
     await connection.execute(
         insert(results).values(
             id=result.id,
@@ -42,16 +42,17 @@ async def insert_result(connection: AsyncConnection, job: Job, result: NewResult
 
 
 async def get_result(connection: AsyncConnection, result_id: str, *, owner: str | None = None) -> ResultRecord | None:
-    """One result, if it is ``owner``'s; None: anybody's."""
+    """Return one result, or None. ``owner`` limits the query to one owner."""
     query = select(*_COLUMNS).where(results.c.id == result_id, *owned_by(owner))
     row = (await connection.execute(query)).mappings().first()
     return None if row is None else _record(row)
 
 
 async def earlier_result(connection: AsyncConnection, job: Job) -> str | None:
-    """The body of the result with which a job's next one is to be compared; None where the answer has none yet.
+    """Return the body of the earlier result to compare a job's next result with, or None.
 
-    The newest one of the same text, by whichever job of the same owner; else the newest of the same name.
+    Only results of the same owner, agent and task count. The newest result for the same answer text comes first, then
+    the newest one for the same answer name.
     """
     same_text = jobs.c.answer_sha256 == job.answer_sha256
     query = (
@@ -79,7 +80,7 @@ async def list_results(
     agent: str | None = None,
     task_id: str | None = None,
 ) -> list[ResultRecord]:
-    """Results of answers, newest first, of one ``owner`` (None: of all); ``before`` is the id of the last one seen."""
+    """Return results of answers, newest first. ``before`` is the ID of the last one of the previous page."""
     filters = [results.c.kind == JobKind.ANSWER, *owned_by(owner)]
     if before is not None:
         filters.append(results.c.id < before)
@@ -94,9 +95,9 @@ async def list_results(
 async def answers_of(
     connection: AsyncConnection, agent: str, *, owner: str | None = None, run: str | None = None
 ) -> list[JudgedAnswer]:
-    """What the newest ended job of each answer of an agent came to, by task and answer name.
+    """Return the outcome of the newest finished job of each answer of an agent, by task and answer name.
 
-    Of the submissions of one ``run``, if one is named.
+    ``run`` limits the query to submissions with that run label.
     """
     place = (jobs.c.task_id, jobs.c.answer_name)
     query = (
@@ -122,7 +123,7 @@ async def answers_of(
 async def answer_of_result(
     connection: AsyncConnection, result_id: str, *, owner: str | None = None
 ) -> JudgedAnswer | None:
-    """The answer that one result judges, if it is ``owner``'s; None: anybody's. Its words are not counted."""
+    """Return the outcome that one result records, or None. ``owner`` limits the query. ``words`` is 0."""
     columns = (results.c.task_id, results.c.answer_name, results.c.body)
     answers_only = results.c.kind == JobKind.ANSWER
     query = select(*columns).where(results.c.id == result_id, answers_only, *owned_by(owner))
@@ -133,7 +134,7 @@ async def answer_of_result(
 async def unfinished_answers(
     connection: AsyncConnection, agent: str, *, owner: str | None = None, run: str | None = None
 ) -> int:
-    """How many jobs of an agent, or of one ``run`` of it, still wait or run: what they come to is not known yet."""
+    """Return the number of queued or running jobs of an agent, or of one of its runs."""
     waiting = [jobs.c.kind == JobKind.ANSWER, jobs.c.status.in_([JobStatus.QUEUED, JobStatus.RUNNING])]
     mine = [] if owner is None else [jobs.c.owner == owner]
     query = select(func.count()).select_from(jobs).where(jobs.c.agent == agent, *waiting, *mine, *_of_run(run))
@@ -141,18 +142,18 @@ async def unfinished_answers(
 
 
 async def judged_agents(connection: AsyncConnection, *, owner: str | None = None) -> list[str]:
-    """Every agent with an ended job, sorted."""
+    """Return all agents that have a finished job, sorted."""
     query = select(jobs.c.agent).where(*_ended(owner)).distinct().order_by(jobs.c.agent)
     return list((await connection.execute(query)).scalars())
 
 
 def owned_by(owner: str | None) -> list[ColumnElement[bool]]:
-    """What narrows a query for results to those of one owner; nothing for None."""
+    """Return the filter for results of one owner; empty for None."""
     return [] if owner is None else [results.c.owner == owner]
 
 
 def _of_run(run: str | None) -> list[ColumnElement[bool]]:
-    """What narrows a query for jobs to those of one run; nothing for None."""
+    """Return the filter for jobs of one run; empty for None."""
     if run is None:
         return []
     return [jobs.c.submission_id.in_(select(submissions.c.id).where(submissions.c.run == run))]

@@ -1,6 +1,6 @@
-"""What may be forgotten: work that ended long ago with its results, and captures that no remaining result names.
+"""Queries for retention: removal of old jobs with their results, and of captures that no remaining result uses.
 
-Every function takes an open transaction; rolled back, it was a rehearsal.
+Call every function inside a transaction. Roll it back for a dry run.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from app.storage.tables import captures
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Forgotten:
-    """How many rows went, and the captures among them."""
+    """Numbers of removed rows, IDs of removed captures, and hashes of call records that are no longer needed."""
 
     jobs: int
     results: int
@@ -26,19 +26,22 @@ class Forgotten:
     answers: int
     captures: tuple[str, ...]
     calls: tuple[str, ...]
-    """The hashes of the records of what models were asked, each of which belonged to one of the results."""
+    """SHA-256 of the model call records of the removed results."""
     idempotency_keys: int
     replies: int
-    """Of models, kept for all workers and not used since."""
+    """Entries of the shared reply cache."""
 
 
 async def forget(connection: AsyncConnection, *, before: datetime) -> Forgotten:
-    """Remove jobs that ended before then with all their results, what only they needed, and captures of before then
-    that no remaining result was judged by. Whatever is queued or running stays, however old."""
-    # Nobody may be handing in one of these answers again just now.
+    """Remove jobs that ended before ``before``, with their results and all rows that only they needed.
+
+    Also remove captures older than ``before`` that no remaining result uses as evidence. Queued and running jobs are
+    kept at any age.
+    """
+    # Block concurrent submissions, which could refer to an answer that is being removed.
     await connection.execute(text("LOCK TABLE answers IN SHARE ROW EXCLUSIVE MODE"))
 
-    async def gone(statement: str) -> int:
+    async def delete(statement: str) -> int:
         return (await connection.execute(text(statement), {"before": before})).rowcount
 
     await connection.execute(
@@ -49,26 +52,26 @@ async def forget(connection: AsyncConnection, *, before: datetime) -> Forgotten:
         {"before": before},
     )
     calls = await _calls_of_old(connection)
-    await gone(
+    await delete(
         "DELETE FROM result_pages USING results JOIN old_jobs ON old_jobs.id = results.job_id"
         " WHERE result_pages.result_id = results.id"
     )
-    results = await gone("DELETE FROM results USING old_jobs WHERE results.job_id = old_jobs.id")
-    jobs = await gone("DELETE FROM jobs USING old_jobs WHERE jobs.id = old_jobs.id")
-    submissions = await gone(
+    results = await delete("DELETE FROM results USING old_jobs WHERE results.job_id = old_jobs.id")
+    jobs = await delete("DELETE FROM jobs USING old_jobs WHERE jobs.id = old_jobs.id")
+    submissions = await delete(
         "DELETE FROM submissions WHERE created_at < :before"
         " AND NOT EXISTS (SELECT FROM jobs WHERE jobs.submission_id = submissions.id)"
     )
-    answers = await gone(
+    answers = await delete(
         "DELETE FROM answers WHERE NOT EXISTS (SELECT FROM jobs WHERE jobs.answer_sha256 = answers.sha256)"
     )
-    keys = await gone("DELETE FROM idempotency_keys WHERE created_at < :before")
-    replies = await gone("DELETE FROM kept_replies WHERE used_at < :before")
-    unused = await connection.execute(
+    keys = await delete("DELETE FROM idempotency_keys WHERE created_at < :before")
+    replies = await delete("DELETE FROM kept_replies WHERE used_at < :before")
+    removed_captures = await connection.execute(
         text(
             "DELETE FROM captures WHERE captured_at < :before"
             " AND NOT EXISTS (SELECT FROM result_pages WHERE result_pages.capture_id = captures.id)"
-            # Somebody's correction stands: without this the wrong address would be looked at again.
+            # Keep captures that a correction points to. Without them the wrong address would be captured again.
             " AND NOT EXISTS (SELECT FROM page_change_captures WHERE effect = 'shows' AND capture_id = captures.id"
             " AND NOT EXISTS (SELECT FROM page_changes undo WHERE undo.undoes = page_change_captures.change_id))"
             " RETURNING id"
@@ -80,7 +83,7 @@ async def forget(connection: AsyncConnection, *, before: datetime) -> Forgotten:
         results=results,
         submissions=submissions,
         answers=answers,
-        captures=tuple(unused.scalars()),
+        captures=tuple(removed_captures.scalars()),
         calls=calls,
         idempotency_keys=keys,
         replies=replies,
@@ -99,7 +102,7 @@ async def _calls_of_old(connection: AsyncConnection) -> tuple[str, ...]:
 
 
 async def bodies_named(connection: AsyncConnection) -> AsyncIterator[tuple[str, set[str]]]:
-    """Each capture's id, and the hashes of the bodies that its record names."""
+    """Yield the ID of each capture and the hashes of the bodies that it refers to."""
     async with connection.stream(captures.select().with_only_columns(captures.c.id, captures.c.record)) as rows:
         async for capture_id, record in rows:
             yield capture_id, {blob["sha256"] for blob in json.loads(record)["blobs"].values()}

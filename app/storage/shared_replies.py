@@ -1,7 +1,7 @@
-"""Replies of models that all workers on a database keep together, so that none pays for what another was told.
+"""Reply cache in the database, shared by all workers.
 
-A cache: whatever goes wrong here costs a question to a model at most, and never a verdict. Questions that come while a
-query is on its way share the next one; replies are written behind the caller's back, many in one statement.
+A failure here costs at most one more model request, and never changes a verdict. Lookups that arrive during a query
+share the next query. Replies are written in the background, many per statement.
 """
 
 from __future__ import annotations
@@ -24,45 +24,45 @@ from judges.llm.client import LLMReply
 from judges.llm.response_cache import StoredReply, entry_of, read_entry
 
 Event: TypeAlias = Literal["found", "missing", "damaged", "stored", "lost", "failed"]
-_Answered: TypeAlias = asyncio.Future[StoredReply | None]
+_Lookup: TypeAlias = asyncio.Future[StoredReply | None]
 
 MAX_WAITING: Final = 2_000
-"""Replies that wait to be written; what comes beyond is not shared."""
+"""Maximum number of replies that wait to be written. Further replies are not shared."""
 MAX_ENTRY_CHARS: Final = 1024**2
-"""A longer reply is not shared."""
+"""Longer entries are not shared."""
 
-_READ_S: Final = 1.0
-_WRITE_S: Final = 5.0
-_ROOM_S: Final = 30.0
-_AWAY_S: Final = 10.0
-"""How long nothing is looked up after a query that failed."""
-_GATHER_S: Final = 0.1
-_LAST_S: Final = 1.0
+_READ_TIMEOUT_S: Final = 1.0
+_WRITE_TIMEOUT_S: Final = 5.0
+_EVICT_TIMEOUT_S: Final = 30.0
+_UNAVAILABLE_S: Final = 10.0
+"""Time without lookups after a failed query."""
+_BATCH_DELAY_S: Final = 0.1
+_FINAL_WRITE_TIMEOUT_S: Final = 1.0
 _BATCH: Final = 500
-_ROOM_SHARE: Final = 0.01
-"""Of the room that there is: how much one process writes before it looks whether all is still within bounds."""
+_SIZE_CHECK_SHARE: Final = 0.01
+"""Fraction of the maximum size that one process writes before it checks the total size."""
 _log = structlog.get_logger(__name__)
 
 
 class SharedReplies:
-    """One process's part in it; works inside ``running``. ``max_bytes`` bounds what all keep together."""
+    """Access of one process to the shared cache. Use it inside ``running``. ``max_bytes`` limits the whole cache."""
 
     def __init__(self, database: Database, *, max_bytes: int) -> None:
         self._database = database
         self._max_bytes = max_bytes
-        self._asked: dict[str, list[_Answered]] = defaultdict(list)
+        self._lookups: dict[str, list[_Lookup]] = defaultdict(list)
         self._reading: asyncio.Task[None] | None = None
-        self._away_until = float("-inf")
-        self._offered: dict[str, LLMReply] = {}
+        self._unavailable_until = float("-inf")
+        self._pending: dict[str, LLMReply] = {}
         self._used: set[str] = set()
         self._wake = asyncio.Event()
-        self._written = max_bytes  # the first write looks
+        self._written = max_bytes  # so the first write checks the total size
         self.told: Callable[[Event, int], None] = lambda event, count: None
-        """Hears what happened, and how often."""
+        """Called with each event and its count, for metrics."""
 
     @asynccontextmanager
     async def running(self) -> AsyncIterator[SharedReplies]:
-        """Write for as long as the block lasts, and at its end what is left, if that is quickly done."""
+        """Write in the background during the block. On exit, write the rest within ``_FINAL_WRITE_TIMEOUT_S``."""
         writing = asyncio.create_task(self._run(), name="shared replies")
         try:
             yield self
@@ -71,47 +71,47 @@ class SharedReplies:
             for task in under_way:
                 task.cancel()
             await asyncio.wait(under_way)
-            self._away_until = float("inf")
-            _answer(self._asked, {})
+            self._unavailable_until = float("inf")
+            _resolve(self._lookups, {})
             with suppress(TimeoutError):
-                async with asyncio.timeout(_LAST_S):
+                async with asyncio.timeout(_FINAL_WRITE_TIMEOUT_S):
                     await self._write()
 
     async def get(self, key: str) -> StoredReply | None:
-        """The reply that any worker was given to the request with this key; None also where that is not known soon."""
-        if time.monotonic() < self._away_until:
+        """Return the cached reply to a request, or None if there is none or the lookup fails or times out."""
+        if time.monotonic() < self._unavailable_until:
             return None
-        answered: _Answered = asyncio.get_running_loop().create_future()
-        self._asked[key].append(answered)
+        answered: _Lookup = asyncio.get_running_loop().create_future()
+        self._lookups[key].append(answered)
         if self._reading is None or self._reading.done():
             self._reading = asyncio.create_task(self._read(), name="shared replies read")
         return await answered
 
     def offer(self, key: str, reply: LLMReply) -> None:
-        """Have a reply written soon."""
-        if len(self._offered) >= MAX_WAITING:
+        """Queue a reply to be written."""
+        if len(self._pending) >= MAX_WAITING:
             self.told("lost", 1)
             return
-        self._offered[key] = reply
+        self._pending[key] = reply
         self._wake.set()
 
     async def _read(self) -> None:
-        while self._asked:
-            asked, self._asked = self._asked, defaultdict(list)
+        while self._lookups:
+            lookups, self._lookups = self._lookups, defaultdict(list)
             found: Mapping[str, StoredReply] = {}
             try:
-                found = await self._looked_up(list(asked))
+                found = await self._look_up(list(lookups))
             finally:
-                _answer(asked, found)
+                _resolve(lookups, found)
 
-    async def _looked_up(self, keys: Sequence[str]) -> dict[str, StoredReply]:
+    async def _look_up(self, keys: Sequence[str]) -> dict[str, StoredReply]:
         try:
-            async with asyncio.timeout(_READ_S):
+            async with asyncio.timeout(_READ_TIMEOUT_S):
                 entries = await entries_of(self._database, keys)
         except (DatabaseUnavailable, TimeoutError) as error:
             self._failed("shared replies not looked up", error)
             return {}
-        found = {key: reply for key, entry in entries.items() if (reply := _read_back(key, entry)) is not None}
+        found = {key: reply for key, entry in entries.items() if (reply := _decode(key, entry)) is not None}
         self.told("found", len(found))
         self.told("missing", len(keys) - len(entries))
         self.told("damaged", len(entries) - len(found))
@@ -121,20 +121,20 @@ class SharedReplies:
     async def _run(self) -> None:
         while True:
             await self._wake.wait()
-            await asyncio.sleep(_GATHER_S)
+            await asyncio.sleep(_BATCH_DELAY_S)
             self._wake.clear()
             await self._write()
-            await self._keep_within_bounds()
+            await self._evict_if_full()
             await until_next_round(0.0)
 
     async def _write(self) -> None:
-        """Everything that waits. What cannot be written now is lost to the others, and still at hand here."""
+        """Write all queued replies. Replies that cannot be written are not shared, but remain in the local cache."""
         used, self._used = self._used, set()
-        while self._offered or used:
-            keys = list(self._offered)[:_BATCH]
-            batch = {key: self._offered.pop(key) for key in keys}
+        while self._pending or used:
+            keys = list(self._pending)[:_BATCH]
+            batch = {key: self._pending.pop(key) for key in keys}
             try:
-                async with asyncio.timeout(_WRITE_S):
+                async with asyncio.timeout(_WRITE_TIMEOUT_S):
                     entries = await asyncio.to_thread(_entries, batch)
                     if entries:
                         await add_entries(self._database, entries)
@@ -145,48 +145,48 @@ class SharedReplies:
                 self.told("lost", len(batch))
                 return
             except asyncio.CancelledError:
-                self._offered = batch | self._offered
+                self._pending = batch | self._pending
                 raise
             used = set()
             self._written += sum(len(each.entry) for each in entries)
             self.told("stored", len(entries))
             self.told("lost", len(batch) - len(entries))
 
-    async def _keep_within_bounds(self) -> None:
-        if self._written < _ROOM_SHARE * self._max_bytes:
+    async def _evict_if_full(self) -> None:
+        if self._written < _SIZE_CHECK_SHARE * self._max_bytes:
             return
         try:
-            async with asyncio.timeout(_ROOM_S), self._database.begin() as connection:
+            async with asyncio.timeout(_EVICT_TIMEOUT_S), self._database.begin() as connection:
                 removed = await make_room(connection, max_bytes=self._max_bytes)
         except (DatabaseUnavailable, TimeoutError) as error:
-            self._failed("no room made for shared replies", error)
+            self._failed("shared replies not evicted", error)
             return
         self._written = 0
         if removed:
-            _log.info("shared replies forgotten", replies=removed)
+            _log.info("shared replies evicted", replies=removed)
 
     def _failed(self, event: str, error: Exception) -> None:
-        self._away_until = time.monotonic() + _AWAY_S
+        self._unavailable_until = time.monotonic() + _UNAVAILABLE_S
         self.told("failed", 1)
         _log.warning(event, error=str(error) or type(error).__name__)
 
 
-def _answer(asked: Mapping[str, list[_Answered]], found: Mapping[str, StoredReply]) -> None:
-    for key, waiting in asked.items():
+def _resolve(lookups: Mapping[str, list[_Lookup]], found: Mapping[str, StoredReply]) -> None:
+    for key, waiting in lookups.items():
         for each in waiting:
             if not each.done():
                 each.set_result(found.get(key))
 
 
 def _entries(batch: Mapping[str, LLMReply]) -> list[KeptEntry]:
-    """Each bound to its key: under another one it is none. Blocks."""
+    """Encode replies as cache rows. Each entry includes its key, so it is invalid under another key. Blocking."""
     written = [
         KeptEntry(key=key, model=storable(reply.model), entry=entry_of(reply, at=key)) for key, reply in batch.items()
     ]
     return [each for each in written if len(each.entry) <= MAX_ENTRY_CHARS]
 
 
-def _read_back(key: str, entry: str) -> StoredReply | None:
+def _decode(key: str, entry: str) -> StoredReply | None:
     try:
         return read_entry(entry, at=key)
     except (ValueError, TypeError, LookupError):

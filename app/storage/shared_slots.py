@@ -1,8 +1,8 @@
-"""Places at something scarce that all workers share: how many requests a model gets at once, how many visits a host.
+"""Distributed concurrency limits: slots for model requests and for visits to a host, shared by all workers.
 
-Each process leases places in bulk and hands them out itself, so a request costs the database nothing. A lease is
-renewed every second and runs out by the database's clock: a process that died, or was asleep, has no places. Where
-several want more than there are, each gives back what goes beyond its share.
+Each process leases slots in bulk and assigns them to its own tasks, so a request needs no query. A lease is renewed
+every second and expires by the database's clock: a process that was killed or suspended loses its slots. If the demand
+exceeds the limit, each process returns the slots beyond its share.
 """
 
 from __future__ import annotations
@@ -22,45 +22,50 @@ from app.background import until_next_round
 from app.storage.database import Database
 from app.storage.errors import DatabaseUnavailable
 
-_ROUND_S: Final = 1.0
+_RENEW_INTERVAL_S: Final = 1.0
 _TTL_S: Final = 10.0
 _FIRST_RETRY_S: Final = 0.05
-_SHORTEST_ROUND_S: Final = 0.02
+_MIN_INTERVAL_S: Final = 0.02
 _LINGER_S: Final = 3.0
-"""How long places that nobody uses are kept, where nobody else wants them."""
+"""Time for which unused slots are kept if no other process wants them."""
 _log = structlog.get_logger(__name__)
 
 
 class SharedSlots:
-    """The places of one process, by name."""
+    """Leased slots of one process, by name."""
 
     def __init__(self, database: Database, *, ttl_s: float = _TTL_S) -> None:
         self.database = database
         self.ttl_s = ttl_s
         self.holder = secrets.token_hex(8)
-        self._places: dict[str, Places] = {}
+        self._semaphores: dict[str, Places] = {}
 
     def places(self, name: str, total: int, *, linger_s: float = _LINGER_S) -> Places:
-        """At most ``total`` places called ``name`` over all processes; each names the same total."""
-        found = self._places.get(name)
+        """Return the semaphore ``name`` with ``total`` slots over all processes.
+
+        All processes must pass the same ``total``. ``linger_s``: time for which unused slots are kept.
+        """
+        found = self._semaphores.get(name)
         if found is None or (found.idle and found.total != total):
-            found = self._places[name] = Places(self, name, total, linger_s=linger_s)
+            found = self._semaphores[name] = Places(self, name, total, linger_s=linger_s)
         return found
 
     def remember(self, places: Places) -> None:
-        self._places[places.name] = places
+        """Register a semaphore that holds or requests slots."""
+        self._semaphores[places.name] = places
 
     def forget(self, places: Places) -> None:
-        if self._places.get(places.name) is places:
-            del self._places[places.name]
+        """Remove an idle semaphore."""
+        if self._semaphores.get(places.name) is places:
+            del self._semaphores[places.name]
 
     async def aclose(self) -> None:
-        """Give everything back."""
-        await asyncio.gather(*(each.aclose() for each in list(self._places.values())))
+        """Return all slots."""
+        await asyncio.gather(*(each.aclose() for each in list(self._semaphores.values())))
 
 
 class Places:
-    """``async with`` takes one place inside; may be entered as often as one likes."""
+    """Distributed semaphore: ``async with`` takes one slot for the block. Can be entered concurrently."""
 
     def __init__(self, slots: SharedSlots, name: str, total: int, *, linger_s: float) -> None:
         self.name = name
@@ -72,7 +77,7 @@ class Places:
         self._in_use = 0
         self._idle_since = 0.0
         self._waiting: deque[asyncio.Future[None]] = deque()
-        self._news = asyncio.Event()
+        self._changed = asyncio.Event()
         self._keeper: asyncio.Task[None] | None = None
 
     @property
@@ -83,21 +88,21 @@ class Places:
         if self._in_use < self._usable() and not self._waiting:
             self._in_use += 1
             return self
-        place = asyncio.get_running_loop().create_future()
-        self._waiting.append(place)
-        self._look()
+        slot = asyncio.get_running_loop().create_future()
+        self._waiting.append(slot)
+        self._wake_keeper()
         try:
-            await place
+            await slot
         except asyncio.CancelledError:
-            if place.done() and not place.cancelled():
-                self._give_back()
+            if slot.done() and not slot.cancelled():
+                self._release()
             else:
-                self._waiting.remove(place)
+                self._waiting.remove(slot)
             raise
         return self
 
     async def __aexit__(self, *_: object) -> None:
-        self._give_back()
+        self._release()
 
     async def aclose(self) -> None:
         if self._keeper is not None:
@@ -109,63 +114,63 @@ class Places:
             with suppress(DatabaseUnavailable):
                 await self._renew()
 
-    def _lingers(self) -> bool:
+    def _keeps_unused(self) -> bool:
         return time.monotonic() - self._idle_since < self._linger_s
 
     def _usable(self) -> int:
         return self._held if time.monotonic() < self._valid_until else 0
 
-    def _give_back(self) -> None:
+    def _release(self) -> None:
         self._in_use -= 1
-        self._hand_out()
+        self._assign()
         if not self._in_use and not self._waiting:
             self._idle_since = time.monotonic()
             if not self._linger_s:
-                self._look()
+                self._wake_keeper()
 
-    def _hand_out(self) -> None:
+    def _assign(self) -> None:
         while self._waiting and self._in_use < self._usable():
-            place = self._waiting.popleft()
-            if not place.done():
-                place.set_result(None)
+            slot = self._waiting.popleft()
+            if not slot.done():
+                slot.set_result(None)
                 self._in_use += 1
 
-    def _look(self) -> None:
-        self._news.set()
+    def _wake_keeper(self) -> None:
+        self._changed.set()
         if self._keeper is None or self._keeper.done():
             self._slots.remember(self)
-            self._keeper = asyncio.create_task(self._keep(), name=f"places {self.name}")
+            self._keeper = asyncio.create_task(self._maintain_lease(), name=f"places {self.name}")
 
-    async def _keep(self) -> None:
-        """Renew the lease, and ask for more or give back, until there is nothing to keep."""
+    async def _maintain_lease(self) -> None:
+        """Renew the lease periodically, and request or return slots, until no slot is held or wanted."""
         wait_s = _FIRST_RETRY_S
         while True:
-            self._news.clear()
+            self._changed.clear()
             try:
                 await self._renew()
             except DatabaseUnavailable as error:
-                _log.warning("shared places not renewed", name=self.name, detail=str(error))
+                _log.warning("shared slots not renewed", name=self.name, detail=str(error))
             if self.idle:
                 self._slots.forget(self)
                 return
-            wait_s = min(_ROUND_S, 2 * wait_s) if self._waiting else _FIRST_RETRY_S
+            wait_s = min(_RENEW_INTERVAL_S, 2 * wait_s) if self._waiting else _FIRST_RETRY_S
             with suppress(TimeoutError):
-                async with asyncio.timeout(wait_s if self._waiting else _ROUND_S):
-                    # Whoever waits is looked after in turn; what comes new may have to wait as long.
-                    await (asyncio.sleep(wait_s) if self._waiting else self._news.wait())
-            await until_next_round(_SHORTEST_ROUND_S)
+                async with asyncio.timeout(wait_s if self._waiting else _RENEW_INTERVAL_S):
+                    # While a task waits, retry with backoff. A new waiter does not shorten the interval.
+                    await (asyncio.sleep(wait_s) if self._waiting else self._changed.wait())
+            await until_next_round(_MIN_INTERVAL_S)
 
     async def _renew(self) -> None:
-        """One round: what do others hold, what may we, and that is written down."""
+        """Read the leases of the other processes, compute this process's share and store its lease."""
         started = time.monotonic()
         async with self._slots.database.begin() as connection:
             await connection.execute(_LOCK, {"name": self.name})
             values = {"name": self.name, "holder": self._slots.holder}
             others = [(row.held, row.wanted) for row in await connection.execute(_OTHERS, values)]
             wanted = self._in_use + len(self._waiting)
-            kept = self._held if wanted or self._lingers() else 0
+            kept = self._held if wanted or self._keeps_unused() else 0
             held = share(self.total, in_use=self._in_use, wanted=wanted, kept=kept, others=others)
-            # What is given back is not handed out any more while that is being written down.
+            # Stop assigning returned slots before the transaction commits.
             self._held = min(self._held, held)
             if held or wanted:
                 ttl = {"held": held, "wanted": wanted, "ttl": self._slots.ttl_s}
@@ -173,14 +178,22 @@ class Places:
             else:
                 await connection.execute(_LEAVE, values)
         self._held, self._valid_until = held, started + 0.8 * self._slots.ttl_s
-        self._hand_out()
+        self._assign()
 
 
 def share(total: int, *, in_use: int, wanted: int, kept: int, others: Sequence[tuple[int, int]]) -> int:
-    """How many places a process may hold: ``wanted`` ones, or as many as it has ``kept``, as far as they are free.
+    """Return the number of slots that a process may hold.
 
-    ``others`` are (held, wanted) of the live ones. Once any of them lacks places, nobody takes more than its share; and
-    where there are fewer places than takers, who has one takes no other before all have had one.
+    Without competition it may hold ``wanted`` slots, or the ``kept`` ones, as far as they are free. As soon as another
+    process lacks slots, no process takes more than its share. If there are fewer slots than processes, a process that
+    had a slot takes no other one while another process has none.
+
+    Args:
+        total: Limit over all processes.
+        in_use: Slots in use by this process.
+        wanted: Slots this process needs now.
+        kept: Slots this process holds and would keep.
+        others: (held, wanted) of the other live processes.
 
     >>> share(10, in_use=0, wanted=20, kept=0, others=[])
     10
@@ -190,12 +203,12 @@ def share(total: int, *, in_use: int, wanted: int, kept: int, others: Sequence[t
     9
     """
     free = max(0, total - sum(held for held, _ in others))
-    if not any(wish > held for held, wish in others):
+    if not any(demand > held for held, demand in others):
         return max(in_use, min(max(wanted, kept), free))
-    takers = 1 + sum(wish > 0 for _, wish in others)
-    if total < takers and kept and any(wish and not held for held, wish in others):
+    competitors = 1 + sum(demand > 0 for _, demand in others)
+    if total < competitors and kept and any(demand and not held for held, demand in others):
         return in_use
-    return max(in_use, min(wanted, free, max(1, total // takers)))
+    return max(in_use, min(wanted, free, max(1, total // competitors)))
 
 
 _LOCK = text("SELECT pg_advisory_xact_lock(hashtext('assay shared slots'), hashtext(:name))")
@@ -203,7 +216,7 @@ _OTHERS = text(
     "SELECT held, wanted FROM shared_slots WHERE name = :name AND holder <> :holder AND expires_at > clock_timestamp()"
 )
 _HOLD = text(
-    "WITH gone AS (DELETE FROM shared_slots WHERE name = :name AND holder <> :holder"
+    "WITH expired AS (DELETE FROM shared_slots WHERE name = :name AND holder <> :holder"
     " AND expires_at <= clock_timestamp())"
     " INSERT INTO shared_slots (name, holder, held, wanted, expires_at)"
     " VALUES (:name, :holder, :held, :wanted, clock_timestamp() + make_interval(secs => :ttl))"

@@ -1,4 +1,4 @@
-"""What the processes on one database share besides rows: a secret, places, word of refused keys, models' replies."""
+"""State that all processes on one database share: the secret, provider status, slots and the reply cache."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from app.storage.shared_slots import SharedSlots
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sharing:
-    """One process's part in it. ``replies`` is None where each machine keeps its own."""
+    """Access of one process to the shared state. ``replies`` is None on a single machine: its local cache suffices."""
 
     secret: bytes
     lines: ModelLines
@@ -28,15 +28,18 @@ class Sharing:
 async def open_sharing(
     database: Database, *, secret: bytes, redact: Callable[[str], str], reply_bytes: int = 0
 ) -> AsyncIterator[Sharing]:
-    """Take part for as long as the block lasts. ``secret`` is used if the database has none yet.
+    """Open the shared state during the block.
 
-    ``reply_bytes``: how much of the models' replies is kept for all; 0: none is.
+    Args:
+        secret: Becomes the installation's secret if the database has none yet.
+        redact: Removes secrets from provider messages.
+        reply_bytes: Maximum size of the shared reply cache; 0 disables it.
 
     Raises:
-        DatabaseUnavailable
+        DatabaseUnavailable: The database cannot be reached.
     """
     lines, slots = ModelLines(database, redact=redact), SharedSlots(database)
-    await lines.look_for_pauses()  # before the first request can be made
+    await lines.look_for_pauses()  # required before the first model request
     listening = asyncio.create_task(lines.run(), name="model lines")
     try:
         async with AsyncExitStack() as stack:

@@ -1,8 +1,8 @@
-"""What a text column of PostgreSQL, and a strict JSON reader, can take."""
+"""Text cleanup for PostgreSQL text columns and strict JSON parsers."""
 
 from __future__ import annotations
 
 
 def storable(text: str) -> str:
-    """``text`` without NUL, each lone surrogate replaced by a question mark."""
+    """Return ``text`` without NUL characters, and with each lone surrogate replaced by a question mark."""
     return text.replace("\0", "").encode("utf-8", "replace").decode("utf-8")

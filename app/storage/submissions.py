@@ -1,4 +1,4 @@
-"""The rows of submissions; ``app.jobs.filing`` writes them. Every function takes an open transaction."""
+"""Queries for submissions, which ``app.jobs.filing`` inserts. Call every function inside a transaction."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from app.storage.tables import submissions
 async def get_submission(
     connection: AsyncConnection, submission_id: str, *, owner: str | None = None
 ) -> SubmissionRecord | None:
-    """One submission, if it is ``owner``'s; None: anybody's."""
+    """Return one submission, or None. ``owner`` limits the query to one owner."""
     query = select(submissions).where(submissions.c.id == submission_id)
     if owner is not None:
         query = query.where(submissions.c.owner == owner)
@@ -25,6 +25,6 @@ async def get_submission(
 async def set_budget(
     connection: AsyncConnection, submission_id: str, budget_usd: float | None, *, owner: str | None = None
 ) -> None:
-    """Change what judging a submission may cost, if it is ``owner``'s (None: anybody's)."""
+    """Set the budget of a submission. ``owner`` limits the update to one owner."""
     query = update(submissions).where(submissions.c.id == submission_id).values(budget_usd=budget_usd)
     await connection.execute(query if owner is None else query.where(submissions.c.owner == owner))

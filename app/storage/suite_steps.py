@@ -1,4 +1,4 @@
-"""The rows of suite runs: what each is about, and its steps as they end. Every function takes an open transaction."""
+"""Queries for suite runs and their steps. Call every function inside a transaction."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from app.storage.tables import suite_runs, suite_steps
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StepRow:
-    """One step. ``record`` and ``trace`` are JSON texts."""
+    """Step of a suite run. ``record`` and ``trace`` are JSON text."""
 
     position: int
     task_id: str
@@ -30,7 +30,7 @@ class StepRow:
 
     @classmethod
     def of(cls, record: Mapping[str, Any]) -> StepRow:
-        """A record as it is stored; its ``trace`` stands apart."""
+        """Convert a step record to a row. The ``trace`` is stored in a separate column."""
         plain = {name: value for name, value in record.items() if name != "trace"}
         return cls(
             position=record["position"],
@@ -46,7 +46,7 @@ class StepRow:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StepMeans:
-    """A run so far: how many steps it has, how many ended by their status, and the means over the scored ones."""
+    """Progress of a run: total steps, finished steps by status, and means over the scored steps."""
 
     total: int | None
     by_status: Mapping[str, int]
@@ -56,7 +56,7 @@ class StepMeans:
 
 
 async def begin_run(connection: AsyncConnection, job_id: str, *, identity: str, total: int) -> None:
-    """Note what a run is about. Steps of an earlier attempt with another identity are forgotten."""
+    """Store the identity and size of a run. Delete the steps of an earlier attempt with a different identity."""
     known = await connection.execute(select(suite_runs.c.identity).where(suite_runs.c.job_id == job_id))
     before = known.scalar_one_or_none()
     if before is not None and before != identity:
@@ -67,13 +67,13 @@ async def begin_run(connection: AsyncConnection, job_id: str, *, identity: str, 
 
 
 async def known_records(connection: AsyncConnection, job_id: str) -> list[dict[str, Any]]:
-    """Every step's record without its trace."""
+    """Return the records of all steps, without traces."""
     query = select(suite_steps.c.record).where(suite_steps.c.job_id == job_id)
     return [json.loads(text) for text in (await connection.execute(query)).scalars()]
 
 
 async def keep_steps(connection: AsyncConnection, job_id: str, rows: Sequence[StepRow]) -> None:
-    """Store steps, each in place of what it was before."""
+    """Store steps. Existing rows are replaced."""
     query = insert(suite_steps)
     names = ("task_id", "status", "element_acc", "action_f1", "step_acc", "record", "trace")
     replaced = {name: query.excluded[name] for name in names}
@@ -93,7 +93,7 @@ async def list_steps(
     task_id: str | None = None,
     success: bool | None = None,
 ) -> list[dict[str, Any]]:
-    """Records without traces in the data's order; ``after`` is the position of the last one already seen."""
+    """Return records without traces, by position. ``after`` is the position of the last one of the previous page."""
     filters: list[ColumnElement[bool]] = [suite_steps.c.job_id == job_id]
     if after is not None:
         filters.append(suite_steps.c.position > after)
@@ -108,7 +108,7 @@ async def list_steps(
 
 
 async def get_step(connection: AsyncConnection, job_id: str, position: int) -> dict[str, Any] | None:
-    """One whole record, with its ``trace``."""
+    """Return one record with its ``trace``, or None."""
     query = select(suite_steps.c.record, suite_steps.c.trace).where(
         suite_steps.c.job_id == job_id, suite_steps.c.position == position
     )
@@ -117,7 +117,7 @@ async def get_step(connection: AsyncConnection, job_id: str, position: int) -> d
 
 
 async def means_of(connection: AsyncConnection, job_id: str) -> StepMeans:
-    """How a run stands."""
+    """Return the progress and the means of a run."""
     total = await connection.execute(select(suite_runs.c.total).where(suite_runs.c.job_id == job_id))
     counted = await connection.execute(
         select(suite_steps.c.status, func.count()).where(suite_steps.c.job_id == job_id).group_by(suite_steps.c.status)

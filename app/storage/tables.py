@@ -1,7 +1,7 @@
-"""The tables, as SQLAlchemy sees them. The migrations make them; a test compares the two.
+"""SQLAlchemy table definitions. The migrations create the tables; a test compares the two.
 
-JSON that came from outside is kept as text: PostgreSQL's ``jsonb`` refuses NUL escapes and lone
-surrogates, and what is shown must be byte for byte what was stored.
+External JSON is stored as text, because ``jsonb`` rejects NUL escapes and lone surrogates, and because the API must
+return exactly the stored bytes.
 """
 
 from __future__ import annotations
@@ -36,9 +36,9 @@ submissions = Table(
     Column("run", Text),
     Column("metadata", Text, nullable=False),
     Column("created_at", DateTime(timezone=True), nullable=False),
-    # Higher ones first; handed on to the jobs.
+    # Jobs with a higher priority run first. Copied to the jobs.
     Column("priority", Integer, nullable=False, server_default=text("0")),
-    # What judging all its answers may cost; NULL: no limit of its own.
+    # Maximum cost of judging all answers of the submission; NULL: no limit.
     Column("budget_usd", Float),
 )
 
@@ -55,7 +55,7 @@ jobs = Table(
     metadata,
     Column("id", Text, primary_key=True),
     Column("submission_id", Text, ForeignKey("submissions.id"), nullable=False),
-    # Repeated from the submission, so that every list can be narrowed to what is somebody's own.
+    # Copied from the submission, for filtering.
     Column("owner", Text, nullable=False),
     Column("position", Integer, nullable=False),
     Column("agent", Text, nullable=False),
@@ -69,7 +69,7 @@ jobs = Table(
     Column("pages_total", Integer, nullable=False, server_default=text("0")),
     Column("leaves_done", Integer, nullable=False, server_default=text("0")),
     Column("leaves_total", Integer, nullable=False, server_default=text("0")),
-    # The fence: whoever writes names the queue entry and the attempt it holds.
+    # ``queue_id`` and ``attempts`` form the fencing token: a worker's writes must match both.
     Column("queue_id", BigInteger),
     Column("attempts", Integer, nullable=False, server_default=text("0")),
     Column("attempts_allowed", Integer, nullable=False),
@@ -78,13 +78,13 @@ jobs = Table(
     Column("created_at", DateTime(timezone=True), nullable=False),
     Column("started_at", DateTime(timezone=True)),
     Column("finished_at", DateTime(timezone=True)),
-    # Counts every change, so that a reader of the events knows what it has seen.
+    # Number of changes. Event IDs are based on it.
     Column("revision", BigInteger, nullable=False, server_default=text("1")),
     Column("priority", Integer, nullable=False, server_default=text("0")),
-    # Why a paused job waits for money: the purse that was empty, and its limit then.
+    # For a job that is paused because of a budget: the budget, and its limit at that time.
     Column("paused_purse", Text),
     Column("paused_limit_usd", Float),
-    # What is to be done: judge an answer, or run a suite.
+    # A ``JobKind``.
     Column("kind", Text, nullable=False, server_default=text("'answer'")),
     Index("jobs_by_submission", "submission_id"),
     Index("jobs_by_status", "status", "id"),
@@ -114,21 +114,21 @@ results = Table(
     Index("results_by_owner", "owner", "id"),
 )
 
-# What people say of single leaves. Rows are added and never changed (a trigger sees to it): taking one back is another.
+# Human verdicts on single leaves. Append-only, enforced by a trigger. A withdrawal is another row.
 overrides = Table(
     "overrides",
     metadata,
     Column("id", Text, primary_key=True),
     Column("result_id", Text, ForeignKey("results.id", ondelete="CASCADE"), nullable=False),
     Column("leaf", Text, nullable=False),
-    # passed or failed; NULL where the row takes back the one that ``withdraws`` names.
+    # passed or failed; NULL if this row withdraws the override ``withdraws``.
     Column("outcome", Text),
-    # The judge's own outcome, and the model that it is from (NULL: code decided).
+    # The judge's outcome, and the model that gave it (NULL: code decided).
     Column("verdict", Text, nullable=False),
     Column("model", Text),
     Column("reason", Text, nullable=False),
     Column("by", Text, nullable=False),
-    # Whose key it came with; ``by`` is only what they call themselves.
+    # Owner of the API key; ``by`` is a name that the user entered.
     Column("key_owner", Text, nullable=False),
     Column("withdraws", Text),
     Column("created_at", DateTime(timezone=True), nullable=False),
@@ -140,9 +140,9 @@ captures = Table(
     "captures",
     metadata,
     Column("id", Text, primary_key=True),
-    # A key can be longer than an index entry may be, hence the hash.
+    # Keys are hashed because they can exceed the size of an index entry.
     Column("key_sha256", Text, nullable=False),
-    # Of the address where evidence was found, if that is another one: whoever cites that has this page, too.
+    # Key of the final address after redirects, if it differs. Citations of that address use this capture, too.
     Column("final_key_sha256", Text),
     Column("url", Text, nullable=False),
     Column("outcome", Text, nullable=False),
@@ -175,7 +175,7 @@ result_pages = Table(
     Index("result_pages_by_capture", "capture_id"),
 )
 
-# The pages that a result's answer and leaves cite: how many leaves, how many of them open, what they cost.
+# Pages that a result's answer and leaves cite, with the number of leaves and the cost of judging them.
 result_sources = Table(
     "result_sources",
     metadata,
@@ -189,7 +189,7 @@ result_sources = Table(
     Index("result_sources_by_key", "key_sha256"),
 )
 
-# What people did with cited URLs. Rows are added and never changed (a trigger sees to it): an undo is another one.
+# Changes of cited URLs by users. Append-only, enforced by a trigger. An undo is another row.
 page_changes = Table(
     "page_changes",
     metadata,
@@ -202,7 +202,7 @@ page_changes = Table(
     Column("page_id", Text),
     Column("why", Text, nullable=False),
     Column("by", Text, nullable=False),
-    # Whose key it came with; ``by`` is only what they call themselves.
+    # Owner of the API key; ``by`` is a name that the user entered.
     Column("key_owner", Text, nullable=False),
     Column("created_at", DateTime(timezone=True), nullable=False),
     Column("undoes", Text, ForeignKey("page_changes.id")),
@@ -211,7 +211,7 @@ page_changes = Table(
     Index("page_changes_by_task", "task_id", "id"),
 )
 
-# Captures that a change keeps from answering for a key (hides), or that answer because of it (shows).
+# Captures that a change excludes from being used for a key (hides), or that are used because of it (shows).
 page_change_captures = Table(
     "page_change_captures",
     metadata,
@@ -222,14 +222,14 @@ page_change_captures = Table(
     Index("page_change_captures_by_key", "key_sha256"),
 )
 
-# People's browsers that may hand pages in. Of code and token only the hash is here.
+# Paired browsers that may submit pages. Only hashes of the code and the token are stored.
 pairings = Table(
     "pairings",
     metadata,
     Column("id", Text, primary_key=True),
     Column("code_sha256", Text, nullable=False, unique=True),
     Column("owner", Text, nullable=False),
-    # Whether whose code it was sees what others handed in.
+    # Whether the owner of the code sees the data of all owners.
     Column("everybody", Boolean, nullable=False),
     Column("made_at", DateTime(timezone=True), nullable=False),
     Column("code_expires_at", DateTime(timezone=True), nullable=False),
@@ -245,7 +245,7 @@ bundle_roots = Table(
     metadata,
     Column("result_id", Text, ForeignKey("results.id", ondelete="CASCADE"), primary_key=True),
     Column("root_sha256", Text, primary_key=True),
-    # Whether what pages say is in the bundle.
+    # Whether the bundle includes page contents.
     Column("content", Boolean, nullable=False),
     Column("created_at", DateTime(timezone=True), nullable=False),
 )
@@ -263,7 +263,7 @@ idempotency_keys = Table(
 api_keys = Table(
     "api_keys",
     metadata,
-    # Also the part of the key that may be shown.
+    # Part of the key, not secret.
     Column("id", Text, primary_key=True),
     Column("owner", Text, nullable=False),
     Column("scope", Text, nullable=False),
@@ -280,7 +280,7 @@ installation = Table(
     Column("value", Text),
 )
 
-# Replies of models to a job that has not ended well yet. ``counted``: their cost stands in a stored result.
+# Model replies of a job, until it has a complete result. ``counted``: a stored result includes the cost.
 checkpoints = Table(
     "checkpoints",
     metadata,
@@ -290,7 +290,7 @@ checkpoints = Table(
     Column("counted", Boolean, nullable=False, server_default=text("false")),
 )
 
-# Replies of models by the hash of their request, for all workers. ``entry`` is JSON that says its own digest.
+# Reply cache of all workers, by request hash. ``entry`` is JSON that includes its own digest.
 kept_replies = Table(
     "kept_replies",
     metadata,
@@ -301,7 +301,7 @@ kept_replies = Table(
     Column("used_at", DateTime(timezone=True), nullable=False),
 )
 
-# What was spent, by submission id and for the whole installation.
+# Spent amounts, by submission ID and for the whole installation (see ``purses.INSTALLATION``).
 purses = Table(
     "purses",
     metadata,
@@ -309,7 +309,7 @@ purses = Table(
     Column("spent_usd", Float, nullable=False, server_default=text("0")),
 )
 
-# What processes have set aside for requests under way.
+# Budget reservations of processes for running requests.
 purse_holds = Table(
     "purse_holds",
     metadata,
@@ -319,7 +319,7 @@ purse_holds = Table(
     Column("expires_at", DateTime(timezone=True), nullable=False),
 )
 
-# How many of a scarce thing's places each process holds.
+# Leases of shared slots, per process.
 shared_slots = Table(
     "shared_slots",
     metadata,
@@ -330,7 +330,7 @@ shared_slots = Table(
     Column("expires_at", DateTime(timezone=True), nullable=False),
 )
 
-# Whether a provider answers a key (``model`` is empty) and one of its models.
+# Provider status, per API key (``model`` is empty) and per model of a key.
 model_lines = Table(
     "model_lines",
     metadata,
@@ -342,7 +342,7 @@ model_lines = Table(
     Column("probed_at", DateTime(timezone=True), nullable=False),
 )
 
-# What models were asked and cost, by day, for whom and what for; kept when jobs and results are removed.
+# Model usage per day. Kept when jobs and results are removed.
 model_usage = Table(
     "model_usage",
     metadata,
@@ -356,11 +356,11 @@ model_usage = Table(
     Column("input_tokens", BigInteger, nullable=False),
     Column("output_tokens", BigInteger, nullable=False),
     Column("usd", Float, nullable=False),
-    # Calls of which the price is not known: what they cost is not in ``usd``.
+    # Calls with an unknown price. ``usd`` does not include their cost.
     Column("unpriced_calls", BigInteger, nullable=False),
 )
 
-# Providers that an operator wants nobody to ask for a while.
+# Model providers that an operator has paused.
 provider_pauses = Table(
     "provider_pauses",
     metadata,
@@ -370,12 +370,12 @@ provider_pauses = Table(
     Column("paused_at", DateTime(timezone=True), nullable=False),
 )
 
-# What a run of a suite is about, and each of its steps as it ends.
+# Suite runs, and their steps in ``suite_steps``.
 suite_runs = Table(
     "suite_runs",
     metadata,
     Column("job_id", Text, ForeignKey("jobs.id", ondelete="CASCADE"), primary_key=True),
-    # What must be equal for the steps of an earlier attempt to count.
+    # Steps of an earlier attempt are reused only if the identity is equal.
     Column("identity", Text, nullable=False),
     Column("total", Integer, nullable=False),
 )
@@ -390,7 +390,7 @@ suite_steps = Table(
     Column("element_acc", Float),
     Column("action_f1", Float),
     Column("step_acc", Float),
-    # The record without what is long, and what is long.
+    # The trace is stored apart from the record because it is long.
     Column("record", Text, nullable=False),
     Column("trace", Text, nullable=False),
 )

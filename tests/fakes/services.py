@@ -59,7 +59,7 @@ class Rig:
                 queue=queue,
                 intake=Intake(database, QueueRoom(0), clock=clock, ids=SortableIds(clock), attempts_allowed=attempts),
                 control=JobControl(
-                    database, queue, clock=clock, attempts_allowed=attempts, mended=models.mended.append
+                    database, queue, clock=clock, attempts_allowed=attempts, allow_probe=models.mended.append
                 ),
                 takeover=Takeover(database, queue, clock=clock, stalled_s=STALLED_S),
                 pausing=Pausing(database, queue, state=models.states.__getitem__, round_s=0.05),

@@ -89,7 +89,7 @@ async def test_a_job_that_takes_too_long(open_dashboard: Open, chromium: Browser
     ):
         said = await fault(reader, await served.submit("walker", "It is Paris."))
     assert said.startswith("It was not done in time. Retry, or raise ASSAY_JOB_DEADLINE_S")
-    assert "DEADLINE: not done within 1 s" in said
+    assert "DEADLINE: Not finished within 1 s" in said
 
 
 async def test_a_budget_that_is_spent(served: Served, reader: Reader):

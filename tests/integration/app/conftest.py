@@ -53,8 +53,13 @@ def postgres_url() -> Iterator[str]:
 def patient_database_clients() -> Iterator[None]:
     """Raise the time limits of database clients: on a busy machine this process may not run for seconds."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("app.storage.database._IDLE_MS", 60_000)
-        for limit in ("database._CONNECT_S", "database._POOL_WAIT_S", "direct._CONNECT_S", "direct._ANSWER_S"):
+        patch.setattr("app.storage.database._IDLE_TRANSACTION_TIMEOUT_MS", 60_000)
+        for limit in (
+            "database._CONNECT_TIMEOUT_S",
+            "database._POOL_WAIT_S",
+            "direct._LIBPQ_CONNECT_TIMEOUT_S",
+            "direct._CONNECT_TIMEOUT_S",
+        ):
             patch.setattr(f"app.storage.{limit}", 60)
         for limit in ("_CONNECT_TIMEOUT_S", "_POOL_WAIT_S"):
             patch.setattr(f"app.jobs.queue.{limit}", 60)

@@ -1,4 +1,4 @@
-"""API keys, and whose each job and result is."""
+"""Add API keys, and the owner of each job and result."""
 
 from __future__ import annotations
 
@@ -30,5 +30,5 @@ def upgrade() -> None:
     op.execute("UPDATE results SET owner = jobs.owner FROM jobs WHERE jobs.id = results.job_id")
     op.alter_column("results", "owner", nullable=False)
     op.create_index("results_by_owner", "results", ["owner", "id"])
-    # Answers the question how much is waiting without looking at what has ended.
+    # For counting queued jobs without reading finished ones.
     op.create_index("jobs_waiting", "jobs", ["id"], postgresql_where=sa.text("status = 'queued'"))

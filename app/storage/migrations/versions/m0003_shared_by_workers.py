@@ -1,4 +1,4 @@
-"""What workers share beyond the jobs: paid replies, money, places at the models, refusals; and priorities."""
+"""Add shared state of workers (checkpoints, budgets, slots, provider status) and job priorities."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Whose turn it is to capture a page or to visit a host, and pages that are found by where they ended."""
+"""Add capture locks, host pacing, and the lookup of captures by their final URL."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ depends_on = None
 
 
 def upgrade() -> None:
-    # Captures made before keep it empty: they are found by the address that was asked for, as they were.
+    # NULL for existing captures, which are still found by the requested URL.
     op.add_column("captures", sa.Column("final_key_sha256", sa.Text))
     op.create_index("captures_by_final_key", "captures", ["final_key_sha256", "captured_at"])
     op.create_table(

@@ -1,4 +1,4 @@
-"""Runs of step benchmarks: jobs and results of another kind, and a row for each step."""
+"""Add suite runs and steps, and the kind of jobs and results."""
 
 from __future__ import annotations
 

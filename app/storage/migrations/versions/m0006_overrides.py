@@ -1,4 +1,4 @@
-"""What people say of single leaves: rows that are added and never changed."""
+"""Add overrides: append-only human verdicts on single leaves."""
 
 from __future__ import annotations
 

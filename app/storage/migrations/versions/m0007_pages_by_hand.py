@@ -1,4 +1,4 @@
-"""What leaves cite, what people change about cited pages, and browsers paired to hand pages in."""
+"""Add cited URLs of results, page changes by users, and browser pairings."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ def upgrade() -> None:
 
 
 def _read_what_is_there(connection: sa.Connection) -> None:
-    """The sources of results from before, a few at a time: bodies are large."""
+    """Fill ``result_sources`` for existing results, in small batches because bodies are large."""
     from app.storage.cited_sources import rows_of
 
     sources = sa.table(

@@ -1,4 +1,4 @@
-"""Which bundles results have gone into: the root hash of each, beside the results and never in them."""
+"""Add the root hashes of the bundles that contain each result."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Providers that an operator wants nobody to ask for a while."""
+"""Add pauses of model providers."""
 
 from __future__ import annotations
 

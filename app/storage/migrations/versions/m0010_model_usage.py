@@ -1,4 +1,4 @@
-"""What models were asked and cost, by day, for whom and what for."""
+"""Add model usage per day."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Replies of models, kept for every worker on the database."""
+"""Add the shared cache of model replies."""
 
 from __future__ import annotations
 

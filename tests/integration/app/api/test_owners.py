@@ -193,7 +193,7 @@ async def test_when_too_much_waits_nothing_more_is_taken_in(open_api: Open):
         first = await api.post("/v1/submissions", json=body(answers=two), headers=key)
         assert first.status_code == 202
         full = await api.post("/v1/submissions", json=body(answers=two))
-        assert problem(full, 503, "QUEUE_FULL")["detail"] == "2 jobs are waiting, and no more than 3 may"
+        assert problem(full, 503, "QUEUE_FULL")["detail"] == "2 jobs are queued, the limit is 3: retry later"
         assert int(full.headers["retry-after"]) > 0
         assert (await api.post("/v1/submissions", json=body())).status_code == 202
         again = await api.post("/v1/submissions", json=body(answers=two), headers=key)

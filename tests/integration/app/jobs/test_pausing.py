@@ -37,7 +37,7 @@ async def test_a_refused_job_is_paused_with_its_remedy_and_no_attempt_counted(ri
     assert (job.status, job.stage, job.attempts, job.queue_id) == (JobStatus.QUEUED, "paused", 0, None)
     assert job.error is not None
     assert job.error.code == "LLM_REJECTED"
-    assert "mend the key" in job.error.detail
+    assert "fix the key" in job.error.detail
     assert CANARY not in job.error.detail
 
 

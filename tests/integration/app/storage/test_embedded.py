@@ -178,7 +178,7 @@ def test_a_folder_of_another_release_is_refused(folder: Path):
     server.stop()
     version = folder / "postgres" / "PG_VERSION"
     version.write_text("15\n")
-    with pytest.raises(DataFolderRefused, match="made by PostgreSQL 15"):
+    with pytest.raises(DataFolderRefused, match="created by PostgreSQL 15"):
         server.start()
     version.write_text("18\n")
 
@@ -189,7 +189,7 @@ def test_a_folder_that_holds_something_else_is_refused_and_left_alone(folder: Pa
     (folder / "postgres" / "letters.txt").write_text("mine")
     if account is not None:
         os.chown(folder / "postgres", account.uid, account.gid)
-    with pytest.raises(DataFolderRefused, match="holds something, but no PostgreSQL"):
+    with pytest.raises(DataFolderRefused, match="contains files but no PostgreSQL"):
         EmbeddedPostgres(folder).start()
     assert (folder / "postgres" / "letters.txt").read_text() == "mine"
     shutil.rmtree(folder / "postgres")
