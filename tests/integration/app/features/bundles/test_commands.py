@@ -164,7 +164,7 @@ def test_what_is_no_bundle(home: Path):
     for command in ("verify", "replay"):
         ended = run(home, environment_for(home), "bundle", command, "no.zip")
         assert ended.returncode == Exit.FAILED
-        assert "it is no zip" in ended.stderr
+        assert "the file is not a zip" in ended.stderr
         assert "Traceback" not in ended.stderr
 
 
