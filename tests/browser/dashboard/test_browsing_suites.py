@@ -134,7 +134,7 @@ async def test_a_step_shows_page_options_raw_output_gold_and_verdict(runs: Runs,
     assert table[0] == "\ufeffquestion,letter,option,right,picked"
     assert next(row for row in table if row.startswith("3,B,")).endswith("true,true")
     verdict = await reader.text(".step-view .card")
-    assert "Wanted CLICK" in verdict and "Element right" in verdict
+    assert "Expected CLICK" in verdict and "Element right" in verdict
     assert "blue click" in await reader.text(".page-text")
     await reader.page.locator(".round summary").first.click()
     assert "Which action comes next?" in await reader.text(".round details")
