@@ -185,11 +185,11 @@ def _print_verified(found: Verified, signed_by: str | None) -> None:
     if found.sound:
         output().print(f"root {found.root}", markup=False, soft_wrap=True)
         signed = f", signed by the key {signed_by}" if signed_by else ""
-        remarks().print(f"sound: {found.files} files, {found.bytes} bytes{signed}", markup=False, soft_wrap=True)
+        remarks().print(f"valid: {found.files} files, {found.bytes} bytes{signed}", markup=False, soft_wrap=True)
         return
     for problem in found.problems[:SHOWN_PROBLEMS]:
         remarks().print(problem, markup=False, soft_wrap=True)
-    remarks().print(f"[bold red]not sound[/]: {len(found.problems)} problems")
+    remarks().print(f"[bold red]not valid[/]: {len(found.problems)} problems")
 
 
 def replay(

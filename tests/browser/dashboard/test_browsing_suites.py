@@ -145,7 +145,7 @@ async def test_a_screenshot_has_the_elements_box_and_says_where_it_is(runs: Runs
     shot = reader.page.locator(".shots img")
     await reader.until("document.querySelector('.shots img').complete")
     assert await shot.evaluate("image => [image.naturalWidth, image.naturalHeight]") == [400, 300]
-    assert "right: " in (await shot.get_attribute("alt") or "")
+    assert "correct: " in (await shot.get_attribute("alt") or "")
     answer = await runs.served.http.get(f"{runs.pictured}/steps/2/screenshot")
     assert answer.headers["content-type"] in {"image/jpeg", "image/png"}
     assert answer.headers["x-content-type-options"] == "nosniff"
