@@ -45,7 +45,7 @@ def export(
         Path | None,
         typer.Option(
             "--results",
-            help="Read the results of `assay evaluate` from this folder.  [default: the database of the service]",
+            help="Read the results of `assay evaluate` from this folder (default: the database)",
         ),
     ] = None,
     cache: Annotated[
@@ -65,31 +65,33 @@ def export(
         raise WrongUsage("--cache applies only to result folders; add --results")
     options = {"content": not no_content, "wacz": wacz}
     if results is None:
-        made = in_database(
+        exported = in_database(
             lambda settings, database: _export_from_service(settings, database, agent, task or [], out, options)
         )
     else:
-        made = _export_from_folder(results, cache, agent, task or [], out, options)
+        exported = _export_from_folder(results, cache, agent, task or [], out, options)
     if as_json:
         print_json(
             {
                 "file": str(out),
-                "root": made.root,
-                "bytes": made.bytes,
-                "files": made.files,
-                "results": list(made.results),
-                "absent": [{"path": each.path, "why": each.why} for each in made.absent],
+                "root": exported.root,
+                "bytes": exported.bytes,
+                "files": exported.files,
+                "results": list(exported.results),
+                "absent": [{"path": each.path, "why": each.why} for each in exported.absent],
             }
         )
         return
-    output().print(f"root {made.root}", markup=False, soft_wrap=True)
+    output().print(f"root {exported.root}", markup=False, soft_wrap=True)
     remarks().print(
-        f"{out}: {len(made.results)} results, {made.files} files, {made.bytes} bytes", markup=False, soft_wrap=True
+        f"{out}: {len(exported.results)} results, {exported.files} files, {exported.bytes} bytes",
+        markup=False,
+        soft_wrap=True,
     )
-    for each in made.absent[:SHOWN_PROBLEMS]:
+    for each in exported.absent[:SHOWN_PROBLEMS]:
         remarks().print(f"missing: {each.path}: {each.why}", markup=False, soft_wrap=True)
-    if len(made.absent) > SHOWN_PROBLEMS:
-        remarks().print(f"and {len(made.absent) - SHOWN_PROBLEMS} more, listed in data/bundle.json", markup=False)
+    if len(exported.absent) > SHOWN_PROBLEMS:
+        remarks().print(f"and {len(exported.absent) - SHOWN_PROBLEMS} more, listed in data/bundle.json", markup=False)
 
 
 async def _export_from_service(
@@ -103,10 +105,10 @@ async def _export_from_service(
     from app.storage.captures import PostgresIndex
 
     blobs = await asyncio.to_thread(open_blobs, settings)
-    kept = Kept(blobs=blobs, captures=PostgresIndex(database), redactor=Redactor(settings.secrets))
-    made = await export_bundle(kept, await from_database(database, agent, tasks), out, **options)
-    await note_root(database, made, content=options["content"])
-    return made
+    stores = Kept(blobs=blobs, captures=PostgresIndex(database), redactor=Redactor(settings.secrets))
+    exported = await export_bundle(stores, await from_database(database, agent, tasks), out, **options)
+    await note_root(database, exported, content=options["content"])
+    return exported
 
 
 def _export_from_folder(
@@ -124,19 +126,19 @@ def _export_from_folder(
     settings = judging_settings(evidence=None if cache is None else PublicCache(cache).evidence_folder(agent))
     quiet_logging(settings)
 
-    async def made() -> Exported:
+    async def run() -> Exported:
         blobs = await asyncio.to_thread(open_blobs, settings)
         captures = await FolderIndex.open(settings.data_dir / "captures")
-        kept = Kept(blobs=blobs, captures=captures, redactor=Redactor(settings.secrets))
+        stores = Kept(blobs=blobs, captures=captures, redactor=Redactor(settings.secrets))
         evaluated = await from_folder(results, agent, tasks)
-        exported = await export_bundle(kept, evaluated, out, **options)
+        exported = await export_bundle(stores, evaluated, out, **options)
         for why in await asyncio.to_thread(
             lambda: list(note_in_files(evaluated, exported, content=options["content"]))
         ):
             remarks().print(f"root hash not added to the result file: {why}", markup=False, soft_wrap=True)
         return exported
 
-    return asyncio.run(made())
+    return asyncio.run(run())
 
 
 def verify(
@@ -271,7 +273,7 @@ def key(file: Annotated[Path, typer.Argument(metavar="FILE", help="File to write
 def sign(
     file: BundleArgument,
     private_key: Annotated[Path, typer.Option("--key", help="Private key from `assay bundle key`.")],
-    out: Annotated[Path | None, typer.Option("--out", help="Signature file to write.  [default: FILE.zip.sig]")] = None,
+    out: Annotated[Path | None, typer.Option("--out", help="Signature file to write (default: FILE.zip.sig).")] = None,
 ) -> None:
     """Sign the root hash of a bundle and write a separate signature file."""
     from app.features.bundles.signing import sign as signed

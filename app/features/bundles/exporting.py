@@ -130,11 +130,11 @@ class _Export:
             with self._archive.finished() as wacz:
                 await asyncio.to_thread(self._add, WACZ, iter(lambda: wacz.read(1 << 20), b""))
         self._index.absent = [Absent(path=path, why=why) for path, why in self._absent.items()]
-        await self._put(INDEX, self._index.as_bytes(), is_ours=True)
+        await self._put(INDEX, self._index.as_bytes(), maskable=True)
         made_at = self._made_at()
         crate = crate_of(self._index, self._sizes, self._captures, made_at)
-        await self._put(PREVIEW, preview_of(self._index, made_at), is_ours=True)
-        await self._put(CRATE, json_bytes(crate), is_ours=True)
+        await self._put(PREVIEW, preview_of(self._index, made_at), maskable=True)
+        await self._put(CRATE, json_bytes(crate), maskable=True)
         root = await asyncio.to_thread(self._bag.finish, self._info(made_at))
         return Exported(
             root=root,
@@ -148,10 +148,10 @@ class _Export:
         """Write the files of one result, in a fixed order."""
         result = judged.result
         judge = result.get("judge") or {}
-        await self._put(result_path(judged.id), self._body(judged, result), is_ours=True)
+        await self._put(result_path(judged.id), self._body(judged, result), maskable=True)
         trees = [part.get("verification_tree") for part in result.get("eval_breakdown") or []]
         trees = trees if self._content else short_values(trees)
-        await self._put(tree_path(judged.id), json_bytes(trees), is_ours=True)
+        await self._put(tree_path(judged.id), json_bytes(trees), maskable=True)
         self._index.results.append(
             Listed(
                 result_id=judged.id,
@@ -174,7 +174,7 @@ class _Export:
                 document["overrides"] = [
                     {**override, "reason": shortened(override["reason"])} for override in document["overrides"]
                 ]
-            await self._put(overrides_path(judged.id), json_bytes(document), is_ours=True)
+            await self._put(overrides_path(judged.id), json_bytes(document), maskable=True)
         return len(judged.overrides)
 
     def _body(self, judged: Judged, result: dict[str, Any]) -> bytes:
@@ -219,7 +219,7 @@ class _Export:
     async def _put_call_file(self, file: File) -> None:
         """Write one file of a call record. Secrets can be masked only in files that are not named by their hash."""
         named_by_hash = file.path.startswith(("texts/", "evidence/", "schemas/"))
-        await self._put(file.path, file.data, is_ours=not named_by_hash)
+        await self._put(file.path, file.data, maskable=not named_by_hash)
 
     async def _record(self, result_id: str, result: Mapping[str, Any]) -> RecordedCalls | None:
         calls = result.get("calls")
@@ -255,7 +255,7 @@ class _Export:
             bodies = {role: (sha256, media_types[role]) for role, sha256 in (page.get("bodies") or {}).items()}
         else:
             self._captures[page_id] = capture
-            await self._put(capture_path(page_id), json_bytes(capture_to_json(capture)), is_ours=True)
+            await self._put(capture_path(page_id), json_bytes(capture_to_json(capture)), maskable=True)
             bodies = {role: (blob.sha256, blob.media_type) for role, blob in capture.blobs.items()}
         if not self._content:
             return
@@ -278,7 +278,7 @@ class _Export:
             return None
         return data if await self._put(path, data) else None
 
-    async def _put(self, path: str, data: bytes, *, is_ours: bool = False) -> bool:
+    async def _put(self, path: str, data: bytes, *, maskable: bool = False) -> bool:
         """Write a file unless it was already written. Return whether the bundle contains it.
 
         A file that contains a secret is masked if assay wrote it (``is_ours``), and otherwise left out because its name
@@ -287,7 +287,7 @@ class _Export:
         if path in self._sizes:
             return True
         if self._kept.redactor.holds_secret(data):
-            if not is_ours:
+            if not maskable:
                 self._mark_absent(path, "withheld: it contains a secret of this installation")
                 return False
             data = self._kept.redactor.masked(data.decode("utf-8", "replace")).encode()

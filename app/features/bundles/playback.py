@@ -72,18 +72,18 @@ class PlayedLLM:
     """
 
     def __init__(self, calls: Mapping[str, list[Said]], lacking: Lacking, *, patience_s: float) -> None:
-        self._remaining = {key: deque(said) for key, said in calls.items()}
+        self._remaining = {key: deque(recorded) for key, recorded in calls.items()}
         self._lacking = lacking
         self._patience_s = patience_s
 
     async def complete(self, request: LLMRequest) -> LLMReply:
         key = await asyncio.to_thread(asked_key, request)
-        said = self._remaining.get(key)
-        if not said:
+        recorded = self._remaining.get(key)
+        if not recorded:
             await asyncio.sleep(self._patience_s)
             self._lacking.note(f"a request to {request.model}: {_describe(request)}")
             raise LLMUnavailable("not in the bundle")
-        call = said.popleft() if len(said) > 1 else said[0]
+        call = recorded.popleft() if len(recorded) > 1 else recorded[0]
         if call.fault is not None:
             raise _fault(call.fault, call.usage)
         reply = read_for(request, StoredReply(text=call.reply or "", model=call.by, text_only=call.text_only))

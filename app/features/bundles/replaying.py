@@ -138,48 +138,48 @@ class _Replay:
     def _override_differences(self, result: Mapping[str, Any]) -> Iterator[Difference]:
         """Check the number of overrides against the index, and the scores with overrides against a recomputation."""
         path = overrides_path(self._listed.result_id)
-        said = _OverridesIn()
+        stored = _OverridesIn()
         if f"data/{path}" in self._bundle:
             try:
-                said = _OverridesIn.model_validate(read_json(self._bundle, path))
+                stored = _OverridesIn.model_validate(read_json(self._bundle, path))
             except ValidationError as error:
                 raise BundleRefused(f"data/{path} is invalid: {error.error_count()} fields are wrong") from error
-        if len(said.overrides) != self._listed.overrides:
-            yield Difference(where=path, recorded=self._listed.overrides, recomputed=len(said.overrides))
+        if len(stored.overrides) != self._listed.overrides:
+            yield Difference(where=path, recorded=self._listed.overrides, recomputed=len(stored.overrides))
         try:
-            found = scores_with(result, said.overrides) if said.overrides else None
+            found = scores_with(result, stored.overrides) if stored.overrides else None
         except (RubricError, ValueError, LookupError, TypeError, AttributeError) as error:
             # The bundle is untrusted. Only the fields behind the plain scores were checked; others can have any value.
             why = f"cannot be recomputed: {error}"
-            yield Difference(where="with_overrides", recorded=said.with_overrides, recomputed=why)
+            yield Difference(where="with_overrides", recorded=stored.with_overrides, recomputed=why)
             return
         self._with_overrides = found
-        if found != said.with_overrides:
-            yield Difference(where="with_overrides", recorded=said.with_overrides, recomputed=found)
+        if found != stored.with_overrides:
+            yield Difference(where="with_overrides", recorded=stored.with_overrides, recomputed=found)
 
     def _mismatched_files(self, result: Mapping[str, Any]) -> Iterator[Difference]:
         """Check that the stored answer, judge script and tree are those that the result names."""
         listed = self._listed
         judge = result.get("judge")
         script = judge.get("script_sha256") if isinstance(judge, Mapping) else None
-        for name, said, path in (
+        for name, expected, path in (
             ("answer_sha256", result.get("answer_sha256"), answer_path),
             ("judge.script_sha256", script, script_path),
         ):
-            if not isinstance(said, str) or path(said) in self._absent:
+            if not isinstance(expected, str) or path(expected) in self._absent:
                 continue
-            if f"data/{path(said)}" not in self._bundle:
-                yield Difference(where=name, recorded=said, recomputed="not in the bundle")
+            if f"data/{path(expected)}" not in self._bundle:
+                yield Difference(where=name, recorded=expected, recomputed="not in the bundle")
                 continue
-            data = self._bundle.read(f"data/{path(said)}", at_most=MAX_TEXT_BYTES)
+            data = self._bundle.read(f"data/{path(expected)}", at_most=MAX_TEXT_BYTES)
             sha256 = hashlib.sha256(data).hexdigest()
-            if sha256 != said:
-                yield Difference(where=name, recorded=said, recomputed=sha256)
+            if sha256 != expected:
+                yield Difference(where=name, recorded=expected, recomputed=sha256)
         breakdown = result.get("eval_breakdown")
         parts = breakdown if isinstance(breakdown, list) else []
         trees = [part.get("verification_tree") for part in parts if isinstance(part, Mapping)]
-        beside = read_json(self._bundle, tree_path(listed.result_id))
-        if beside != trees:
+        stored_trees = read_json(self._bundle, tree_path(listed.result_id))
+        if stored_trees != trees:
             yield Difference(where="the tree", recorded="as in the result", recomputed=tree_path(listed.result_id))
 
     def _text_of(self, page_id: str) -> str | None:

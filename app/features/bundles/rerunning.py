@@ -187,14 +187,14 @@ class _Rerun:
         finally:
             await replayed.runtime.pages.aclose()
             await replayed.runtime.models.aclose()
-        asked = [
+        missing = [
             Difference(where="asked for", recorded="not in the bundle", recomputed=what)
             for what in replayed.lacking.found
         ]
         return replace(
             known,
-            differences=(*known.differences, *asked, *found),
-            unchecked=None if not asked and not found else known.unchecked,
+            differences=(*known.differences, *missing, *found),
+            unchecked=None if not missing and not found else known.unchecked,
         )
 
     def _blocker(self, listed: ResultIn) -> str | None:

@@ -17,19 +17,19 @@ from app.storage.database import Database
 from judges.result_files import write_whole
 
 
-async def note_root(database: Database, made: Exported, *, content: bool) -> None:
+async def note_root(database: Database, exported: Exported, *, content: bool) -> None:
     """Store the root hash for each result of a bundle. Raises DatabaseUnavailable."""
-    root = BundleRoot(root_sha256=made.root, content=content, created_at=datetime.now(UTC))
+    root = BundleRoot(root_sha256=exported.root, content=content, created_at=datetime.now(UTC))
     async with database.begin() as connection:
-        await note(connection, made.results, root)
+        await note(connection, exported.results, root)
 
 
-def note_in_files(evaluated: Evaluated, made: Exported, *, content: bool) -> Iterator[str]:
+def note_in_files(evaluated: Evaluated, exported: Exported, *, content: bool) -> Iterator[str]:
     """Add the root hash to each result file of a bundle.
 
     Yield a sentence for each file that could not be updated. Blocks.
     """
-    root = {"root_sha256": made.root, "content": content, "created_at": time_json(datetime.now(UTC))}
+    root = {"root_sha256": exported.root, "content": content, "created_at": time_json(datetime.now(UTC))}
     for judged in evaluated.judged:
         if judged.file is None:
             continue
@@ -37,7 +37,7 @@ def note_in_files(evaluated: Evaluated, made: Exported, *, content: bool) -> Ite
             file = judged.file.read_bytes()
             if without_roots(file) != judged.body:
                 yield f"{judged.file} changed during the export"
-            elif made.root.encode() not in (noted := with_root(file, root)):
+            elif exported.root.encode() not in (noted := with_root(file, root)):
                 yield f"{judged.file} does not have the layout of a result file"
             elif noted != file:
                 write_whole(judged.file, noted)

@@ -137,10 +137,10 @@ def first_wrong_byte(file: BinaryIO, entries: Sequence[Entry]) -> int | None:
 
 def _differs(file: BinaryIO, at: int, expected: bytes) -> int | None:
     for begin in range(0, len(expected), _CHUNK):
-        wanted = expected[begin : begin + _CHUNK]
+        expected_chunk = expected[begin : begin + _CHUNK]
         file.seek(at + begin)
-        found = file.read(len(wanted))
-        if found != wanted:
-            same = next((n for n, (a, b) in enumerate(zip(found, wanted, strict=False)) if a != b), len(found))
+        found = file.read(len(expected_chunk))
+        if found != expected_chunk:
+            same = next((n for n, (a, b) in enumerate(zip(found, expected_chunk, strict=False)) if a != b), len(found))
             return at + begin + same
     return None

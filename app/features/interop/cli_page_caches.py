@@ -131,6 +131,6 @@ async def _export(
     async with runtime_of(settings, shared=True) as runtime:
         for (agent, task_id), by_url in cited.items():
             without = await export_task(runtime, to, agent, task_id, by_url)
-            there = len(by_url) - len(without)
-            rows.append({"task_id": task_id, "cited": len(by_url), "pages": there, "without": without})
+            with_evidence = len(by_url) - len(without)
+            rows.append({"task_id": task_id, "cited": len(by_url), "pages": with_evidence, "without": without})
     return rows

@@ -41,8 +41,8 @@ def inspect_log(agent: str, results: Sequence[JudgedResult], *, tool_version: st
     """Return the log of one agent's results. There must be at least one result."""
     content = _digest(agent, [(one.run, one.answer_name, one.result) for one in results])
     samples = _samples(agent, results, content)
-    made = sorted(one.created_at for one in results if one.created_at is not None)
-    created, ended = (made[0], made[-1]) if made else (now, now)
+    created_times = sorted(one.created_at for one in results if one.created_at is not None)
+    created, ended = (created_times[0], created_times[-1]) if created_times else (now, now)
     ids = list(dict.fromkeys(sample["id"] for sample in samples))
     return {
         "version": LOG_VERSION,

@@ -12,7 +12,7 @@ from app.console.connection import JsonOption
 from app.console.errors import Exit, Interrupted, WrongUsage
 from app.console.judging_options import judging_settings, quiet_logging
 from app.console.streams import output, print_json, remarks
-from app.features.suites import cli_mind2web_options as given
+from app.features.suites import cli_mind2web_options as opt
 from judges.suites.mind2web.rules import Metric, NoPositive, Shuffle
 
 if TYPE_CHECKING:
@@ -34,24 +34,24 @@ def program() -> typer.Typer:
 
 def mind2web(
     context: typer.Context,
-    data_root: given.DataRoot = None,
-    split: given.SplitName = None,
-    scores_pickle: given.ScoresPickle = None,
-    scores_sha256: given.ScoresSha256 = None,
-    top_k: given.TopK = 50,
-    temperature: given.Temperature = 0.0,
-    max_examples: given.MaxExamples = None,
-    prompt_template: given.PromptTemplate = None,
-    output_dir: given.OutputDir = None,
-    model: given.ModelName = None,
-    seed: given.Seed = 0,
-    shuffle: given.ShuffleRule = Shuffle.STEP,
-    max_llm: given.MaxLlm = None,
-    metric: given.MetricRule = Metric.MINDACT,
-    no_positive: given.NoPositiveRule = NoPositive.ZERO,
-    compat_trailing: given.CompatTrailing = False,
-    predictions: given.Predictions = None,
-    no_cache: given.NoCache = False,
+    data_root: opt.DataRoot = None,
+    split: opt.SplitName = None,
+    scores_pickle: opt.ScoresPickle = None,
+    scores_sha256: opt.ScoresSha256 = None,
+    top_k: opt.TopK = 50,
+    temperature: opt.Temperature = 0.0,
+    max_examples: opt.MaxExamples = None,
+    prompt_template: opt.PromptTemplate = None,
+    output_dir: opt.OutputDir = None,
+    model: opt.ModelName = None,
+    seed: opt.Seed = 0,
+    shuffle: opt.ShuffleRule = Shuffle.STEP,
+    max_llm: opt.MaxLlm = None,
+    metric: opt.MetricRule = Metric.MINDACT,
+    no_positive: opt.NoPositiveRule = NoPositive.ZERO,
+    compat_trailing: opt.CompatTrailing = False,
+    predictions: opt.Predictions = None,
+    no_cache: opt.NoCache = False,
     as_json: JsonOption = False,
 ) -> None:
     """Run a model over Mind2Web: multiple-choice rounds with the published scoring."""
@@ -96,11 +96,13 @@ def scores(
     from judges.suites.mind2web.scores import convert
 
     with remarks().status("converting"):
-        made = convert(pickle, out, sha256=sha256)
+        table = convert(pickle, out, sha256=sha256)
     if as_json:
-        print_json({"path": str(made.path), "sha256": made.sha256, "steps": made.steps, "candidates": made.candidates})
+        print_json(
+            {"path": str(table.path), "sha256": table.sha256, "steps": table.steps, "candidates": table.candidates}
+        )
         return
-    line = f"{made.path}: {made.steps} steps, {made.candidates} candidates; SHA-256 of the pickle {made.sha256}"
+    line = f"{table.path}: {table.steps} steps, {table.candidates} candidates; SHA-256 of the pickle {table.sha256}"
     output().print(line, markup=False, soft_wrap=True)
 
 

@@ -166,12 +166,12 @@ class GivenPlan:
         return self.score(step)
 
     def score(self, step: TildeRow) -> Record:
-        given = self._answers.get(step.id)
-        if given is None:
+        predicted = self._answers.get(step.id)
+        if predicted is None:
             return _unknown(
                 step, reason=NO_PREDICTION, detail="the file contains no answer for this step", usage=Usage()
             )
-        return scored(step, given.reply, reading=self._reading, raw=given.raw)
+        return scored(step, predicted.reply, reading=self._reading, raw=predicted.raw)
 
     def not_judged(self, step: TildeRow, error: LLMError) -> Record:
         raise error

@@ -28,7 +28,7 @@ class DataPlaces:
             text = text.replace(f"{folder}/", "").replace(folder, ".")
         return text
 
-    def allowed(self, given: str) -> Path:
+    def allowed(self, path: str) -> Path:
         """Resolve a path that is absolute or relative to an allowed folder. Blocks on the disk.
 
         Raises:
@@ -36,11 +36,11 @@ class DataPlaces:
         """
         if not self._folders:
             raise PathNotAllowed("this service reads no benchmark data: ASSAY_SUITE_DATA is not set")
-        if not given or "\0" in given or len(given) > _MAX_CHARS:
+        if not path or "\0" in path or len(path) > _MAX_CHARS:
             raise PathNotAllowed("is not a valid path")
         roots = [folder.resolve() for folder in self._folders]
         for root in roots:
-            found = _existing(root / given)
+            found = _existing(root / path)
             if found is not None and any(found.is_relative_to(root) for root in roots):
                 _check_inside(found, roots)
                 return found
@@ -56,12 +56,12 @@ def _existing(path: Path) -> Path | None:
 
 def _check_inside(found: Path, roots: Sequence[Path]) -> None:
     """Refuse symbolic links that lead out of the folders, because everything in a folder can be read."""
-    seen = 0
+    entries = 0
     for folder, folders, files in os.walk(found):  # yields nothing for a file; does not follow links to folders
         for name in (*folders, *files):
-            seen += 1
+            entries += 1
             entry = Path(folder, name)
-            if seen > _MAX_ENTRIES:
+            if entries > _MAX_ENTRIES:
                 raise PathNotAllowed(f"is a folder with more than {_MAX_ENTRIES} files; give a subfolder")
             if not entry.is_symlink():
                 continue

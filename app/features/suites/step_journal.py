@@ -46,13 +46,13 @@ class StepJournal:
 
     async def keep(self, record: Record) -> None:
         """Store a record. Raises JobSuperseded, DatabaseUnavailable."""
-        kept: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        self._waiting.append((record, kept))
+        stored: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._waiting.append((record, stored))
         # Group commit: records that arrive during a transaction are written together by the next one.
         async with self._lock:
-            if not kept.done():
+            if not stored.done():
                 await self._write()
-        await kept
+        await stored
 
     async def _write(self) -> None:
         batch, self._waiting = self._waiting[:_MAX_BATCH], self._waiting[_MAX_BATCH:]
@@ -64,8 +64,8 @@ class StepJournal:
                 await keep_steps(connection, self._fence.job_id, rows)
         except BaseException:
             # Put the batch back for the other waiters: possibly only this task was cancelled.
-            self._waiting = [(record, kept) for record, kept in batch if not kept.done()] + self._waiting
+            self._waiting = [(record, stored) for record, stored in batch if not stored.done()] + self._waiting
             raise
-        for _, kept in batch:
-            if not kept.done():
-                kept.set_result(None)
+        for _, stored in batch:
+            if not stored.done():
+                stored.set_result(None)

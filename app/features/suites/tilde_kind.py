@@ -71,15 +71,15 @@ class TildeKind:
 
 
 def _options(order: str, places: DataPlaces, settings: Settings) -> TildeOptions:
-    asked = TildeOrder.model_validate_json(order)
+    request = TildeOrder.model_validate_json(order)
     return TildeOptions(
-        data=places.allowed(asked.data),
-        split=asked.split,
-        counting=asked.tokens,
-        seed=asked.seed,
-        max_examples=asked.max_examples,
-        model=None if asked.predictions else asked.model or settings.model,
-        answers=None if asked.predictions is None else places.allowed(asked.predictions),
+        data=places.allowed(request.data),
+        split=request.split,
+        counting=request.tokens,
+        seed=request.seed,
+        max_examples=request.max_examples,
+        model=None if request.predictions else request.model or settings.model,
+        answers=None if request.predictions is None else places.allowed(request.predictions),
     )
 
 
@@ -89,11 +89,11 @@ def _row(order: str, places: DataPlaces, record: Record) -> tuple[Row, TildeRow]
     Raises:
         DataMissing: the data have changed since the run.
     """
-    asked = TildeOrder.model_validate_json(order)
-    source = read_row(places.allowed(asked.data), record["position"])
+    request = TildeOrder.model_validate_json(order)
+    source = read_row(places.allowed(request.data), record["position"])
     row = None if source is None else read_tilde_row(source.values, place=source.place, position=source.position)
     if source is None or row is None or row.id != record["id"]:
-        raise DataMissing(f"{asked.data} has changed since the run: step {record['id']} is not at its position")
+        raise DataMissing(f"{request.data} has changed since the run: step {record['id']} is not at its position")
     return source, row
 
 
