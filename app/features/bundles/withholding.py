@@ -17,8 +17,8 @@ OURS: Final = frozenset({"task", "answer", "instruction", "claim", "request", "u
 """Labels of prompt blocks that contain no page text."""
 
 _BLOCK = re.compile(r"<([a-z_]+) ([0-9a-f]{32})>\n(.*?)\n</\1 \2>", re.DOTALL)
-_ADDRESS = re.compile(r"https?://\S+")
-_OWN_WORDS = frozenset(
+_URL = re.compile(r"https?://\S+")
+_UNREDACTED_FIELDS = frozenset(
     {"reasoning", "desc", "claim", "instruction", "answer_name", "agent_name", "id", "url", "task_id"}
 )
 
@@ -32,13 +32,13 @@ def without_pages(text: str, *, own_prompt: bool) -> str:
     if not own_prompt:
         return text if len(text) <= MAX_QUOTE_CHARS else _placeholder(text)
 
-    def kept(block: re.Match[str]) -> str:
+    def replaced(block: re.Match[str]) -> str:
         label, nonce, inside = block.groups()
         if label in OURS:
             return block[0]
         return f"<{label} {nonce}>\n{_placeholder(inside)}\n</{label} {nonce}>"
 
-    return _BLOCK.sub(kept, text)
+    return _BLOCK.sub(replaced, text)
 
 
 def short_reply(text: str) -> str:
@@ -55,7 +55,7 @@ def short_values(value: Any) -> Any:
     if isinstance(value, str):
         return shortened(value)
     if isinstance(value, Mapping):
-        return {name: each if name in _OWN_WORDS else short_values(each) for name, each in value.items()}
+        return {name: each if name in _UNREDACTED_FIELDS else short_values(each) for name, each in value.items()}
     if isinstance(value, list):
         return [short_values(each) for each in value]
     return value
@@ -63,7 +63,7 @@ def short_values(value: Any) -> Any:
 
 def shortened(text: str) -> str:
     """Truncate a text to the maximum length of a quote. URLs are never truncated."""
-    return text if len(text) <= MAX_QUOTE_CHARS or _ADDRESS.fullmatch(text) else text[:MAX_QUOTE_CHARS]
+    return text if len(text) <= MAX_QUOTE_CHARS or _URL.fullmatch(text) else text[:MAX_QUOTE_CHARS]
 
 
 def _placeholder(text: str) -> str:

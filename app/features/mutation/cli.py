@@ -149,7 +149,7 @@ def _judge(task_id: str, settings: Settings) -> Judge:
         broken = catalogue.broken[task_id]
         raise JudgeNotLoadable(broken.partition("\n")[0], traceback=broken)
     if task_id not in catalogue.judges:
-        raise WrongUsage(f"there is no judge for task {task_id!r}", hint=near(task_id, catalogue.judges))
+        raise WrongUsage(f"no judge exists for task {task_id!r}", hint=near(task_id, catalogue.judges))
     return catalogue.judges[task_id]
 
 

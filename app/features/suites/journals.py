@@ -25,7 +25,7 @@ class NoJournal:
         return {}
 
     async def keep(self, record: Record) -> None:
-        """Do nothing: the run keeps what the figures need."""
+        """Do nothing: the run itself collects what the figures need."""
 
 
 class FileJournal:

@@ -16,8 +16,8 @@ const QUALITY = 0.85;
 
 export async function captureTab(tab, url, tell) {
   tell("Reading the page");
-  const read = await inTab(tab, readIt, [LIMITS], ["read_page.js"]);
-  const { image, places } = await picture(tab, tell);
+  const read = await inTab(tab, readPage, [LIMITS], ["read_page.js"]);
+  const { image, places } = await takeScreenshot(tab, tell);
   const text = read.text.replaceAll(new RegExp(`${MARK}\\d+${MARK}`, "g"), "").trim();
   return {
     fields: {
@@ -30,7 +30,7 @@ export async function captureTab(tab, url, tell) {
 }
 
 // Runs in the page in the isolated world of the extension, out of reach of the page's scripts.
-function readIt(limits) {
+function readPage(limits) {
   const found = globalThis.assayRead(limits);
   // Hidden fields can contain private data such as tokens and account numbers.
   const copy = document.documentElement.cloneNode(true);
@@ -51,34 +51,34 @@ async function inTab(tab, func, args, files) {
 }
 
 // Runs in the page. Return the text boxes in CSS pixels of the page, as JSON.
-function readPlaces(limits) {
+function readBoxes(limits) {
   return globalThis.assayRead(limits).places;
 }
 
 // Return the text boxes that are equal before and after the screenshots, because scrolling can move content. Boxes in
 // frames are left out, as is their text.
 function stableBoxes(before, after) {
-  const still = new Set(JSON.parse(after).map((one) => JSON.stringify(one)));
-  const same = JSON.parse(before).filter((one) => typeof one[0] === "string" && still.has(JSON.stringify(one)));
+  const unchanged = new Set(JSON.parse(after).map((one) => JSON.stringify(one)));
+  const same = JSON.parse(before).filter((one) => typeof one[0] === "string" && unchanged.has(JSON.stringify(one)));
   return same.filter(isValidBox).map(([begins, ...more]) => [begins.replace(/[\ud800-\udbff]$/, "").toWellFormed(), ...more]);
 }
 
 // Return whether the service accepts the text box. One invalid box would make it reject the whole page.
 function isValidBox([, length, lines]) {
-  const near = ([, ...box]) => box.every((one) => Math.abs(one) <= FARTHEST_PX);
-  return length > 0 && lines.every((line, nth) => line[0] >= (lines[nth - 1]?.[0] ?? 0) && line[0] <= length && near(line));
+  const inRange = ([, ...box]) => box.every((one) => Math.abs(one) <= FARTHEST_PX);
+  return length > 0 && lines.every((line, nth) => line[0] >= (lines[nth - 1]?.[0] ?? 0) && line[0] <= length && inRange(line));
 }
 
-function placesOf(before, after, width, height) {
+function boxesJson(before, after, width, height) {
   for (let pieces = stableBoxes(before, after); pieces.length; pieces = pieces.slice(0, pieces.length >> 1)) {
-    const told = JSON.stringify({ width, height, pieces });
-    if (told.length <= MAX_PLACES_CHARS) return told;
+    const json = JSON.stringify({ width, height, pieces });
+    if (json.length <= MAX_PLACES_CHARS) return json;
   }
   return "";
 }
 
 // Take a full-page screenshot by scrolling and stitching, and return it with the text boxes.
-async function picture(tab, tell) {
+async function takeScreenshot(tab, tell) {
   const page = await inTab(tab, begin, []);
   try {
     const scale = Math.min(1, MAX_WIDTH_PX / page.width);
@@ -86,25 +86,25 @@ async function picture(tab, tell) {
     const canvas = new OffscreenCanvas(Math.round(page.width * scale), Math.max(1, Math.round(height * scale)));
     const paint = canvas.getContext("2d");
     await inTab(tab, goTo, [0, false]);
-    await settled();
-    const before = await inTab(tab, readPlaces, [PLACES]);
+    await settle();
+    const before = await inTab(tab, readBoxes, [PLACES]);
     const tops = [];
     for (let top = 0; top < height; top += page.window) tops.push(top);
     for (const [nth, top] of tops.entries()) {
       tell(`Screenshot ${nth + 1} of ${tops.length}`);
       const at = await inTab(tab, goTo, [top, nth > 0]);
-      await settled();
-      await stillShown(tab, at.url);
+      await settle();
+      await checkStillShown(tab, at.url);
       const shot = await chrome.tabs.captureVisibleTab(tab.windowId, { format: "jpeg", quality: 90 });
       const bitmap = await createImageBitmap(await (await fetch(shot)).blob());
       paint.drawImage(bitmap, 0, Math.round(at.top * scale), canvas.width, Math.round((bitmap.height / bitmap.width) * canvas.width));
       bitmap.close();
     }
     await inTab(tab, showAll, []);
-    await settled();
-    const after = await inTab(tab, readPlaces, [PLACES]);
+    await settle();
+    const after = await inTab(tab, readBoxes, [PLACES]);
     const image = await canvas.convertToBlob({ type: "image/jpeg", quality: QUALITY });
-    return { image, places: placesOf(before, after, page.width, canvas.height / scale) };
+    return { image, places: boxesJson(before, after, page.width, canvas.height / scale) };
   } finally {
     // If the tab was closed, there is nothing to restore.
     await inTab(tab, showAll, []).catch(() => {});
@@ -112,9 +112,9 @@ async function picture(tab, tell) {
   }
 }
 
-const settled = () => new Promise((ready) => setTimeout(ready, PAUSE_MS));
+const settle = () => new Promise((ready) => setTimeout(ready, PAUSE_MS));
 
-async function stillShown(tab, url) {
+async function checkStillShown(tab, url) {
   const now = await chrome.tabs.get(tab.id);
   if (!now.active || (now.url ?? url) !== url) throw new Error("The tab changed or was left during the capture. Nothing was submitted.");
 }
