@@ -1,4 +1,4 @@
-"""All features, in the order in which ``assay --help`` lists their commands."""
+"""All feature packages, in the order in which ``assay --help`` lists their commands."""
 
 from app.feature import Feature
 from app.features import bundles, comparison, extension, interop, meta_eval, mutation, suites

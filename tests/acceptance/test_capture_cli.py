@@ -165,8 +165,8 @@ def test_what_was_captured_comes_out_goes_in_and_is_indexed_again(home: Path, si
     [
         ((), "Name the agent with --agent"),
         (("--agent", "nobody"), "otter"),
-        (("import", "nothing.zip"), "there is no such file"),
-        (("import", "answers"), "nothing to bring in"),
+        (("import", "nothing.zip"), "no such file"),
+        (("import", "answers"), "nothing to import"),
         (("reindex", "--cache", "answers"), "nothing was captured there"),
     ],
 )

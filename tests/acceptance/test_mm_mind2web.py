@@ -152,7 +152,7 @@ async def test_what_was_typed_wrong_is_named(tmp_path: Path, snapshot: Path, mod
     wrong = [
         ((), Exit.USAGE, "--data is missing"),
         (("--data", "nothing.parquet"), Exit.USAGE, "no such file"),
-        (("--data", snapshot, "--split", "test_moon"), Exit.FAILED, "there are test_website"),
+        (("--data", snapshot, "--split", "test_moon"), Exit.FAILED, "existing splits: test_website"),
         (("--data", tmp_path / "test_website.parquet"), Exit.FAILED, "assay mm-mind2web build"),
         (("build", "--from", "nothing", "--out", "x.parquet"), Exit.USAGE, "no such file"),
         (("build", "--from", snapshot, "--out", "x.parquet"), Exit.FAILED, "field target_action_index: is missing"),

@@ -1,4 +1,4 @@
-"""Evidence bundles: results and everything they rest on in one file that anyone can verify and replay."""
+"""Evidence bundles: one file with an agent's results and all their evidence, which anyone can verify and replay."""
 
 from app.feature import Commands, Feature
 

@@ -1,7 +1,7 @@
-"""A BagIt bag (RFC 8493) in one zip: payload below ``data/``, manifests by SHA-256, and one hash for all.
+"""BagIt bag (RFC 8493) in a zip: payload below ``data/``, SHA-256 manifests and one root hash.
 
-The root hash is the SHA-256 of ``tagmanifest-sha256.txt``: it names the hashes of the other tag files, among them the
-manifest, which names those of the payload.
+The root hash is the SHA-256 of ``tagmanifest-sha256.txt``. That file lists the hashes of the other tag files, among
+them the manifest, which lists the hashes of the payload.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ TAG_FILES: Final = (INFO, BAGIT, MANIFEST)
 
 
 class BagWriter:
-    """Writes a bag below the folder ``base`` of a zip. Payload first, in any order; then ``finish``."""
+    """Writer for a bag below the folder ``base`` of a zip. Add the payload in any order, then call ``finish``."""
 
     def __init__(self, file: BinaryIO, base: str) -> None:
         self._zip = StoredZip(file)
@@ -28,7 +28,7 @@ class BagWriter:
         self._payload_bytes = 0
 
     def add(self, path: str, chunks: Iterable[bytes]) -> str:
-        """Write one payload file, ``path`` relative to ``data/``; returns its hash."""
+        """Write one payload file (``path`` is relative to ``data/``) and return its SHA-256."""
         name = f"data/{path}"
         sha256 = hashlib.sha256()
 
@@ -42,7 +42,7 @@ class BagWriter:
         return self._hashes[name]
 
     def finish(self, info: Mapping[str, str]) -> str:
-        """Write the tag files; returns the root hash."""
+        """Write the tag files and return the root hash."""
         oxum = f"{self._payload_bytes}.{len(self._hashes)}"
         files = {
             INFO: info_file({**info, "Payload-Oxum": oxum}),
@@ -57,17 +57,17 @@ class BagWriter:
 
 
 def info_file(info: Mapping[str, str]) -> bytes:
-    """``bag-info.txt``: one label a line."""
+    """Return ``bag-info.txt``: one label per line."""
     return "".join(f"{label}: {' '.join(value.split())}\n" for label, value in sorted(info.items())).encode()
 
 
 def manifest_file(hashes: Mapping[str, str]) -> bytes:
-    """A manifest, in the form that ``sha256sum -c`` reads."""
+    """Return a manifest in the format that ``sha256sum -c`` reads."""
     return "".join(f"{sha256}  {path}\n" for path, sha256 in sorted(hashes.items())).encode()
 
 
 def tag_manifest_file(files: Mapping[str, bytes]) -> bytes:
-    """The manifest of the other tag files."""
+    """Return the manifest of the other tag files."""
     return manifest_file({name: hashlib.sha256(files[name]).hexdigest() for name in TAG_FILES})
 
 

@@ -1,4 +1,7 @@
-"""The record of a result's calls as files of a bundle: one line a call, long texts and pictures under their hashes."""
+"""Files of a bundle that record the model calls of one result.
+
+``calls/<result>.jsonl`` has one line per call. Long texts and images are separate files, named by their SHA-256.
+"""
 
 from __future__ import annotations
 
@@ -15,14 +18,14 @@ from judges.llm.recorded_calls import RecordedCalls, joined
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class File:
-    """One file of the payload."""
+    """File of the payload."""
 
     path: str
     data: bytes
 
 
 def call_files(result_id: str, record: RecordedCalls, *, content: bool) -> Iterator[File]:
-    """All files that a record makes. Without ``content`` no text of a page is in them."""
+    """Yield all files for a record of calls. Without ``content``, page text is removed."""
     for ref, text in sorted(record.prompts.items()):
         yield File(path=prompt_path(ref), data=f"{text}\n".encode())
     for sha256, schema in sorted(record.schemas.items()):
@@ -52,17 +55,17 @@ def _line(call: dict[str, Any], text_of: Callable[[str], str], *, content: bool)
     return call
 
 
-def _exchange(said: dict[str, Any], text_of: Callable[[str], str], *, own_prompt: bool) -> dict[str, Any]:
-    """What was sent and what was said to it, without what pages say."""
-    changed = {"messages": _withheld(said["messages"], text_of, own_prompt=own_prompt)}
-    if "reply" in said:
-        changed["reply"] = short_reply(said["reply"])
-    if "unusable" in said:
+def _exchange(exchange: dict[str, Any], text_of: Callable[[str], str], *, own_prompt: bool) -> dict[str, Any]:
+    """Return a request and its replies with page text removed."""
+    changed = {"messages": _withheld(exchange["messages"], text_of, own_prompt=own_prompt)}
+    if "reply" in exchange:
+        changed["reply"] = short_reply(exchange["reply"])
+    if "unusable" in exchange:
         changed["unusable"] = [
             {**each, "reply": short_reply(each["reply"]), "detail": shortened(each["detail"])}
-            for each in said["unusable"]
+            for each in exchange["unusable"]
         ]
-    return {**said, **changed}
+    return {**exchange, **changed}
 
 
 def _withheld(value: Any, text_of: Callable[[str], str], *, own_prompt: bool) -> Any:

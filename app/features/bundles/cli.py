@@ -1,4 +1,4 @@
-"""``assay bundle``: results with everything they rest on in one file, for others to check and play back."""
+"""``assay bundle``: export, verify, replay and sign evidence bundles."""
 
 from __future__ import annotations
 
@@ -22,15 +22,13 @@ if TYPE_CHECKING:
     from app.settings import Settings
     from app.storage.database import Database
 
-BundleArgument: TypeAlias = Annotated[Path, typer.Argument(metavar="FILE.zip", help="A bundle.")]
+BundleArgument: TypeAlias = Annotated[Path, typer.Argument(metavar="FILE.zip", help="Bundle file.")]
 SHOWN_PROBLEMS = 20
 
 
 def program() -> typer.Typer:
-    """The ``bundle`` command with those below it."""
-    group = typer.Typer(
-        help="Pack results with all they rest on, check such a bundle, play it back.", no_args_is_help=True
-    )
+    """Return the ``bundle`` command group."""
+    group = typer.Typer(help="Export, verify, replay and sign evidence bundles.", no_args_is_help=True)
     group.command("export")(export)
     group.command("verify")(verify)
     group.command("replay")(replay)
@@ -41,56 +39,62 @@ def program() -> typer.Typer:
 
 def export(
     agent: AgentOption,
-    out: Annotated[Path, typer.Option("--out", metavar="FILE.zip", help="The bundle to be written.")],
+    out: Annotated[Path, typer.Option("--out", metavar="FILE.zip", help="Bundle file to write.")],
     task: TaskOption = None,
     results: Annotated[
         Path | None,
-        typer.Option("--results", help="Results of `assay evaluate` in this folder.  [default: the service's]"),
+        typer.Option(
+            "--results",
+            help="Read the results of `assay evaluate` from this folder (default: the database)",
+        ),
     ] = None,
     cache: Annotated[
-        Path | None, typer.Option("--cache", help="With --results: the page cache that `assay evaluate` was given.")
+        Path | None,
+        typer.Option("--cache", help="With --results: page cache folder that was passed to `assay evaluate`."),
     ] = None,
     no_content: Annotated[
-        bool, typer.Option("--no-content", help="Leave out what pages say; keep hashes, addresses and short quotes.")
+        bool, typer.Option("--no-content", help="Leave out page content; keep hashes, URLs and short quotes.")
     ] = False,
-    wacz: Annotated[
-        bool, typer.Option("--wacz", help="Add the captured pages as an archive that web archive players open.")
-    ] = False,
+    wacz: Annotated[bool, typer.Option("--wacz", help="Add the captured pages as a WACZ web archive.")] = False,
     as_json: JsonOption = False,
 ) -> None:
-    """Write the newest result of each answer of an agent, and all it rests on, into one zip."""
+    """Write the newest result of each answer of an agent, with all evidence, to one zip file."""
     if no_content and wacz:
-        raise WrongUsage("--wacz is made of what --no-content leaves out")
+        raise WrongUsage("--wacz needs page content, which --no-content leaves out; use only one of them")
     if cache is not None and results is None:
-        raise WrongUsage("--cache goes with --results")
+        raise WrongUsage("--cache applies only to result folders; add --results")
     options = {"content": not no_content, "wacz": wacz}
     if results is None:
-        made = in_database(lambda settings, database: _of_service(settings, database, agent, task or [], out, options))
+        exported = in_database(
+            lambda settings, database: _export_from_service(settings, database, agent, task or [], out, options)
+        )
     else:
-        made = _of_folder(results, cache, agent, task or [], out, options)
+        exported = _export_from_folder(results, cache, agent, task or [], out, options)
     if as_json:
         print_json(
             {
                 "file": str(out),
-                "root": made.root,
-                "bytes": made.bytes,
-                "files": made.files,
-                "results": list(made.results),
-                "absent": [{"path": each.path, "why": each.why} for each in made.absent],
+                "root": exported.root,
+                "bytes": exported.bytes,
+                "files": exported.files,
+                "results": list(exported.results),
+                "absent": [{"path": each.path, "why": each.why} for each in exported.absent],
             }
         )
         return
-    output().print(f"root {made.root}", markup=False, soft_wrap=True)
+    output().print(f"root {exported.root}", markup=False, soft_wrap=True)
     remarks().print(
-        f"{out}: {len(made.results)} results, {made.files} files, {made.bytes} bytes", markup=False, soft_wrap=True
+        f"{out}: {len(exported.results)} results, {exported.files} files, {exported.bytes} bytes",
+        markup=False,
+        soft_wrap=True,
     )
-    for each in made.absent[:SHOWN_PROBLEMS]:
-        remarks().print(f"not in it: {each.path}: {each.why}", markup=False, soft_wrap=True)
-    if len(made.absent) > SHOWN_PROBLEMS:
-        remarks().print(f"and {len(made.absent) - SHOWN_PROBLEMS} more, named in data/bundle.json", markup=False)
+    for each in exported.absent[:SHOWN_PROBLEMS]:
+        remarks().print(f"missing: {each.path}: {each.why}", markup=False, soft_wrap=True)
+    if len(exported.absent) > SHOWN_PROBLEMS:
+        remarks().print(f"and {len(exported.absent) - SHOWN_PROBLEMS} more, listed in data/bundle.json", markup=False)
 
 
-async def _of_service(
+async def _export_from_service(
     settings: Settings, database: Database, agent: str, tasks: list[str], out: Path, options: dict[str, bool]
 ) -> Exported:
     from app.engine.runtime import open_blobs
@@ -101,13 +105,13 @@ async def _of_service(
     from app.storage.captures import PostgresIndex
 
     blobs = await asyncio.to_thread(open_blobs, settings)
-    kept = Kept(blobs=blobs, captures=PostgresIndex(database), redactor=Redactor(settings.secrets))
-    made = await export_bundle(kept, await from_database(database, agent, tasks), out, **options)
-    await note_root(database, made, content=options["content"])
-    return made
+    stores = Kept(blobs=blobs, captures=PostgresIndex(database), redactor=Redactor(settings.secrets))
+    exported = await export_bundle(stores, await from_database(database, agent, tasks), out, **options)
+    await note_root(database, exported, content=options["content"])
+    return exported
 
 
-def _of_folder(
+def _export_from_folder(
     results: Path, cache: Path | None, agent: str, tasks: list[str], out: Path, options: dict[str, bool]
 ) -> Exported:
     from app.console.judging_options import judging_settings, quiet_logging
@@ -122,37 +126,39 @@ def _of_folder(
     settings = judging_settings(evidence=None if cache is None else PublicCache(cache).evidence_folder(agent))
     quiet_logging(settings)
 
-    async def made() -> Exported:
+    async def run() -> Exported:
         blobs = await asyncio.to_thread(open_blobs, settings)
         captures = await FolderIndex.open(settings.data_dir / "captures")
-        kept = Kept(blobs=blobs, captures=captures, redactor=Redactor(settings.secrets))
+        stores = Kept(blobs=blobs, captures=captures, redactor=Redactor(settings.secrets))
         evaluated = await from_folder(results, agent, tasks)
-        exported = await export_bundle(kept, evaluated, out, **options)
+        exported = await export_bundle(stores, evaluated, out, **options)
         for why in await asyncio.to_thread(
             lambda: list(note_in_files(evaluated, exported, content=options["content"]))
         ):
-            remarks().print(f"the root hash is not noted: {why}", markup=False, soft_wrap=True)
+            remarks().print(f"root hash not added to the result file: {why}", markup=False, soft_wrap=True)
         return exported
 
-    return asyncio.run(made())
+    return asyncio.run(run())
 
 
 def verify(
     file: BundleArgument,
-    root: Annotated[str | None, typer.Option("--root", help="The root hash that it must have.")] = None,
-    signature: Annotated[Path | None, typer.Option("--signature", help="A signature file; needs --public-key.")] = None,
-    public_key: Annotated[Path | None, typer.Option("--public-key", help="Whose signature it must be.")] = None,
+    root: Annotated[str | None, typer.Option("--root", help="Expected root hash.")] = None,
+    signature: Annotated[Path | None, typer.Option("--signature", help="Signature file; needs --public-key.")] = None,
+    public_key: Annotated[
+        Path | None, typer.Option("--public-key", help="Public key of the expected signer (PEM).")
+    ] = None,
     repacked: Annotated[
-        bool, typer.Option("--repacked", help="The bag may have been put into a zip by another program.")
+        bool, typer.Option("--repacked", help="Accept a zip that another program wrote; check only its contents.")
     ] = False,
     as_json: JsonOption = False,
 ) -> None:
-    """Check every byte of a bundle."""
+    """Verify the hashes and the byte layout of a bundle."""
     from app.features.bundles.signing import check_signature
     from app.features.bundles.verifying import verify as check
 
     if (signature is None) != (public_key is None):
-        raise WrongUsage("--signature and --public-key go together: anybody can sign, the key says who")
+        raise WrongUsage("--signature and --public-key must be used together: the key identifies the signer")
     found = check(file, expected_root=root, repacked=repacked)
     signed_by = None
     if found.sound and signature is not None and public_key is not None:
@@ -181,32 +187,32 @@ def _print_verified(found: Verified, signed_by: str | None) -> None:
     if found.sound:
         output().print(f"root {found.root}", markup=False, soft_wrap=True)
         signed = f", signed by the key {signed_by}" if signed_by else ""
-        remarks().print(f"sound: {found.files} files, {found.bytes} bytes{signed}", markup=False, soft_wrap=True)
+        remarks().print(f"valid: {found.files} files, {found.bytes} bytes{signed}", markup=False, soft_wrap=True)
         return
     for problem in found.problems[:SHOWN_PROBLEMS]:
         remarks().print(problem, markup=False, soft_wrap=True)
-    remarks().print(f"[bold red]not sound[/]: {len(found.problems)} problems")
+    remarks().print(f"[bold red]not valid[/]: {len(found.problems)} problems")
 
 
 def replay(
     file: BundleArgument,
     run_scripts: Annotated[
         bool,
-        typer.Option("--run-scripts", help="Run the bundle's judge scripts again: code of whoever made the bundle."),
+        typer.Option("--run-scripts", help="Run the bundle's judge scripts again. This executes code from the bundle."),
     ] = False,
     as_json: JsonOption = False,
 ) -> None:
-    """Work every score out again from the bundle alone: offline, without a key, without cost."""
+    """Recompute every score from the bundle alone: offline, without API keys and without cost."""
     from app.features.bundles.replaying import first_difference
     from app.features.bundles.replaying import replay as play
     from app.features.bundles.verifying import verify as check
 
     checked = check(file, repacked=True)
     if not checked.sound:
-        raise ToolFailed(f"{file} is not sound: {checked.problems[0]}", hint=f"assay bundle verify {file}")
+        raise ToolFailed(f"{file} failed verification: {checked.problems[0]}", hint=f"assay bundle verify {file}")
     found = play(file)
     if run_scripts:
-        found = _run_again(file, found)
+        found = _rerun_scripts(file, found)
     first, differs = first_difference(found), any(each.differences for each in found)
     if as_json:
         print_json(
@@ -225,7 +231,7 @@ def replay(
         raise typer.Exit(Exit.FAILED if differs else Exit.INCOMPLETE)
 
 
-def _run_again(file: Path, found: list[ReplayedResult]) -> list[ReplayedResult]:
+def _rerun_scripts(file: Path, found: list[ReplayedResult]) -> list[ReplayedResult]:
     from app.console.judging_options import quiet_logging
     from app.features.bundles.rerunning import rerun
     from app.settings import load_settings
@@ -233,7 +239,7 @@ def _run_again(file: Path, found: list[ReplayedResult]) -> list[ReplayedResult]:
     settings = load_settings()
     quiet_logging(settings)
     remarks().print(
-        "running the judge scripts in the bundle: this is code of whoever made it, with the rights of your account",
+        "running the judge scripts of the bundle: code of its author, with the permissions of your account",
         markup=False,
         soft_wrap=True,
     )
@@ -247,7 +253,7 @@ def _print_replayed(found: list[ReplayedResult], first: str | None, *, differs: 
         score = each.figures.get("final_score")
         shown = f"{score:.4f}" if isinstance(score, float | int) else "none"
         if each.with_overrides is not None:
-            shown += f", {each.with_overrides['final_score']:.4f} with people's word"
+            shown += f", {each.with_overrides['final_score']:.4f} with overrides"
         console.print(f"{word}  {each.task_id} {each.answer_name}  score {shown}", markup=False, soft_wrap=True)
     if first is None:
         remarks().print(f"equal: {len(found)} results recomputed from the bundle alone", markup=False)
@@ -256,27 +262,27 @@ def _print_replayed(found: list[ReplayedResult], first: str | None, *, differs: 
         remarks().print(f"{what}: {first}", markup=False, soft_wrap=True)
 
 
-def key(file: Annotated[Path, typer.Argument(metavar="FILE", help="Where the private key is written.")]) -> None:
-    """Make a key pair to sign bundles with; the public key is written to FILE.pub."""
+def key(file: Annotated[Path, typer.Argument(metavar="FILE", help="File to write the private key to.")]) -> None:
+    """Create a key pair for signing bundles. The public key is written to FILE.pub."""
     from app.features.bundles.signing import make_key
 
     public = make_key(file)
-    remarks().print(f"private key {file}, public key {public}: give away only the latter", markup=False, soft_wrap=True)
+    remarks().print(f"private key {file}, public key {public}: share only the public key", markup=False, soft_wrap=True)
 
 
 def sign(
     file: BundleArgument,
-    private_key: Annotated[Path, typer.Option("--key", help="A private key of `assay bundle key`.")],
-    out: Annotated[Path | None, typer.Option("--out", help="The signature file.  [default: FILE.zip.sig]")] = None,
+    private_key: Annotated[Path, typer.Option("--key", help="Private key from `assay bundle key`.")],
+    out: Annotated[Path | None, typer.Option("--out", help="Signature file to write (default: FILE.zip.sig).")] = None,
 ) -> None:
-    """Sign the root hash of a bundle, in a file of its own."""
+    """Sign the root hash of a bundle and write a separate signature file."""
     from app.features.bundles.signing import sign as signed
     from app.features.bundles.verifying import verify as check
     from judges.result_files import write_whole
 
     found = check(file, repacked=True)
     if not found.sound:
-        raise ToolFailed(f"{file} is not sound: {found.problems[0]}")
+        raise ToolFailed(f"{file} failed verification: {found.problems[0]}", hint=f"assay bundle verify {file}")
     target = out or file.with_name(f"{file.name}.sig")
     write_whole(target, signed(found.root, private_key))
     remarks().print(f"signed root {found.root} in {target}", markup=False, soft_wrap=True)

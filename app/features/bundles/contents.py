@@ -1,4 +1,4 @@
-"""What is in a bundle and where: the names of its files, and the index that says how they belong together."""
+"""Layout of a bundle: the paths of its files, and the index ``bundle.json`` that relates them to results."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ PREVIEW: Final = "ro-crate-preview.html"
 WACZ: Final = "evidence/captures.wacz"
 MAX_JSON_BYTES: Final = 64 * 1024 * 1024
 
-_ENDINGS: Final[Mapping[str, str]] = {
+_EXTENSIONS: Final[Mapping[str, str]] = {
     "text/plain; charset=utf-8": "txt",
     "text/html": "html",
     "application/pdf": "pdf",
@@ -32,8 +32,8 @@ _ENDINGS: Final[Mapping[str, str]] = {
 
 
 def evidence_path(sha256: str, media_type: str) -> str:
-    """Where a body lies, by its hash."""
-    return f"evidence/{sha256}.{_ENDINGS.get(media_type, 'bin')}"
+    """Return the path of a capture body, named by its hash."""
+    return f"evidence/{sha256}.{_EXTENSIONS.get(media_type, 'bin')}"
 
 
 def capture_path(page_id: str) -> str:
@@ -78,7 +78,7 @@ def schema_path(sha256: str) -> str:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Absent:
-    """Something that belongs into the bundle and is not there: ``path`` is where it would lie, ``why`` a sentence."""
+    """File that is missing from the bundle: its ``path``, and a sentence ``why``."""
 
     path: str
     why: str
@@ -86,7 +86,7 @@ class Absent:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Listed:
-    """One result and what belongs to it; None where that is not in the bundle."""
+    """Result in the index with its related files. None means that the file is not in the bundle."""
 
     result_id: str
     task_id: str
@@ -97,12 +97,12 @@ class Listed:
     calls: int | None
     pages: tuple[str, ...]
     overrides: int
-    """How many times people spoke of its leaves before the bundle was made."""
+    """Number of overrides at the time of the export."""
 
 
 @dataclass(slots=True, kw_only=True)
 class Index:
-    """``data/bundle.json`` while it is made."""
+    """Contents of ``data/bundle.json`` during an export."""
 
     agent: str
     content: bool
@@ -125,7 +125,7 @@ class Index:
 
 
 def json_bytes(document: Any) -> bytes:
-    """JSON in one form only: the same values, the same bytes."""
+    """Return canonical JSON: equal values give equal bytes."""
     return (json.dumps(document, ensure_ascii=False, sort_keys=True, indent=1) + "\n").encode("utf-8", "replace")
 
 
@@ -133,12 +133,12 @@ _SHA256 = r"^[0-9a-f]{64}$"
 _NAME = r"^[A-Za-z0-9][A-Za-z0-9._-]{0,199}$"
 
 
-class _Read(BaseModel):
+class _FrozenModel(BaseModel):
     model_config = ConfigDict(frozen=True)
 
 
-class ResultIn(_Read):
-    """One result, as the index of a bundle lists it."""
+class ResultIn(_FrozenModel):
+    """Result as listed in the index of a bundle."""
 
     result_id: str = Field(pattern=_NAME)
     task_id: str = Field(pattern=_NAME)
@@ -151,13 +151,13 @@ class ResultIn(_Read):
     overrides: int = 0
 
 
-class AbsentIn(_Read):
+class AbsentIn(_FrozenModel):
     path: str
     why: str
 
 
-class IndexIn(_Read):
-    """The index of a bundle that somebody made."""
+class IndexIn(_FrozenModel):
+    """Index as read from a bundle. The bundle may come from an untrusted source."""
 
     format: int
     agent: str = Field(max_length=200)
@@ -167,25 +167,27 @@ class IndexIn(_Read):
 
 
 def read_index(bundle: OpenBundle) -> IndexIn:
-    """The index of an opened bundle.
+    """Return the index of an open bundle.
 
     Raises:
-        BundleRefused: there is none that this version can read.
+        BundleRefused: the index is missing, invalid or in another format version.
     """
     try:
         index = IndexIn.model_validate(read_json(bundle, INDEX))
     except ValidationError as error:
         first = error.errors(include_url=False, include_input=False)[0]
         where = ".".join(map(str, first["loc"]))
-        raise BundleRefused(f"data/{INDEX} cannot be read at {where}: {first['msg']}") from error
+        raise BundleRefused(f"data/{INDEX} is invalid at {where}: {first['msg']}") from error
     if index.format != FORMAT:
-        raise BundleRefused(f"data/{INDEX} is of format {index.format}, this program reads {FORMAT}")
+        raise BundleRefused(
+            f"data/{INDEX} has format version {index.format}; this version of assay reads only {FORMAT}"
+        )
     return index
 
 
 def read_json(bundle: OpenBundle, path: str) -> Any:
-    """One JSON file of the payload. Raises BundleRefused."""
+    """Read one JSON file of the payload. Raises BundleRefused."""
     try:
         return json.loads(bundle.read(f"data/{path}", at_most=MAX_JSON_BYTES))
     except (ValueError, RecursionError) as error:
-        raise BundleRefused(f"data/{path} is no JSON: {error}") from error
+        raise BundleRefused(f"data/{path} is not valid JSON: {error}") from error

@@ -1,4 +1,4 @@
-"""The payload described as an RO-Crate 1.1: which file is what, and which run of which software made it of what."""
+"""RO-Crate 1.1 metadata: describes the files of the payload and, for each result, the run that produced it."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ _FORMATS = {
 
 
 def crate_of(index: Index, sizes: Mapping[str, int], captures: Mapping[str, Capture], at: datetime) -> dict[str, Any]:
-    """The metadata document; ``sizes`` are those of all files by path, ``at`` the crate's date."""
+    """Return the metadata document. ``sizes`` maps every path to its size in bytes; ``at`` is the date of the crate."""
     files = sorted(sizes)
     known = set(files)
     graph: list[dict[str, Any]] = [
@@ -56,10 +56,10 @@ def crate_of(index: Index, sizes: Mapping[str, int], captures: Mapping[str, Capt
             "name": f"Evidence bundle of {index.agent}",
             "description": (
                 f"{len(index.results)} judged answers of the agent {index.agent}: answers, results, trees, "
-                "judge scripts, prompts, every request to a model with its reply, and every page as it was captured."
+                "judge scripts, prompts, all model requests with their replies, and all captured pages."
             ),
             "datePublished": at.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ"),
-            "license": "Captured pages belong to their authors; all else is its owner's.",
+            "license": "Captured pages belong to their authors. All other files belong to the owner of the bundle.",
             "conformsTo": {"@id": _PROCESS_RUN},
             "about": {"@id": _AGENT},
             "mainEntity": {"@id": INDEX},
@@ -77,13 +77,13 @@ def crate_of(index: Index, sizes: Mapping[str, int], captures: Mapping[str, Capt
 
 
 def _file(path: str, size: int) -> dict[str, Any]:
-    ending = path.rpartition(".")[2]
+    extension = path.rpartition(".")[2]
     described = {"@id": path, "@type": "File", "contentSize": str(size)}
-    described["encodingFormat"] = _FORMATS.get(ending, "application/octet-stream")
+    described["encodingFormat"] = _FORMATS.get(extension, "application/octet-stream")
     if path == INDEX:
-        described["name"] = "Which file belongs to which result"
+        described["name"] = "Index: which file belongs to which result"
     if path == WACZ:
-        described["name"] = "The captured pages, for a player of web archives"
+        described["name"] = "The captured pages as a web archive (WACZ)"
     return described
 
 
@@ -92,26 +92,26 @@ def _run_id(listed: Listed) -> str:
 
 
 def _run(listed: Listed, known: set[str]) -> dict[str, Any]:
-    """Judging one answer, as an action with what went in and what came out."""
-    went_in = [capture_path(page) for page in listed.pages]
+    """Describe the judging of one answer as an action with its inputs and outputs."""
+    inputs = [capture_path(page) for page in listed.pages]
     if listed.answer is not None:
-        went_in.insert(0, answer_path(listed.answer))
+        inputs.insert(0, answer_path(listed.answer))
     instruments = [{"@id": _PROGRAM}]
     if listed.script is not None:
         instruments.append({"@id": script_path(listed.script)})
-    made = [path(listed.result_id) for path in (result_path, tree_path, calls_path, overrides_path)]
+    outputs = [path(listed.result_id) for path in (result_path, tree_path, calls_path, overrides_path)]
     return {
         "@id": _run_id(listed),
         "@type": "CreateAction",
         "name": f"Judging {listed.answer_name} of task {listed.task_id}",
         "instrument": instruments,
-        "object": [{"@id": path} for path in went_in if path in known],
-        "result": [{"@id": path} for path in made if path in known],
+        "object": [{"@id": path} for path in inputs if path in known],
+        "result": [{"@id": path} for path in outputs if path in known],
     }
 
 
 def _page(capture: Capture) -> dict[str, Any]:
-    """The page that a capture shows, as something of the web."""
+    """Describe the web page that a capture shows."""
     return {
         "@id": f"#page-{capture.id}",
         "@type": "WebPage",

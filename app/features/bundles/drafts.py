@@ -1,4 +1,7 @@
-"""A file that is written aside and gets its name when it is whole. What a killed process left the next one removes."""
+"""Atomic file creation: write to a temporary file, then rename it.
+
+A temporary file that a killed process left behind is removed by the next write to the same folder.
+"""
 
 from __future__ import annotations
 
@@ -12,15 +15,15 @@ from uuid import uuid4
 
 from cache.fsync import sync_file
 
-_ENDING = ".bundle-part"
+_SUFFIX = ".bundle-part"
 
 
 @contextmanager
 def draft_of(target: Path) -> Iterator[BinaryIO]:
-    """A file that becomes ``target`` at the end of the block, unless that ends in an error. Raises OSError."""
+    """Open a temporary file that is renamed to ``target`` unless the block raises. Raises OSError."""
     target.parent.mkdir(parents=True, exist_ok=True)
     remove_left_over(target.parent)
-    draft = target.with_name(f".{uuid4().hex}{_ENDING}")
+    draft = target.with_name(f".{uuid4().hex}{_SUFFIX}")
     try:
         with draft.open("x+b") as file:
             fcntl.flock(file, fcntl.LOCK_EX)
@@ -34,14 +37,14 @@ def draft_of(target: Path) -> Iterator[BinaryIO]:
 
 
 def remove_left_over(folder: Path) -> int:
-    """Remove drafts whose makers are gone: nobody holds their lock any more. Returns how many there were."""
+    """Remove temporary files that no process has locked. Return the number of removed files."""
     removed = 0
-    for draft in folder.glob(f".*{_ENDING}"):
+    for draft in folder.glob(f".*{_SUFFIX}"):
         try:
             with draft.open("rb") as file:
                 fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
                 draft.unlink(missing_ok=True)
                 removed += 1
         except OSError:
-            continue  # somebody is at it, or it has just got its name
+            continue  # locked by another process, or already renamed
     return removed

@@ -1,4 +1,4 @@
-"""What can be wrong with a bundle, or with making one."""
+"""Errors raised when a bundle is created or read."""
 
 from __future__ import annotations
 
@@ -6,12 +6,12 @@ from app.errors import AppError
 
 
 class BundleError(AppError):
-    """A bundle cannot be made or read."""
+    """Base class: a bundle cannot be created or read."""
 
 
 class NothingToBundle(BundleError):
-    """The agent has no such results."""
+    """The agent has no matching results."""
 
 
 class BundleRefused(BundleError):
-    """The file is no bundle, or is made to do harm: nothing of it was used."""
+    """The file is not a valid bundle, or is unsafe. No content was used."""

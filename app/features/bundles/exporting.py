@@ -1,6 +1,6 @@
-"""Making a bundle: everything that results rest on, in one fixed order, so that equal results give equal bytes.
+"""Export of bundles. Files are written in a fixed order, so equal results give equal bytes.
 
-One body at a time is in memory. Bodies are read and hashed off the event loop.
+At most one body is in memory at a time. Bodies are read and hashed outside the event loop.
 """
 
 from __future__ import annotations
@@ -62,14 +62,14 @@ _EARLIEST = datetime(1980, 1, 1, tzinfo=UTC)
 
 
 class Captures(Protocol):
-    """Gives the record of a capture by its id."""
+    """Lookup of capture records by id."""
 
     async def get(self, capture_id: str) -> Capture | None: ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Kept:
-    """Where what results rest on is kept, and which secrets must not get out."""
+    """Stores that the export reads from, and the redactor for secrets of this installation."""
 
     blobs: BlobStore
     captures: Captures
@@ -78,7 +78,7 @@ class Kept:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Exported:
-    """A bundle that was made. ``root`` stands for all of it; ``absent`` is what could not be put in."""
+    """Summary of an exported bundle. ``absent`` lists files that could not be included."""
 
     root: str
     bytes: int
@@ -90,20 +90,20 @@ class Exported:
 async def export_bundle(
     kept: Kept, evaluated: Evaluated, out: Path, *, content: bool = True, wacz: bool = False
 ) -> Exported:
-    """Write the bundle of ``evaluated`` to ``out``, which is there whole or not at all.
+    """Write the bundle for ``evaluated`` to ``out``. The file is created completely or not at all.
 
-    ``content=False`` leaves out what pages say and keeps hashes, addresses and short quotes. ``wacz`` adds an archive
-    of the captures that web archive players open.
+    ``content=False`` leaves out page content and keeps hashes, URLs and short quotes. ``wacz`` adds the captures as a
+    web archive that replay programs open.
 
     Raises:
         BundleError: ``out`` cannot be written.
-        BlobStoreFailed, IndexFailed: what is kept cannot be read now.
+        BlobStoreFailed, IndexFailed: stored data cannot be read.
     """
     try:
         with draft_of(out) as file:
             return await _Export(kept, evaluated, file, content=content, wacz=wacz and content).run()
     except OSError as error:
-        raise BundleError(f"{out} cannot be written: {error.strerror or error}") from error
+        raise BundleError(f"Cannot write {out}: {error.strerror or error}") from error
 
 
 class _Export:
@@ -121,7 +121,7 @@ class _Export:
 
     async def run(self) -> Exported:
         for judged in self._evaluated.judged:
-            await self._result(judged)
+            await self._put_result(judged)
         self._index.without_result = [
             {"task_id": one.task_id, "answer_name": one.answer_name, "error_code": one.error_code}
             for one in self._evaluated.unjudged
@@ -130,11 +130,11 @@ class _Export:
             with self._archive.finished() as wacz:
                 await asyncio.to_thread(self._add, WACZ, iter(lambda: wacz.read(1 << 20), b""))
         self._index.absent = [Absent(path=path, why=why) for path, why in self._absent.items()]
-        await self._put(INDEX, self._index.as_bytes(), is_ours=True)
+        await self._put(INDEX, self._index.as_bytes(), maskable=True)
         made_at = self._made_at()
         crate = crate_of(self._index, self._sizes, self._captures, made_at)
-        await self._put(PREVIEW, preview_of(self._index, made_at), is_ours=True)
-        await self._put(CRATE, json_bytes(crate), is_ours=True)
+        await self._put(PREVIEW, preview_of(self._index, made_at), maskable=True)
+        await self._put(CRATE, json_bytes(crate), maskable=True)
         root = await asyncio.to_thread(self._bag.finish, self._info(made_at))
         return Exported(
             root=root,
@@ -144,35 +144,37 @@ class _Export:
             absent=tuple(self._index.absent),
         )
 
-    async def _result(self, judged: Judged) -> None:
-        """One result with all that is its own, in one order."""
+    async def _put_result(self, judged: Judged) -> None:
+        """Write the files of one result, in a fixed order."""
         result = judged.result
         judge = result.get("judge") or {}
-        await self._put(result_path(judged.id), self._body(judged, result), is_ours=True)
+        await self._put(result_path(judged.id), self._body(judged, result), maskable=True)
         trees = [part.get("verification_tree") for part in result.get("eval_breakdown") or []]
         trees = trees if self._content else short_values(trees)
-        await self._put(tree_path(judged.id), json_bytes(trees), is_ours=True)
+        await self._put(tree_path(judged.id), json_bytes(trees), maskable=True)
         self._index.results.append(
             Listed(
                 result_id=judged.id,
                 task_id=judged.task_id,
                 answer_name=judged.answer_name,
-                answer=await self._answer(judged, result),
-                script=await self._script(judge.get("script_sha256")),
+                answer=await self._put_answer(judged, result),
+                script=await self._put_script(judge.get("script_sha256")),
                 kind=str(judge.get("kind", JudgeKind.NATIVE.value)),
-                calls=await self._calls(judged.id, result),
-                pages=await self._pages(result),
-                overrides=await self._said(judged, result),
+                calls=await self._put_calls(judged.id, result),
+                pages=await self._put_pages(result),
+                overrides=await self._put_overrides(judged, result),
             )
         )
 
-    async def _said(self, judged: Judged, result: dict[str, Any]) -> int:
-        """What people said of the result, and the scores with it, as the API tells it."""
+    async def _put_overrides(self, judged: Judged, result: dict[str, Any]) -> int:
+        """Write the overrides of a result and the scores with them; return the number of overrides."""
         if judged.overrides:
-            said = await asyncio.to_thread(said_json, result, judged.overrides)
+            document = await asyncio.to_thread(said_json, result, judged.overrides)
             if not self._content:
-                said["overrides"] = [{**word, "reason": shortened(word["reason"])} for word in said["overrides"]]
-            await self._put(overrides_path(judged.id), json_bytes(said), is_ours=True)
+                document["overrides"] = [
+                    {**override, "reason": shortened(override["reason"])} for override in document["overrides"]
+                ]
+            await self._put(overrides_path(judged.id), json_bytes(document), maskable=True)
         return len(judged.overrides)
 
     def _body(self, judged: Judged, result: dict[str, Any]) -> bytes:
@@ -180,61 +182,61 @@ class _Export:
             return judged.body
         return json_bytes(short_values(result))
 
-    async def _answer(self, judged: Judged, result: Mapping[str, Any]) -> str | None:
+    async def _put_answer(self, judged: Judged, result: Mapping[str, Any]) -> str | None:
         expected = result.get("answer_sha256")
         if judged.answer is None:
-            self._lacks(answer_path(str(expected)), "nobody has the answer any more")
+            self._mark_absent(answer_path(str(expected)), "the answer is no longer stored")
             return None
         sha256 = Answer(name=judged.answer_name, text=judged.answer.decode("utf-8", "replace")).sha256
         if expected not in (None, sha256):
-            self._lacks(answer_path(str(expected)), "the answer has been changed since it was judged")
+            self._mark_absent(answer_path(str(expected)), "the answer has changed since it was judged")
             return None
         return sha256 if await self._put(answer_path(sha256), judged.answer) else None
 
-    async def _script(self, sha256: object) -> str | None:
+    async def _put_script(self, sha256: object) -> str | None:
         if not isinstance(sha256, str):
-            return None  # declared in a running program: there was no file
+            return None  # the judge was declared in a running program, not in a file
         if script_path(sha256) in self._sizes:
             return sha256
         try:
             source = await self._kept.blobs.get_aside(Shelf.SCRIPTS, sha256)
         except (BlobMissing, BlobCorrupt) as damage:
-            self._lacks(script_path(sha256), damage.detail)
+            self._mark_absent(script_path(sha256), damage.detail)
             return None
         return sha256 if await self._put(script_path(sha256), source) else None
 
-    async def _calls(self, result_id: str, result: Mapping[str, Any]) -> int | None:
+    async def _put_calls(self, result_id: str, result: Mapping[str, Any]) -> int | None:
         record = await self._record(result_id, result)
         if record is None:
             return None
         for sha256 in record.left_out:
-            self._lacks(f"texts/{sha256}", "it had no room in the record of the calls")
+            self._mark_absent(f"texts/{sha256}", "it exceeded the size limit of the call record")
         files = call_files(result_id, record, content=self._content)
         while (file := await asyncio.to_thread(next, files, None)) is not None:
-            await self._file_of(file)
+            await self._put_call_file(file)
         return len(record.calls)
 
-    async def _file_of(self, file: File) -> None:
-        """A file that a record made: ours, as far as it is not named by its hash."""
+    async def _put_call_file(self, file: File) -> None:
+        """Write one file of a call record. Secrets can be masked only in files that are not named by their hash."""
         named_by_hash = file.path.startswith(("texts/", "evidence/", "schemas/"))
-        await self._put(file.path, file.data, is_ours=not named_by_hash)
+        await self._put(file.path, file.data, maskable=not named_by_hash)
 
     async def _record(self, result_id: str, result: Mapping[str, Any]) -> RecordedCalls | None:
         calls = result.get("calls")
         if not isinstance(calls, Mapping):
-            self._lacks(calls_path(result_id), "no record was kept of what models were asked")
+            self._mark_absent(calls_path(result_id), "no record of model calls was stored")
             return None
         try:
             return await asyncio.to_thread(
                 read_calls, await self._kept.blobs.get_aside(Shelf.CALLS, str(calls["sha256"]))
             )
         except (BlobMissing, BlobCorrupt) as damage:
-            self._lacks(calls_path(result_id), damage.detail)
+            self._mark_absent(calls_path(result_id), damage.detail)
         except RecordUnreadable as damage:
-            self._lacks(calls_path(result_id), str(damage))
+            self._mark_absent(calls_path(result_id), str(damage))
         return None
 
-    async def _pages(self, result: Mapping[str, Any]) -> tuple[str, ...]:
+    async def _put_pages(self, result: Mapping[str, Any]) -> tuple[str, ...]:
         found = []
         for page in result.get("pages") or []:
             page_id = page.get("page_id")
@@ -242,50 +244,51 @@ class _Export:
                 continue
             found.append(page_id)
             if page_id not in self._captures and capture_path(page_id) not in self._absent:
-                await self._page(page_id, page)
+                await self._put_page(page_id, page)
         return tuple(found)
 
-    async def _page(self, page_id: str, page: Mapping[str, Any]) -> None:
+    async def _put_page(self, page_id: str, page: Mapping[str, Any]) -> None:
         capture = await self._kept.captures.get(page_id)
         if capture is None:
-            self._lacks(capture_path(page_id), "the record of this capture has been removed")
+            self._mark_absent(capture_path(page_id), "the record of this capture has been removed")
             media_types = {role: _MEDIA_TYPES.get(role, _PICTURE) for role in page.get("bodies") or {}}
             bodies = {role: (sha256, media_types[role]) for role, sha256 in (page.get("bodies") or {}).items()}
         else:
             self._captures[page_id] = capture
-            await self._put(capture_path(page_id), json_bytes(capture_to_json(capture)), is_ours=True)
+            await self._put(capture_path(page_id), json_bytes(capture_to_json(capture)), maskable=True)
             bodies = {role: (blob.sha256, blob.media_type) for role, blob in capture.blobs.items()}
         if not self._content:
             return
-        there: dict[str, bytes] = {}
+        page_bodies: dict[str, bytes] = {}
         for role, (sha256, media_type) in sorted(bodies.items()):
-            data = await self._evidence(sha256, media_type)
+            data = await self._put_evidence(sha256, media_type)
             if data is not None and role in ("text", "html", "pdf"):
-                there[role] = data
+                page_bodies[role] = data
         if self._archive is not None and capture is not None:
-            await asyncio.to_thread(self._archive.add, capture, there)
+            await asyncio.to_thread(self._archive.add, capture, page_bodies)
 
-    async def _evidence(self, sha256: str, media_type: str) -> bytes | None:
+    async def _put_evidence(self, sha256: str, media_type: str) -> bytes | None:
         path = evidence_path(sha256, media_type)
         if path in self._absent or (path in self._sizes and self._archive is None):
             return None
         try:
             data = await self._kept.blobs.get(sha256)
         except (BlobMissing, BlobCorrupt) as damage:
-            self._lacks(path, damage.detail)
+            self._mark_absent(path, damage.detail)
             return None
         return data if await self._put(path, data) else None
 
-    async def _put(self, path: str, data: bytes, *, is_ours: bool = False) -> bool:
-        """Write a file that is not there yet; whether it is there now.
+    async def _put(self, path: str, data: bytes, *, maskable: bool = False) -> bool:
+        """Write a file unless it was already written. Return whether the bundle contains it.
 
-        What is named by its hash cannot be changed: one that holds a secret is left out.
+        A file that contains a secret is masked if assay wrote it (``is_ours``), and otherwise left out because its name
+        is the hash of its content.
         """
         if path in self._sizes:
             return True
         if self._kept.redactor.holds_secret(data):
-            if not is_ours:
-                self._lacks(path, "withheld: a secret of this installation stands in it")
+            if not maskable:
+                self._mark_absent(path, "withheld: it contains a secret of this installation")
                 return False
             data = self._kept.redactor.masked(data.decode("utf-8", "replace")).encode()
         await asyncio.to_thread(self._add, path, [data])
@@ -303,17 +306,17 @@ class _Export:
         self._bag.add(path, counted())
         self._sizes[path] = size
 
-    def _lacks(self, path: str, why: str) -> None:
+    def _mark_absent(self, path: str, why: str) -> None:
         self._absent.setdefault(path, why)
 
     def _made_at(self) -> datetime:
-        """When the last page was captured: a date that is the same every time."""
+        """Return the capture time of the newest page: a date that is the same for every export."""
         return max((capture.captured_at for capture in self._captures.values()), default=_EARLIEST).astimezone(UTC)
 
     def _info(self, made_at: datetime) -> dict[str, str]:
         return {
             "Source-Organization": "assay",
-            "External-Description": f"Results of the agent {self._evaluated.agent}, and what they rest on",
+            "External-Description": f"Results of the agent {self._evaluated.agent} with all evidence",
             "External-Identifier": f"assay-{self._evaluated.agent}",
             "Bag-Software-Agent": "assay bundle export",
             "Evidence-Until": made_at.strftime("%Y-%m-%dT%H:%M:%SZ"),

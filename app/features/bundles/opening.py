@@ -1,6 +1,6 @@
-"""A zip that nobody vouches for, opened without believing a word of it: what would harm is refused before it is read.
+"""Reader for untrusted bundle zips. Unsafe archives are refused before their content is read.
 
-Nothing is ever written where a member's name says so: whoever needs files makes them under their hashes.
+Files are never extracted to a path that a member name chooses. Code that needs files names them by their hash.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from typing import BinaryIO, Final
 from app.features.bundles.errors import BundleRefused
 
 MAX_RATIO: Final = 200
-"""Of the contents to the file itself, where a bag was packed again; our own are not packed at all."""
+"""Maximum compression ratio of a member. Applies to bags that another program compressed; assay does not compress."""
 
 _CHUNK = 1024 * 1024
 _RATIO_FROM_BYTES = 1024 * 1024
@@ -34,7 +34,7 @@ _DAMAGED = (zipfile.BadZipFile, zlib.error, struct.error, EOFError, UnicodeDecod
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BundleLimits:
-    """What a bundle may hold: members, bytes of one, bytes of all."""
+    """Limits of a bundle: number of members, bytes per member, total bytes."""
 
     members: int = 500_000
     member_bytes: int = 2 * 1024**3
@@ -45,7 +45,7 @@ LIMITS: Final = BundleLimits()
 
 
 class OpenBundle:
-    """The members of an opened bundle, their names relative to the bag's folder. Reads block."""
+    """Members of an open bundle. Names are relative to the folder of the bag. Reads block."""
 
     def __init__(self, file: BinaryIO, archive: zipfile.ZipFile, base: str, limits: BundleLimits) -> None:
         self.file = file
@@ -56,22 +56,22 @@ class OpenBundle:
 
     @property
     def names(self) -> list[str]:
-        """In the order in which they stand in the file."""
+        """Member names in file order."""
         return sorted(self._infos, key=lambda name: self._infos[name].header_offset)
 
     def __contains__(self, name: str) -> bool:
         return name in self._infos
 
     def place(self, name: str) -> tuple[int, int]:
-        """Where a member's header begins, and the size of its content."""
+        """Return the offset of a member's header and the size of its content in bytes."""
         info = self._infos[name]
         return info.header_offset, info.file_size
 
     def chunks(self, name: str) -> Iterator[bytes]:
-        """The content of a member, piece by piece, counted as it comes.
+        """Yield the content of a member in chunks and enforce the limits.
 
         Raises:
-            BundleRefused: there is no such member, it is damaged, or it grows beyond a limit.
+            BundleRefused: the member does not exist, is damaged or exceeds a limit.
         """
         info = self._infos.get(name)
         if info is None:
@@ -84,13 +84,13 @@ class OpenBundle:
                     if size > self._limits.member_bytes:
                         raise BundleRefused(f"{name} has more than {self._limits.member_bytes} bytes")
                     if size > max(_RATIO_FROM_BYTES, MAX_RATIO * info.compress_size):
-                        raise BundleRefused(f"{name} inflates to more than {MAX_RATIO} times its size")
+                        raise BundleRefused(f"{name} inflates to more than {MAX_RATIO} times its compressed size")
                     yield chunk
         except _DAMAGED as error:
             raise BundleRefused(f"{name} is damaged: {error}") from error
 
     def read(self, name: str, *, at_most: int | None = None) -> bytes:
-        """The whole content of a member; raises as ``chunks`` does, and for one of more than ``at_most`` bytes."""
+        """Return the whole content of a member. Raises like ``chunks``, and if it has more than ``at_most`` bytes."""
         if at_most is not None and name in self._infos and self._infos[name].file_size > at_most:
             raise BundleRefused(f"{name} has more than {at_most} bytes")
         return b"".join(self.chunks(name))
@@ -98,49 +98,51 @@ class OpenBundle:
 
 @contextmanager
 def opened(path: Path, limits: BundleLimits = LIMITS) -> Iterator[OpenBundle]:
-    """A bundle for as long as the block lasts.
+    """Open a bundle for the duration of the block.
 
     Raises:
-        BundleRefused: it cannot be read, is no zip of one folder, or holds what a bundle never holds.
+        BundleRefused: the file cannot be read, is not a zip with a single folder, or contains something unsafe.
     """
     try:
         with path.open("rb") as file:
             _check_size_of_directory(file, limits)
             with _archive(file) as archive:
-                yield OpenBundle(file, archive, _checked(archive.infolist(), limits), limits)
+                yield OpenBundle(file, archive, _base_folder(archive.infolist(), limits), limits)
     except OSError as error:
-        raise BundleRefused(f"{path} cannot be read: {error.strerror or error}") from error
+        raise BundleRefused(f"Cannot read {path}: {error.strerror or error}") from error
 
 
 def _archive(file: BinaryIO) -> zipfile.ZipFile:
     try:
         return zipfile.ZipFile(file)
     except _DAMAGED as error:
-        raise BundleRefused(f"it is damaged or no zip: {error}") from error
+        raise BundleRefused(f"the file is damaged or not a zip: {error}") from error
 
 
-def _checked(infos: list[zipfile.ZipInfo], limits: BundleLimits) -> str:
-    """The one folder that all members are in, once they all are harmless."""
+def _base_folder(infos: list[zipfile.ZipInfo], limits: BundleLimits) -> str:
+    """Check every member and return the single folder that contains them."""
     if not infos:
-        raise BundleRefused("it is empty")
+        raise BundleRefused("the zip is empty")
     if len(infos) > limits.members:
-        raise BundleRefused(f"it holds more than {limits.members} members")
+        raise BundleRefused(f"the zip contains more than {limits.members} members")
     seen: set[str] = set()
     bases: set[str] = set()
     total = 0
     for info in infos:
         _check_member(info)
         total += info.file_size
-        alike = unicodedata.normalize("NFC", info.orig_filename).casefold()
-        if alike in seen:
-            raise BundleRefused(f"{info.orig_filename!r} stands twice in it, or differs from another name in case only")
-        seen.add(alike)
+        folded = unicodedata.normalize("NFC", info.orig_filename).casefold()
+        if folded in seen:
+            raise BundleRefused(
+                f"{info.orig_filename!r} occurs twice, or differs from another name only in case or Unicode form"
+            )
+        seen.add(folded)
         bases.add(info.orig_filename.partition("/")[0])
     if total > limits.total_bytes:
-        raise BundleRefused(f"it holds more than {limits.total_bytes} bytes")
+        raise BundleRefused(f"the zip contains more than {limits.total_bytes} bytes")
     _check_overlap(infos)
     if len(bases) != 1:
-        raise BundleRefused(f"a bag is one folder, and this holds {len(bases)} things side by side")
+        raise BundleRefused(f"a bag is a single top-level folder, but the zip has {len(bases)} top-level entries")
     return bases.pop()
 
 
@@ -154,17 +156,17 @@ def _check_member(info: zipfile.ZipInfo) -> None:
         or any(character in name for character in "\\:\0")
         or not name.isprintable()
     ):
-        raise BundleRefused(f"{name!r} is no name of a file in a bag")
+        raise BundleRefused(f"{name!r} is not a valid file name in a bag")
     if stat.S_IFMT(info.external_attr >> 16) not in (0, stat.S_IFREG):
-        raise BundleRefused(f"{name} is a link or something else that is no file")
+        raise BundleRefused(f"{name} is not a regular file")
     if info.flag_bits & _ENCRYPTED:
         raise BundleRefused(f"{name} is encrypted")
     if info.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
-        raise BundleRefused(f"{name} is packed by another method than deflate")
+        raise BundleRefused(f"{name} uses an unsupported compression method; only stored and deflate are allowed")
 
 
 def _check_overlap(infos: list[zipfile.ZipInfo]) -> None:
-    """Members that share bytes make a small file hold much: each must end before the next begins."""
+    """Refuse overlapping members, which let a small file expand to a large one."""
     end = 0
     for info in sorted(infos, key=lambda each: each.header_offset):
         if info.header_offset < end:
@@ -173,14 +175,14 @@ def _check_overlap(infos: list[zipfile.ZipInfo]) -> None:
 
 
 def _check_size_of_directory(file: BinaryIO, limits: BundleLimits) -> None:
-    """Refuse a directory too long to be read: zipfile makes an object of every entry before anyone can count."""
+    """Refuse a central directory that is too large, before zipfile creates an object for every entry."""
     size = file.seek(0, 2)
     file.seek(max(0, size - _END.size - 0xFFFF))
     tail = file.read()
     file.seek(0)
     at = tail.rfind(b"PK\5\6")
     if at < 0 or at + _END.size > len(tail):
-        raise BundleRefused("it is no zip")
+        raise BundleRefused("the file is not a zip")
     length: int = _END.unpack_from(tail, at)[5]
     before = at - _LOCATOR64.size
     if before >= 0 and tail[before : before + 4] == b"PK\6\7":
@@ -189,7 +191,7 @@ def _check_size_of_directory(file: BinaryIO, limits: BundleLimits) -> None:
         record = file.read(_END64.size)
         file.seek(0)
         if len(record) < _END64.size:
-            raise BundleRefused("it is damaged: its directory is not where it says")
+            raise BundleRefused("the file is damaged: the central directory is not at its recorded offset")
         length = _END64.unpack(record)[8]
     if length > limits.members * (64 + _MAX_NAME_BYTES) or length > size:
-        raise BundleRefused(f"it holds more than {limits.members} members")
+        raise BundleRefused(f"the zip contains more than {limits.members} members")

@@ -1,6 +1,6 @@
-"""The world as a bundle has it: models that say what they said, pages as they were captured, and nothing else.
+"""Offline substitutes for models, captures and script tools, which serve everything from a bundle.
 
-Whatever is asked for and is not in the bundle is noted by name.
+Each request that the bundle cannot answer is recorded.
 """
 
 from __future__ import annotations
@@ -32,21 +32,21 @@ from mind2web2.outside import Live
 from rubrics.verdict import Reason, Usage
 
 PATIENCE_S: Final = 2.0
-"""How long a question waits that nobody has an answer to. When it was asked first, it may have been called off, because
-another page had supported the claim; it will be again, and then nothing is missing."""
+"""Seconds before a request without a recorded reply fails. The original request may have been cancelled because another
+page supported the claim. The replay cancels it as well within this time, and nothing counts as missing."""
 
 _SHOWN_CHARS = 160
 
 
 class Fault(BaseModel):
-    """Why a call gave no usable reply."""
+    """Error of a call that gave no usable reply."""
 
     reason: str | None
     message: str
 
 
 class Said(BaseModel):
-    """What came of one call in a bundle; its reply, or its fault."""
+    """Outcome of one recorded call: its reply or its fault."""
 
     reply: str | None = None
     by: str = ""
@@ -56,7 +56,7 @@ class Said(BaseModel):
 
 
 class Lacking:
-    """What was asked for and is not in the bundle, in the order in which it was noticed."""
+    """Requests that the bundle could not answer, in order of first occurrence."""
 
     def __init__(self) -> None:
         self.found: dict[str, None] = {}
@@ -66,35 +66,40 @@ class Lacking:
 
 
 class PlayedLLM:
-    """A model that answers from what is in a bundle. The same question asked again gets the next reply to it."""
+    """Model client that replays recorded calls.
+
+    A repeated request gets the next recorded reply, and the last one again when none is left.
+    """
 
     def __init__(self, calls: Mapping[str, list[Said]], lacking: Lacking, *, patience_s: float) -> None:
-        self._left = {key: deque(said) for key, said in calls.items()}
+        self._remaining = {key: deque(recorded) for key, recorded in calls.items()}
         self._lacking = lacking
         self._patience_s = patience_s
 
     async def complete(self, request: LLMRequest) -> LLMReply:
         key = await asyncio.to_thread(asked_key, request)
-        said = self._left.get(key)
-        if not said:
+        recorded = self._remaining.get(key)
+        if not recorded:
             await asyncio.sleep(self._patience_s)
-            self._lacking.note(f"a request to {request.model}: {_named(request)}")
+            self._lacking.note(f"a request to {request.model}: {_describe(request)}")
             raise LLMUnavailable("not in the bundle")
-        call = said.popleft() if len(said) > 1 else said[0]
+        call = recorded.popleft() if len(recorded) > 1 else recorded[0]
         if call.fault is not None:
             raise _fault(call.fault, call.usage)
         reply = read_for(request, StoredReply(text=call.reply or "", model=call.by, text_only=call.text_only))
         if reply is None:
-            self._lacking.note(f"a usable reply to {_named(request)}")
-            raise LLMOutputUnusable(UnusableKind.OFF_SCHEMA, "the reply in the bundle does not fit the request")
+            self._lacking.note(f"a usable reply to {_describe(request)}")
+            raise LLMOutputUnusable(
+                UnusableKind.OFF_SCHEMA, "the reply in the bundle does not match the schema of the request"
+            )
         return reply
 
     async def aclose(self) -> None:
-        """Nothing was opened."""
+        """Do nothing: no connection was opened."""
 
 
 def by_key(calls: Iterable[tuple[str, Said]]) -> dict[str, list[Said]]:
-    """Calls by what was asked."""
+    """Group calls by request key."""
     found: dict[str, list[Said]] = defaultdict(list)
     for key, call in calls:
         found[key].append(call)
@@ -102,57 +107,60 @@ def by_key(calls: Iterable[tuple[str, Said]]) -> dict[str, list[Said]]:
 
 
 class NoWeb:
-    """The ``Capturer`` of a machine without a web."""
+    """``Capturer`` without network access."""
 
     def __init__(self, lacking: Lacking) -> None:
         self._lacking = lacking
 
     async def capture(self, url: str) -> Observation:
-        return _unseen(url, self._lacking)
+        return _missing_page(url, self._lacking)
 
     async def aclose(self) -> None:
-        """Nothing was opened."""
+        """Do nothing: no connection was opened."""
 
 
 class Nowhere:
-    """What the tools of judge scripts find where there is no world: models as above, documents they have at hand."""
+    """Tools of judge scripts without network access.
+
+    Documents are parsed locally; model requests go to the replay client.
+    """
 
     def __init__(self, model: LLMClient, lacking: Lacking) -> None:
         self._model = model
         self._lacking = lacking
 
     async def fetch(self, url: str, *, deadline_s: float = 0.0) -> Observation:
-        return _unseen(url, self._lacking)
+        return _missing_page(url, self._lacking)
 
     async def read_document(self, data: bytes, content_type: str, *, deadline_s: float) -> Document:
         return await read_document(data, content_type, deadline_s=deadline_s)
 
     def live_pages(self, max_pages: int) -> Live:
-        return _NoLive(self._lacking)
+        return _OfflineBrowser(self._lacking)
 
     def maps(self, *, base_url: str, timeout_s: float) -> Any:
-        self._lacking.note("a question to the Maps API")
-        raise ValueError("what the Maps API said is not in the bundle")
+        self._lacking.note("a request to the Maps API")
+        raise ValueError("replies of the Maps API are not in the bundle")
 
     def model(self, provider: str) -> LLMClient:
         return self._model
 
 
-class _NoLive:
+class _OfflineBrowser:
     def __init__(self, lacking: Lacking) -> None:
         self._lacking = lacking
 
     async def observe(self, url: str) -> Observation:
-        return _unseen(url, self._lacking)
+        return _missing_page(url, self._lacking)
 
     async def open(self) -> None:
-        """There is nothing to open."""
+        """Do nothing: there is no browser to open."""
 
     async def aclose(self) -> None:
-        """Nothing was opened."""
+        """Do nothing: no connection was opened."""
 
 
-def _unseen(url: str, lacking: Lacking) -> Observation:
+def _missing_page(url: str, lacking: Lacking) -> Observation:
     lacking.note(f"the page {url}")
     return Observation(
         url=url,
@@ -164,13 +172,13 @@ def _unseen(url: str, lacking: Lacking) -> Observation:
     )
 
 
-def _named(request: LLMRequest) -> str:
+def _describe(request: LLMRequest) -> str:
     asked = request.parts.get("claim") or request.parts.get("prompt") or str(request.messages[-1].get("content"))
     return f"{request.prompt or request.purpose}, vote {request.vote}: {asked[:_SHOWN_CHARS]}"
 
 
 def _fault(fault: Fault, usage: Usage) -> LLMError:
-    """The error that was met, as far as anybody can tell one from another by it."""
+    """Recreate the recorded error from its reason."""
     message = fault.message
     match fault.reason:
         case Reason.LLM_REJECTED:

@@ -1,4 +1,4 @@
-"""The page that a reader opens first: what is in the bundle. Plain HTML without anything that runs or is fetched."""
+"""HTML overview of a bundle (``ro-crate-preview.html``), without scripts or external resources."""
 
 from __future__ import annotations
 
@@ -27,20 +27,20 @@ td, th {{ text-align: left; padding: .2em 1em .2em 0; vertical-align: top }}</st
 </head>
 <body>
 <h1>Evidence bundle of {agent}</h1>
-<p>{count} judged answers; the last page was captured on {at}. Every file is named in
-<code>manifest-sha256.txt</code> beside this folder: <code>sha256sum -c manifest-sha256.txt</code> there checks them,
-<code>assay bundle replay</code> works the scores out again.</p>
+<p>{count} judged answers; the newest page was captured on {at}. The parent folder contains
+<code>manifest-sha256.txt</code>, which lists all files. To verify them, run
+<code>sha256sum -c manifest-sha256.txt</code> there. To recompute the scores, run <code>assay bundle replay</code>.</p>
 <table>
 <tr><th>Task</th><th>Answer</th><th>Files</th></tr>
 """
 
 
 def preview_of(index: Index, at: datetime) -> bytes:
-    """``ro-crate-preview.html``."""
+    """Return ``ro-crate-preview.html``."""
     head = _HEAD.format(agent=escape(index.agent), count=len(index.results), at=escape(at.strftime("%Y-%m-%d")))
     rows = "".join(map(_row, index.results))
-    lacking = "".join(f"<li><code>{escape(each.path)}</code>: {escape(each.why)}</li>\n" for each in index.absent)
-    missing = f"<h2>Not in the bundle</h2>\n<ul>\n{lacking}</ul>\n" if lacking else ""
+    items = "".join(f"<li><code>{escape(each.path)}</code>: {escape(each.why)}</li>\n" for each in index.absent)
+    missing = f"<h2>Not in the bundle</h2>\n<ul>\n{items}</ul>\n" if items else ""
     return f"{head}{rows}</table>\n{missing}</body>\n</html>\n".encode("utf-8", "replace")
 
 
@@ -53,7 +53,7 @@ def _row(listed: Listed) -> str:
     if listed.calls is not None:
         links.append((f"{listed.calls} calls", calls_path(listed.result_id)))
     if listed.overrides:
-        links.append(("people's word", overrides_path(listed.result_id)))
+        links.append(("overrides", overrides_path(listed.result_id)))
     links += [(f"page {number}", capture_path(page)) for number, page in enumerate(listed.pages, start=1)]
     files = ", ".join(f'<a href="{escape(path)}">{escape(name)}</a>' for name, path in links)
     return f"<tr><td>{escape(listed.task_id)}</td><td>{escape(listed.answer_name)}</td><td>{files}</td></tr>\n"

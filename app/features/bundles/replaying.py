@@ -1,7 +1,7 @@
-"""Working every score of a bundle out again from what is in it: offline, without a key, without a model.
+"""Replay of a bundle: recompute every score offline, without API keys and without a model.
 
-What is recomputed are the figures that follow from the verdicts on the leaves; looked up are the votes and quotes that
-those verdicts name. Nothing that a bundle holds is run here.
+The figures that follow from the verdicts of the leaves are recomputed. The votes and quotes of each verdict are looked
+up. No code from the bundle runs.
 """
 
 from __future__ import annotations
@@ -42,8 +42,10 @@ _SHOWN_FIGURES = ("status", "final_score", "score", "score_strict")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReplayedResult:
-    """One result played back. ``figures`` are those it says, ``with_overrides`` the scores with people's word in place
-    of the judge's, worked out anew; ``unchecked``: why nothing could be recomputed.
+    """Replayed result.
+
+    ``figures`` are the recorded ones. ``with_overrides`` are the recomputed scores with the overrides applied.
+    ``unchecked`` says why nothing could be recomputed.
     """
 
     result_id: str
@@ -72,18 +74,18 @@ class ReplayedResult:
 
 
 def replay(path: Path, limits: BundleLimits = LIMITS) -> list[ReplayedResult]:
-    """Recompute every result of a bundle. Blocks. Does not check the hashes of what it does not read: ``verify`` does.
+    """Recompute every result of a bundle. Blocks. Files that it does not read are not hashed; use ``verify`` for that.
 
     Raises:
-        BundleRefused: the file is no bundle, or is made to do harm.
+        BundleRefused: the file is not a valid bundle, or is unsafe.
     """
     with opened(path, limits) as bundle:
         index = read_index(bundle)
         return [_Replay(bundle, index, listed).run() for listed in index.results]
 
 
-class _Word(BaseModel):
-    """What a person said of a leaf."""
+class _OverrideIn(BaseModel):
+    """Override of a leaf by a person."""
 
     id: str
     leaf: str
@@ -91,10 +93,10 @@ class _Word(BaseModel):
     withdraws: str | None
 
 
-class _Said(BaseModel):
-    """What a bundle holds of that, oldest first, and the scores with it."""
+class _OverridesIn(BaseModel):
+    """Overrides file of a bundle: overrides, oldest first, and the scores with them."""
 
-    overrides: tuple[_Word, ...] = ()
+    overrides: tuple[_OverrideIn, ...] = ()
     with_overrides: dict[str, Any] | None = None
 
 
@@ -110,10 +112,10 @@ class _Replay:
     def run(self) -> ReplayedResult:
         result = read_json(self._bundle, result_path(self._listed.result_id))
         if not isinstance(result, dict):
-            raise BundleRefused(f"data/{result_path(self._listed.result_id)} is no result")
+            raise BundleRefused(f"data/{result_path(self._listed.result_id)} is not a result: expected a JSON object")
         unchecked: str | None = None
         try:
-            found = tuple(self._found(result))
+            found = tuple(self._differences(result))
         except NotRecomputable as error:
             found, unchecked = (), str(error)
         return ReplayedResult(
@@ -126,62 +128,62 @@ class _Replay:
             with_overrides=self._with_overrides,
         )
 
-    def _found(self, result: Mapping[str, Any]) -> Iterator[Difference]:
-        yield from self._belongs_together(result)
+    def _differences(self, result: Mapping[str, Any]) -> Iterator[Difference]:
+        yield from self._mismatched_files(result)
         root = tree_of(result)
         yield from differences(result)
         yield from groundless(root, self._text_of)
-        yield from self._overruled(result)
+        yield from self._override_differences(result)
 
-    def _overruled(self, result: Mapping[str, Any]) -> Iterator[Difference]:
-        """The scores with people's word follow from what they said, of which there is as much as the index says."""
+    def _override_differences(self, result: Mapping[str, Any]) -> Iterator[Difference]:
+        """Check the number of overrides against the index, and the scores with overrides against a recomputation."""
         path = overrides_path(self._listed.result_id)
-        said = _Said()
+        stored = _OverridesIn()
         if f"data/{path}" in self._bundle:
             try:
-                said = _Said.model_validate(read_json(self._bundle, path))
+                stored = _OverridesIn.model_validate(read_json(self._bundle, path))
             except ValidationError as error:
-                raise BundleRefused(f"data/{path} cannot be read: {error.error_count()} fields are wrong") from error
-        if len(said.overrides) != self._listed.overrides:
-            yield Difference(where=path, recorded=self._listed.overrides, recomputed=len(said.overrides))
+                raise BundleRefused(f"data/{path} is invalid: {error.error_count()} fields are wrong") from error
+        if len(stored.overrides) != self._listed.overrides:
+            yield Difference(where=path, recorded=self._listed.overrides, recomputed=len(stored.overrides))
         try:
-            found = scores_with(result, said.overrides) if said.overrides else None
+            found = scores_with(result, stored.overrides) if stored.overrides else None
         except (RubricError, ValueError, LookupError, TypeError, AttributeError) as error:
-            # Of a bundle that anybody made: what plain scores are made of was checked, other fields may be anything.
-            why = f"cannot be worked out: {error}"
-            yield Difference(where="with_overrides", recorded=said.with_overrides, recomputed=why)
+            # The bundle is untrusted. Only the fields behind the plain scores were checked; others can have any value.
+            why = f"cannot be recomputed: {error}"
+            yield Difference(where="with_overrides", recorded=stored.with_overrides, recomputed=why)
             return
         self._with_overrides = found
-        if found != said.with_overrides:
-            yield Difference(where="with_overrides", recorded=said.with_overrides, recomputed=found)
+        if found != stored.with_overrides:
+            yield Difference(where="with_overrides", recorded=stored.with_overrides, recomputed=found)
 
-    def _belongs_together(self, result: Mapping[str, Any]) -> Iterator[Difference]:
-        """The answer, the judge and the tree that lie beside a result are those that it names."""
+    def _mismatched_files(self, result: Mapping[str, Any]) -> Iterator[Difference]:
+        """Check that the stored answer, judge script and tree are those that the result names."""
         listed = self._listed
         judge = result.get("judge")
         script = judge.get("script_sha256") if isinstance(judge, Mapping) else None
-        for name, said, path in (
+        for name, expected, path in (
             ("answer_sha256", result.get("answer_sha256"), answer_path),
             ("judge.script_sha256", script, script_path),
         ):
-            if not isinstance(said, str) or path(said) in self._absent:
+            if not isinstance(expected, str) or path(expected) in self._absent:
                 continue
-            if f"data/{path(said)}" not in self._bundle:
-                yield Difference(where=name, recorded=said, recomputed="not in the bundle")
+            if f"data/{path(expected)}" not in self._bundle:
+                yield Difference(where=name, recorded=expected, recomputed="not in the bundle")
                 continue
-            data = self._bundle.read(f"data/{path(said)}", at_most=MAX_TEXT_BYTES)
+            data = self._bundle.read(f"data/{path(expected)}", at_most=MAX_TEXT_BYTES)
             sha256 = hashlib.sha256(data).hexdigest()
-            if sha256 != said:
-                yield Difference(where=name, recorded=said, recomputed=sha256)
+            if sha256 != expected:
+                yield Difference(where=name, recorded=expected, recomputed=sha256)
         breakdown = result.get("eval_breakdown")
         parts = breakdown if isinstance(breakdown, list) else []
         trees = [part.get("verification_tree") for part in parts if isinstance(part, Mapping)]
-        beside = read_json(self._bundle, tree_path(listed.result_id))
-        if beside != trees:
+        stored_trees = read_json(self._bundle, tree_path(listed.result_id))
+        if stored_trees != trees:
             yield Difference(where="the tree", recorded="as in the result", recomputed=tree_path(listed.result_id))
 
     def _text_of(self, page_id: str) -> str | None:
-        """The text of a page; None where the bundle leaves it out."""
+        """Return the text of a page, or None if the bundle leaves it out."""
         if page_id not in self._texts:
             self._texts[page_id] = self._read_text(page_id)
         return self._texts[page_id]
@@ -199,20 +201,23 @@ class _Replay:
             return None
         data = self._bundle.read(f"data/{path}", at_most=MAX_TEXT_BYTES)
         if hashlib.sha256(data).hexdigest() != sha256:
-            raise BundleRefused(f"data/{path} does not have its hash")
+            raise BundleRefused(f"data/{path} does not match its hash")
         return data.decode("utf-8", "replace")
 
 
 def first_difference(results: list[ReplayedResult]) -> str | None:
-    """In one sentence what is otherwise first; if nothing is, what could not be recomputed; None where all is equal."""
+    """Describe the first difference.
+
+    Without one, describe the first result that could not be recomputed, else return None.
+    """
     for each in results:
         if each.differences:
-            return f"{_named(each)}: {each.differences[0]}"
+            return f"{_describe(each)}: {each.differences[0]}"
     for each in results:
         if each.unchecked is not None:
-            return f"{_named(each)}: cannot be recomputed: {each.unchecked}"
+            return f"{_describe(each)}: cannot be recomputed: {each.unchecked}"
     return None
 
 
-def _named(result: ReplayedResult) -> str:
+def _describe(result: ReplayedResult) -> str:
     return f"{result.task_id} {result.answer_name} ({result.result_id})"

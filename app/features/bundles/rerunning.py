@@ -1,8 +1,8 @@
-"""Running the judge scripts of a bundle again, with every page and every reply of a model served from the bundle.
+"""Re-run of a bundle's judge scripts, with all pages and model replies served from the bundle.
 
-What the scripts do is reproduced with it: which claims they make, in which order, and what they make of the verdicts.
-The scripts are code of whoever made the bundle. Each runs in a process of its own without a key; that keeps accidents
-apart, and does not make a hostile script harmless.
+This reproduces the claims of the scripts, their order, and the use of the verdicts. The scripts are code of the
+bundle's author. Each one runs in a separate process without API keys, which limits accidents but is no protection
+against a malicious script.
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ from mind2web2.outside import Here, instead
 
 MAX_CALLS_BYTES = 512 * 1024 * 1024
 MAX_SOURCE_BYTES = 4 * 1024 * 1024
-_FOR_EVER_S = timedelta(days=36_500).total_seconds()
+_NEVER_EXPIRES_S = timedelta(days=36_500).total_seconds()
 _NO_KEY = SecretStr("none")
 _SHA256 = re.compile(r"[0-9a-f]{64}")
 
@@ -72,11 +72,13 @@ _SHA256 = re.compile(r"[0-9a-f]{64}")
 async def rerun(
     path: Path, found: Sequence[ReplayedResult], settings: Settings, *, patience_s: float = PATIENCE_S
 ) -> list[ReplayedResult]:
-    """What was found in a bundle, with what running its scripts adds. The settings' limits of scripts hold.
+    """Return the replayed results extended by the differences found when the scripts run.
+
+    Script limits of ``settings`` apply.
 
     Raises:
-        BundleRefused: the file is no bundle, or what it lists is not in it.
-        IsolationFailed: no process can be made for a script.
+        BundleRefused: the file is not a valid bundle, or a listed file is missing.
+        IsolationFailed: no process can be started for a script.
     """
     async with AsyncExitStack() as stack:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="assay-replay-")))
@@ -96,15 +98,15 @@ async def rerun(
         if nursery is not None:
             stack.push_async_callback(nursery.aclose)
         stack.callback(instead, Here())
-        again = _Rerun(bundle, folder, settings, nursery, patience_s)
-        await asyncio.to_thread(again.unpack)
+        rerunner = _Rerun(bundle, folder, settings, nursery, patience_s)
+        await asyncio.to_thread(rerunner.unpack)
         by_id = {each.result_id: each for each in found}
-        return [await again.result(listed, by_id[listed.result_id]) for listed in again.index.results]
+        return [await rerunner.result(listed, by_id[listed.result_id]) for listed in rerunner.index.results]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Place:
-    """Where the pages and replies of one result are served from."""
+class _ReplayRuntime:
+    """Runtime that serves the pages and replies of one result."""
 
     runtime: Runtime
     model: PlayedLLM
@@ -126,7 +128,10 @@ class _Rerun:
         self._absent = {each.path for each in self.index.absent}
 
     def unpack(self) -> None:
-        """Bodies and scripts into files whose names are made here: by hash, and by task."""
+        """Write bodies and scripts to files.
+
+        Their names are the hash and the task; names from the zip are never used.
+        """
         variants: dict[str, list[str]] = {}
         for listed in self.index.results:
             if listed.script is not None and listed.script not in variants.setdefault(listed.task_id, []):
@@ -142,7 +147,7 @@ class _Rerun:
         if capture is not None and self.index.content:
             for blob in capture.blobs.values():
                 if not _SHA256.fullmatch(blob.sha256):
-                    raise BundleRefused(f"data/{capture_path(page_id)} names a body by what is no hash")
+                    raise BundleRefused(f"data/{capture_path(page_id)} refers to a body by an invalid hash")
                 yield blob.sha256, blob.media_type
 
     def _unpack_body(self, sha256: str, media_type: str) -> None:
@@ -166,54 +171,55 @@ class _Rerun:
             self._catalogues[f"{task_id}/{sha256}"] = catalogue
 
     async def result(self, listed: ResultIn, known: ReplayedResult) -> ReplayedResult:
-        """One result judged again, compared with what it says."""
-        why_not = self._why_not(listed)
-        if why_not is not None:
-            return replace(known, unchecked=f"its script cannot be run again: {why_not}")
+        """Judge one result again and compare it with the recorded one."""
+        blocker = self._blocker(listed)
+        if blocker is not None:
+            return replace(known, unchecked=f"its script cannot be run again: {blocker}")
         recorded = await asyncio.to_thread(read_json, self._bundle, result_path(listed.result_id))
-        place = await asyncio.to_thread(self._place, listed, recorded)
-        instead(Nowhere(place.model, place.lacking))
+        replayed = await asyncio.to_thread(self._replay_runtime, listed, recorded)
+        instead(Nowhere(replayed.model, replayed.lacking))
         try:
-            judged = await self._judge(listed, recorded, place)
+            judged = await self._judge(listed, recorded, replayed)
         except JudgeError as error:
             found = [Difference(where="its script", recorded="a result", recomputed=f"{type(error).__name__}: {error}")]
         else:
             found = list(rejudged_differences(recorded, judged))
         finally:
-            await place.runtime.pages.aclose()
-            await place.runtime.models.aclose()
-        asked = [
-            Difference(where="asked for", recorded="not in the bundle", recomputed=what) for what in place.lacking.found
+            await replayed.runtime.pages.aclose()
+            await replayed.runtime.models.aclose()
+        missing = [
+            Difference(where="asked for", recorded="not in the bundle", recomputed=what)
+            for what in replayed.lacking.found
         ]
         return replace(
             known,
-            differences=(*known.differences, *asked, *found),
-            unchecked=None if not asked and not found else known.unchecked,
+            differences=(*known.differences, *missing, *found),
+            unchecked=None if not missing and not found else known.unchecked,
         )
 
-    def _why_not(self, listed: ResultIn) -> str | None:
+    def _blocker(self, listed: ResultIn) -> str | None:
         if not self.index.content:
             return "the bundle was made without content"
         if listed.script is None or listed.answer is None or listed.calls is None:
-            return "its script, its answer or the record of its calls is not in the bundle"
+            return "its script, its answer or its call record is not in the bundle"
         catalogue = self._catalogues[f"{listed.task_id}/{listed.script}"]
         return catalogue.broken.get(listed.task_id)
 
-    async def _judge(self, listed: ResultIn, recorded: Mapping[str, Any], place: _Place) -> dict[str, Any]:
+    async def _judge(self, listed: ResultIn, recorded: Mapping[str, Any], replayed: _ReplayRuntime) -> dict[str, Any]:
         answer = await asyncio.to_thread(self._bundle.read, f"data/{answer_path(str(listed.answer))}")
         name = str(recorded.get("model"))
         return await pipeline.evaluate(
-            place.runtime,
-            judge=place.runtime.judge(listed.task_id),
+            replayed.runtime,
+            judge=replayed.runtime.judge(listed.task_id),
             agent=str(recorded.get("agent_name") or self.index.agent),
             answer=Answer(name=listed.answer_name, text=answer.decode("utf-8", "replace")),
-            # Who the model's provider was decides nothing here: what it said is served.
+            # The provider does not matter here: replies come from the bundle.
             model=LEXICAL if name == LEXICAL else f"openai/{name}",
-            around=lambda _: place.model,
+            around=lambda _: replayed.model,
             parameters=RunParameters.of_result(recorded) or RunParameters(),
         )
 
-    def _place(self, listed: ResultIn, recorded: Mapping[str, Any]) -> _Place:
+    def _replay_runtime(self, listed: ResultIn, recorded: Mapping[str, Any]) -> _ReplayRuntime:
         lacking = Lacking()
         index = MemoryIndex()
         for page_id in listed.pages:
@@ -227,7 +233,7 @@ class _Rerun:
             settings=self._settings,
             limits=limits,
             catalogue=self._catalogues[f"{listed.task_id}/{listed.script}"],
-            pages=PageCache(NoWeb(lacking), self._blobs, index, failure_ttl_s=_FOR_EVER_S),
+            pages=PageCache(NoWeb(lacking), self._blobs, index, failure_ttl_s=_NEVER_EXPIRES_S),
             blobs=self._blobs,
             index=index,
             models=ModelClients(self._settings, limits, None, lists_models=False),
@@ -236,7 +242,7 @@ class _Rerun:
             redactor=Redactor(()),
             nursery=self._nursery,
         )
-        return _Place(
+        return _ReplayRuntime(
             runtime=runtime,
             model=PlayedLLM(by_key(self._calls(listed)), lacking, patience_s=self._patience_s),
             lacking=lacking,
@@ -248,14 +254,14 @@ class _Rerun:
             try:
                 call = json.loads(line)
                 if call.get("called_off"):
-                    continue  # nobody heard a reply; if it was asked again, that is another line
+                    continue  # cancelled without a reply; a repeated request has a line of its own
                 yield recorded_key(call, self._text), Said.model_validate(call)
             except (ValueError, LookupError, TypeError, AttributeError, RecursionError) as error:
-                raise BundleRefused(f"{path} holds a line that is no call: {error}") from error
+                raise BundleRefused(f"{path} contains a line that is not a call record: {error}") from error
 
     def _text(self, sha256: str) -> str:
         if not isinstance(sha256, str) or not _SHA256.fullmatch(sha256):
-            raise BundleRefused("a call names a text by what is no hash")
+            raise BundleRefused("a call refers to a text by an invalid hash")
         return self._bundle.read(f"data/{text_path(sha256)}").decode("utf-8", "replace")
 
     def _capture(self, page_id: str) -> Capture | None:
@@ -263,7 +269,7 @@ class _Rerun:
             return None
         record = read_json(self._bundle, capture_path(page_id))
         if not isinstance(record, Mapping):
-            raise BundleRefused(f"data/{capture_path(page_id)} is no record of a capture")
+            raise BundleRefused(f"data/{capture_path(page_id)} is not a capture record")
         try:
             return capture_from_json(record)
         except IndexFailed as error:

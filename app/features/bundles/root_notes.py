@@ -1,6 +1,6 @@
-"""The bundles that a result file went into, noted at the end of that very file, and taken off again to the byte.
+"""Root hashes of bundles at the end of a result file, which can be removed again byte for byte.
 
-No bundle's hash covers the note: a bundle holds the file as it was without it.
+A bundle contains the result file without them, because it cannot contain its own hash.
 """
 
 from __future__ import annotations
@@ -14,12 +14,15 @@ _FIELDS: Final = {"root_sha256", "content", "created_at"}
 
 
 def without_roots(file: bytes) -> bytes:
-    """A result file as it was before any bundle was noted in it."""
+    """Return a result file without recorded bundles, byte for byte as it was first written."""
     return _split(file)[0]
 
 
 def with_root(file: bytes, root: dict[str, Any]) -> bytes:
-    """A result file with one more bundle noted in it; as it is when that one is, or when it is not as we write them."""
+    """Return a result file with one more bundle recorded.
+
+    Unchanged if it is already recorded, or if the file layout is unknown.
+    """
     before, known = _split(file)
     if not before.endswith(_END) or root["root_sha256"] in [each["root_sha256"] for each in known]:
         return file
@@ -27,7 +30,10 @@ def with_root(file: bytes, root: dict[str, Any]) -> bytes:
 
 
 def _split(file: bytes) -> tuple[bytes, list[dict[str, Any]]]:
-    """The file without its note, and what is noted. In no text of a JSON file can there be a line like the mark."""
+    """Return the file without the recorded bundles, and the bundles.
+
+    The marker cannot occur inside a JSON string because of its line break.
+    """
     before, mark, rest = file.rpartition(_MARK)
     note = rest.removesuffix(_END)
     if not mark or note == rest or b"\n" in note:

@@ -1,4 +1,7 @@
-"""Noting with results which bundles they are in: a bundle cannot hold its own hash, so no note is in it."""
+"""Recording of bundle root hashes with the results that a bundle contains.
+
+The record is stored outside the bundle, because a bundle cannot contain its own hash.
+"""
 
 from __future__ import annotations
 
@@ -14,25 +17,28 @@ from app.storage.database import Database
 from judges.result_files import write_whole
 
 
-async def note_root(database: Database, made: Exported, *, content: bool) -> None:
-    """Note the root hash beside each result of a bundle. Raises DatabaseUnavailable."""
-    root = BundleRoot(root_sha256=made.root, content=content, created_at=datetime.now(UTC))
+async def note_root(database: Database, exported: Exported, *, content: bool) -> None:
+    """Store the root hash for each result of a bundle. Raises DatabaseUnavailable."""
+    root = BundleRoot(root_sha256=exported.root, content=content, created_at=datetime.now(UTC))
     async with database.begin() as connection:
-        await note(connection, made.results, root)
+        await note(connection, exported.results, root)
 
 
-def note_in_files(evaluated: Evaluated, made: Exported, *, content: bool) -> Iterator[str]:
-    """Note the root hash in each result file of a bundle; says in a sentence each where it could not be. Blocks."""
-    root = {"root_sha256": made.root, "content": content, "created_at": time_json(datetime.now(UTC))}
+def note_in_files(evaluated: Evaluated, exported: Exported, *, content: bool) -> Iterator[str]:
+    """Add the root hash to each result file of a bundle.
+
+    Yield a sentence for each file that could not be updated. Blocks.
+    """
+    root = {"root_sha256": exported.root, "content": content, "created_at": time_json(datetime.now(UTC))}
     for judged in evaluated.judged:
         if judged.file is None:
             continue
         try:
             file = judged.file.read_bytes()
             if without_roots(file) != judged.body:
-                yield f"{judged.file} has changed meanwhile"
-            elif made.root.encode() not in (noted := with_root(file, root)):
-                yield f"{judged.file} is not written as results are"
+                yield f"{judged.file} changed during the export"
+            elif exported.root.encode() not in (noted := with_root(file, root)):
+                yield f"{judged.file} does not have the layout of a result file"
             elif noted != file:
                 write_whole(judged.file, noted)
         except OSError as error:

@@ -1,7 +1,6 @@
-"""A detached Ed25519 signature over a bundle's root hash: a DSSE envelope around an in-toto statement.
+"""Detached Ed25519 signatures over a bundle's root hash: DSSE envelope with an in-toto statement.
 
-Who holds the key has vouched for the root hash, and with it for every byte of the bundle. Keys are PEM files, as
-``openssl`` writes and reads them.
+The root hash covers every byte of the bundle. Keys are PEM files that ``openssl`` can read and write.
 """
 
 from __future__ import annotations
@@ -26,16 +25,18 @@ MAX_SIGNATURE_BYTES: Final = 64 * 1024
 
 
 def make_key(private: Path) -> Path:
-    """Make a key pair: the private key, readable by its owner alone, and ``.pub`` beside it, which is returned.
+    """Create a key pair and return the path of the public key.
+
+    Only the owner can read the private key. The public key has the same path plus ``.pub``.
 
     Raises:
-        BundleError: a file is there already, or cannot be written.
+        BundleError: a file already exists, or cannot be written.
     """
     public = private.with_name(f"{private.name}.pub")
     key = Ed25519PrivateKey.generate()
     try:
         if public.exists():
-            raise FileExistsError(17, "it is there already")
+            raise FileExistsError(17, f"{public} already exists")
         handle = os.open(private, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
         with os.fdopen(handle, "wb") as file:
             file.write(
@@ -45,19 +46,19 @@ def make_key(private: Path) -> Path:
             )
         public.write_bytes(_pem(key.public_key()))
     except OSError as error:
-        raise BundleError(f"{private} cannot be written: {error.strerror or error}") from error
+        raise BundleError(f"Cannot write the key pair {private}: {error.strerror or error}") from error
     return public
 
 
 def sign(root: str, private: Path) -> bytes:
-    """The signature file for a root hash.
+    """Return the signature file for a root hash.
 
     Raises:
-        BundleError: the file holds no Ed25519 private key.
+        BundleError: the file contains no Ed25519 private key.
     """
     key = _read(private, private=True)
     if not isinstance(key, Ed25519PrivateKey):
-        raise BundleError(f"{private} holds no Ed25519 private key; make one with: assay bundle key FILE")
+        raise BundleError(f"{private} contains no Ed25519 private key; create one with: assay bundle key FILE")
     payload = json.dumps(_statement(root), sort_keys=True, separators=(",", ":")).encode()
     envelope = {
         "payloadType": PAYLOAD_TYPE,
@@ -70,33 +71,33 @@ def sign(root: str, private: Path) -> bytes:
 
 
 def check_signature(root: str, signature: Path, public: Path) -> str:
-    """The id of the key that has signed this root hash.
+    """Return the id of the key that signed this root hash.
 
     Raises:
-        BundleRefused: the signature is none, is another key's, or is over something else.
-        BundleError: ``public`` holds no Ed25519 public key.
+        BundleRefused: the file is not a signature, was made with another key, or signs another root hash.
+        BundleError: ``public`` contains no Ed25519 public key.
     """
     key = _read(public, private=False)
     if not isinstance(key, Ed25519PublicKey):
-        raise BundleError(f"{public} holds no Ed25519 public key")
+        raise BundleError(f"{public} contains no Ed25519 public key")
     try:
         if signature.stat().st_size > MAX_SIGNATURE_BYTES:
-            raise ValueError("it is too long")
+            raise ValueError(f"it has more than {MAX_SIGNATURE_BYTES} bytes")
         envelope = json.loads(signature.read_bytes())
         payload = base64.b64decode(envelope["payload"], validate=True)
         signed = [base64.b64decode(each["sig"], validate=True) for each in envelope["signatures"]]
         is_ours = envelope["payloadType"] == PAYLOAD_TYPE
     except (OSError, ValueError, LookupError, TypeError) as error:
-        raise BundleRefused(f"{signature} is no signature of a bundle: {error}") from error
+        raise BundleRefused(f"{signature} is not a bundle signature: {error}") from error
     if not is_ours or not any(_is_signed(key, each, payload) for each in signed):
         raise BundleRefused(f"{signature} is not signed by the key in {public}")
     if json.loads(payload) != _statement(root):
-        raise BundleRefused(f"{signature} is a signature of another bundle")
+        raise BundleRefused(f"{signature} signs another bundle")
     return key_id(key)
 
 
 def key_id(key: Ed25519PublicKey) -> str:
-    """The SHA-256 of the public key's bytes."""
+    """Return the SHA-256 of the raw public key bytes."""
     raw = key.public_bytes(serialization.Encoding.Raw, serialization.PublicFormat.Raw)
     return hashlib.sha256(raw).hexdigest()
 
@@ -111,7 +112,7 @@ def _statement(root: str) -> dict[str, Any]:
 
 
 def _to_sign(payload: bytes) -> bytes:
-    """The pre-authentication encoding of DSSE: the type is signed along."""
+    """Return the pre-authentication encoding of DSSE, which includes the payload type."""
     kind = PAYLOAD_TYPE.encode()
     return b"DSSEv1 %d %s %d %s" % (len(kind), kind, len(payload), payload)
 
@@ -133,9 +134,11 @@ def _read(path: Path, *, private: bool) -> object:
             else serialization.load_pem_public_key(data)
         )
     except OSError as error:
-        raise BundleError(f"{path} cannot be read: {error.strerror or error}") from error
+        raise BundleError(f"Cannot read {path}: {error.strerror or error}") from error
     except (ValueError, TypeError, UnsupportedAlgorithm) as error:
-        raise BundleError(f"{path} holds no {'private' if private else 'public'} key in PEM: {error}") from error
+        raise BundleError(
+            f"{path} contains no {'private' if private else 'public'} key in PEM format: {error}"
+        ) from error
 
 
 def _pem(key: Ed25519PublicKey) -> bytes:

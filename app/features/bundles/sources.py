@@ -1,4 +1,4 @@
-"""What of an agent goes into a bundle: the newest result of each answer, from the database or from a folder."""
+"""Results to export: the newest result of each answer of an agent, from the database or from a result folder."""
 
 from __future__ import annotations
 
@@ -23,9 +23,10 @@ from judges import result_files
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Judged:
-    """One result, ``body`` byte for byte as it is stored, and the answer it judges, None where nobody has it.
+    """Result of one answer.
 
-    ``overrides`` is what people said of it, oldest first; ``file`` where it lies, if it lies in a file.
+    ``body`` is the stored result byte for byte. ``answer`` is None if the answer is no longer stored. ``overrides`` are
+    in chronological order. ``file`` is the result file, if the result came from a folder.
     """
 
     id: str
@@ -38,14 +39,14 @@ class Judged:
 
     @property
     def result(self) -> dict[str, Any]:
-        """Its fields; read anew each time, so that many results need no more memory than one."""
+        """Parsed result. Parsed on each access, so that memory does not grow with the number of results."""
         read: dict[str, Any] = json.loads(self.body)
         return read
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Unjudged:
-    """An answer that was tried and has no result."""
+    """Answer without a result, with the error of its last attempt."""
 
     task_id: str
     answer_name: str
@@ -54,7 +55,7 @@ class Unjudged:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Evaluated:
-    """What is known of an agent, in the order of tasks and answers."""
+    """Results of an agent, ordered by task and answer."""
 
     agent: str
     judged: tuple[Judged, ...]
@@ -62,11 +63,11 @@ class Evaluated:
 
 
 async def from_database(database: Database, agent: str, tasks: Collection[str]) -> Evaluated:
-    """What the service has judged; ``tasks``: only these, empty for all.
+    """Return the results that the service has stored. An empty ``tasks`` selects all tasks.
 
     Raises:
-        NothingToBundle: no such result.
-        DatabaseUnavailable: it cannot be read.
+        NothingToBundle: there is no matching result.
+        DatabaseUnavailable: the database cannot be read.
     """
     judged: list[Judged] = []
     unjudged: list[Unjudged] = []
@@ -79,7 +80,7 @@ async def from_database(database: Database, agent: str, tasks: Collection[str]) 
                 continue
             result_id = str(json.loads(row.body)["id"])
             text = await judged_text(connection, result_id)
-            said = await overrides_of(connection, [result_id])
+            overrides = await overrides_of(connection, [result_id])
             judged.append(
                 Judged(
                     id=result_id,
@@ -87,21 +88,21 @@ async def from_database(database: Database, agent: str, tasks: Collection[str]) 
                     answer_name=row.answer_name,
                     body=row.body.encode("utf-8", "replace"),
                     answer=None if text is None else text.encode("utf-8", "replace"),
-                    overrides=said.get(result_id, ()),
+                    overrides=overrides.get(result_id, ()),
                 )
             )
-    return _found(agent, judged, unjudged, tasks)
+    return _sorted_results(agent, judged, unjudged, tasks)
 
 
 async def from_folder(out: Path, agent: str, tasks: Collection[str]) -> Evaluated:
-    """What ``assay evaluate`` has written into ``out``.
+    """Return the results that ``assay evaluate`` wrote to ``out``.
 
     Raises:
-        NothingToBundle: no such result.
-        ResultUnreadable: a result is no JSON object, or cannot be read.
+        NothingToBundle: there is no matching result.
+        ResultUnreadable: a result file cannot be read or is not a JSON object.
     """
     judged = await asyncio.to_thread(_read_folder, out, agent, tasks)
-    return _found(agent, judged, [], tasks)
+    return _sorted_results(agent, judged, [], tasks)
 
 
 def _read_folder(out: Path, agent: str, tasks: Collection[str]) -> list[Judged]:
@@ -121,28 +122,28 @@ def _read_result(folder: result_files.AnswerFolder, path: Path) -> Judged:
         body = without_roots(path.read_bytes())
         result = json.loads(body)
     except (OSError, ValueError) as error:
-        raise ResultUnreadable(f"{path} cannot be read as a result: {error}") from error
+        raise ResultUnreadable(f"Cannot read the result {path}: {error}") from error
     if not isinstance(result, Mapping):
-        raise ResultUnreadable(f"{path} holds no result: it is no JSON object")
-    given = str(result.get("id") or "")
+        raise ResultUnreadable(f"{path} is not a result: expected a JSON object")
+    stored_id = str(result.get("id") or "")
     return Judged(
-        id=given if NAME_PATTERN.fullmatch(given) else f"res_{hashlib.sha256(body).hexdigest()[:26]}",
+        id=stored_id if NAME_PATTERN.fullmatch(stored_id) else f"res_{hashlib.sha256(body).hexdigest()[:26]}",
         task_id=folder.task_id,
         answer_name=folder.answer_name,
         body=body,
-        answer=_bytes(folder.answer_copy),
+        answer=_read_or_none(folder.answer_copy),
         file=path,
     )
 
 
-def _bytes(path: Path) -> bytes | None:
+def _read_or_none(path: Path) -> bytes | None:
     try:
         return path.read_bytes()
     except OSError:
         return None
 
 
-def _found(agent: str, judged: list[Judged], unjudged: list[Unjudged], tasks: Collection[str]) -> Evaluated:
+def _sorted_results(agent: str, judged: list[Judged], unjudged: list[Unjudged], tasks: Collection[str]) -> Evaluated:
     if not judged:
         which = f" for {', '.join(sorted(tasks))}" if tasks else ""
         raise NothingToBundle(f"agent {agent} has no results{which}")

@@ -1,7 +1,7 @@
-"""A zip whose every byte is determined by the names and contents of its members: nothing packed, no time, no owner.
+"""Deterministic zip format: the names and contents of the members decide every byte.
 
-Packing would give other bytes with another zlib, and times and owners other bytes every time. What decides a byte is
-written down here once, and is used both to write and to check.
+Members are not compressed, because compressed bytes depend on the zlib version. Times and owners are constants. Writing
+and verifying share the same header functions.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import BinaryIO, Final
 
 MAX_MEMBER_BYTES: Final = 0xFFFF_FFFE
-"""A member's own sizes are written in 32 bits; only places and counts grow beyond."""
+"""Maximum size of a member: sizes are 32-bit fields. Only offsets and counts use Zip64."""
 
 _LOCAL = struct.Struct("<4s5H3L2H")
 _CENTRAL = struct.Struct("<4s6H3L5H2L")
@@ -24,7 +24,7 @@ _EXTRA64 = struct.Struct("<2HQ")
 _VERSION, _VERSION64 = 20, 45
 _UNIX = 3 << 8
 _UTF8_NAMES = 0x800
-_FIRST_DAY = 0x21  # 1 January 1980, the earliest that can be written
+_FIRST_DAY = 0x21  # 1 January 1980, the earliest date of the format
 _PLAIN_FILE = (0o100644) << 16
 _LIMIT32, _LIMIT16 = 0xFFFF_FFFF, 0xFFFF
 _CHUNK = 1024 * 1024
@@ -32,7 +32,7 @@ _CHUNK = 1024 * 1024
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Entry:
-    """One member: where its local header begins, how long it is, and the CRC-32 of its content."""
+    """Zip member: offset of its local header, size of its content in bytes, and CRC-32 of its content."""
 
     name: str
     at: int
@@ -49,7 +49,7 @@ class Entry:
 
 
 def local_header(entry: Entry) -> bytes:
-    """What stands before the content of a member."""
+    """Return the local header, which precedes the content of a member."""
     name = entry.name.encode()
     return _LOCAL.pack(
         b"PK\3\4", _VERSION, _UTF8_NAMES, 0, 0, _FIRST_DAY, entry.crc, entry.size, entry.size, len(name), 0
@@ -57,7 +57,7 @@ def local_header(entry: Entry) -> bytes:
 
 
 def directory(entries: Sequence[Entry]) -> bytes:
-    """What stands behind all members: the central directory and its end."""
+    """Return the central directory and the end-of-directory records."""
     at = entries[-1].end if entries else 0
     written = b"".join(map(_central, entries))
     large = at >= _LIMIT32 or len(written) >= _LIMIT32 or len(entries) >= _LIMIT16
@@ -72,9 +72,9 @@ def directory(entries: Sequence[Entry]) -> bytes:
 
 def _central(entry: Entry) -> bytes:
     name = entry.name.encode()
-    far = entry.at >= _LIMIT32
-    extra = _EXTRA64.pack(1, 8, entry.at) if far else b""
-    version = _VERSION64 if far else _VERSION
+    beyond_32_bits = entry.at >= _LIMIT32
+    extra = _EXTRA64.pack(1, 8, entry.at) if beyond_32_bits else b""
+    version = _VERSION64 if beyond_32_bits else _VERSION
     return _CENTRAL.pack(
         b"PK\1\2", _UNIX | version, version, _UTF8_NAMES, 0, 0, _FIRST_DAY, entry.crc, entry.size, entry.size,
         len(name), len(extra), 0, 0, 0, _PLAIN_FILE, min(entry.at, _LIMIT32),
@@ -82,7 +82,7 @@ def _central(entry: Entry) -> bytes:
 
 
 class StoredZip:
-    """Writes members one after the other to a file that can be rewound. Call ``finish`` at the end."""
+    """Writer for a zip on a seekable file. Call ``finish`` after the last member."""
 
     def __init__(self, file: BinaryIO) -> None:
         self._file = file
@@ -90,7 +90,7 @@ class StoredZip:
         self.entries: list[Entry] = []
 
     def add(self, name: str, chunks: Iterable[bytes]) -> int:
-        """Write one member; returns its size. Raises OSError, or ValueError for one that is too large."""
+        """Write one member and return its size in bytes. Raises OSError, or ValueError if it is too large."""
         start = self._at
         draft = Entry(name=name, at=start, size=0, crc=0)
         self._file.seek(draft.content_at)
@@ -109,15 +109,15 @@ class StoredZip:
         return size
 
     def finish(self) -> None:
-        """Write the directory; nothing can be added any more."""
+        """Write the central directory. Nothing can be added afterwards."""
         self._file.seek(self._at)
         self._file.write(directory(self.entries))
 
 
 def first_wrong_byte(file: BinaryIO, entries: Sequence[Entry]) -> int | None:
-    """Where a file ceases to be what ``StoredZip`` writes for these members, their contents left aside; None: nowhere.
+    """Return the offset of the first byte that ``StoredZip`` would write differently, or None.
 
-    ``entries`` come from what was read: the CRC of the content itself, in the order in which members stand.
+    Contents are not compared. ``entries`` are in file order, with the CRC-32 of the content that was read.
     """
     at = 0
     for entry in entries:
@@ -137,10 +137,10 @@ def first_wrong_byte(file: BinaryIO, entries: Sequence[Entry]) -> int | None:
 
 def _differs(file: BinaryIO, at: int, expected: bytes) -> int | None:
     for begin in range(0, len(expected), _CHUNK):
-        wanted = expected[begin : begin + _CHUNK]
+        expected_chunk = expected[begin : begin + _CHUNK]
         file.seek(at + begin)
-        found = file.read(len(wanted))
-        if found != wanted:
-            same = next((n for n, (a, b) in enumerate(zip(found, wanted, strict=False)) if a != b), len(found))
+        found = file.read(len(expected_chunk))
+        if found != expected_chunk:
+            same = next((n for n, (a, b) in enumerate(zip(found, expected_chunk, strict=False)) if a != b), len(found))
             return at + begin + same
     return None

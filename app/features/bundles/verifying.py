@@ -1,4 +1,4 @@
-"""Whether every byte of a bundle is what it was when it was made."""
+"""Verification of a bundle: hashes of all contents, and the byte layout of the zip."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ MAX_PROBLEMS = 1_000
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Verified:
-    """What was found. ``root`` is the hash of the tag manifest as it stands; ``problems`` are whole sentences."""
+    """Report of a verification. ``root`` is the hash of the tag manifest in the file; ``problems`` are sentences."""
 
     root: str
     files: int
@@ -43,13 +43,13 @@ class Verified:
 def verify(
     path: Path, *, expected_root: str | None = None, repacked: bool = False, limits: BundleLimits = LIMITS
 ) -> Verified:
-    """Read a bundle from its first byte to its last. Blocks; memory does not grow with its size.
+    """Read and check a whole bundle. Blocks. Memory does not grow with the size of the bundle.
 
-    ``expected_root``: the root hash as it was told elsewhere. ``repacked``: the bag may have been put into a zip by
-    another program; its contents count, and not how they lie in the file.
+    ``expected_root`` is a root hash from a trusted source. With ``repacked``, only the contents are checked and not the
+    byte layout of the zip, which another program may have written.
 
     Raises:
-        BundleRefused: the file is no bundle, or is made to do harm.
+        BundleRefused: the file is not a valid bundle, or is unsafe.
     """
     with opened(path, limits) as bundle:
         return _Check(bundle, repacked=repacked).run(expected_root)
@@ -68,18 +68,18 @@ class _Check:
     def run(self, expected_root: str | None) -> Verified:
         for name in self._bundle.names:
             self._read(name)
-        lacking = [name for name in (*TAG_FILES, TAG_MANIFEST) if name not in self._tags]
-        for name in lacking:
+        missing = [name for name in (*TAG_FILES, TAG_MANIFEST) if name not in self._tags]
+        for name in missing:
             self._problem(f"{name} is missing")
-        if not lacking:
+        if not missing:
             self._compare()
         root = root_of(self._tags.get(TAG_MANIFEST, b""))
         if expected_root is not None and root != expected_root:
-            self._problem(f"the root hash is {root}, and not {expected_root}")
+            self._problem(f"the root hash is {root}, expected {expected_root}")
         return Verified(root=root, files=len(self._entries), bytes=self._bytes, problems=tuple(self._problems))
 
     def _read(self, name: str) -> None:
-        """Hash one member; what cannot be read is a problem and no reason to stop."""
+        """Hash one member. An unreadable member is recorded as a problem, and the check continues."""
         sha256, crc, size = hashlib.sha256(), 0, 0
         is_tag = name in TAG_FILES or name == TAG_MANIFEST
         kept: list[bytes] = []
@@ -103,24 +103,24 @@ class _Check:
             self._payload[name] = sha256.hexdigest()
             self._payload_bytes += size
         else:
-            self._problem(f"{name} is no part of the bag")
+            self._problem(f"{name} is not part of the bag")
 
     def _compare(self) -> None:
         self._compare_manifest()
         if self._tags[BAGIT] != DECLARATION:
-            self._problem(f"{BAGIT} does not say what it must")
+            self._problem(f"{BAGIT} does not have the required content")
         oxum = f"Payload-Oxum: {self._payload_bytes}.{len(self._payload)}\n".encode()
         if oxum not in self._tags[INFO]:
-            self._problem(f"{INFO} counts other files or bytes than there are")
+            self._problem(f"Payload-Oxum in {INFO} does not match the number of files and bytes")
         if tag_manifest_file(self._tags) != self._tags[TAG_MANIFEST]:
-            self._problem(f"{TAG_MANIFEST} does not name the hashes of the other tag files")
+            self._problem(f"{TAG_MANIFEST} does not match the hashes of the other tag files")
         if self._problems or self._repacked:
             return
         wrong = first_wrong_byte(self._bundle.file, self._entries)
         if wrong is not None:
             self._problem(
-                f"byte {wrong} of the file is not what it was; every content is (if the bag was packed again by "
-                "another program: --repacked)"
+                f"byte {wrong} of the zip has changed, but all contents are unchanged (if another program packed the "
+                "bag again, add --repacked)"
             )
 
     def _compare_manifest(self) -> None:
@@ -138,7 +138,7 @@ class _Check:
             if named[path] != self._payload[path]:
                 self._problem(f"{path} has changed")
         if not self._problems:
-            self._problem(f"{MANIFEST} is not written as it was")
+            self._problem(f"{MANIFEST} has the right hashes but not the expected layout")
 
     def _problem(self, text: str) -> None:
         if len(self._problems) < MAX_PROBLEMS:

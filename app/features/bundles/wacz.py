@@ -1,6 +1,7 @@
-"""The captures as a WACZ 1.1.1 file, for players of web archives: WARC records, an index of them, a list of pages.
+"""WACZ 1.1.1 file of the captures: WARC records, an index and a page list.
 
-Only what was kept is in it: the page's own document, not its pictures and styles. Good for reading, not for films.
+It contains only the stored main document of each page, without images and styles. Text is readable; layout is not
+preserved.
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ _BODIES = (("pdf", "application/pdf"), ("html", "text/html; charset=utf-8"), ("t
 
 
 class CapturesArchive:
-    """Takes captures one by one; ``finished`` gives the whole file. Blocks."""
+    """Builder of a WACZ file. Add captures one by one, then read the file from ``finished``. Blocks."""
 
     def __init__(self) -> None:
         self._warc = tempfile.SpooledTemporaryFile(max_size=_IN_MEMORY_BYTES)  # noqa: SIM115 - closed by finished()
@@ -38,7 +39,7 @@ class CapturesArchive:
         self._warc.write(warc_info(SOFTWARE))
 
     def add(self, capture: Capture, bodies: Mapping[str, bytes]) -> None:
-        """One capture with its ``text``, ``html`` and ``pdf``, as far as they are kept; one without any is no page."""
+        """Add a capture with its stored bodies (``text``, ``html``, ``pdf``). A capture without any is skipped."""
         found = next(((bodies[role], media) for role, media in _BODIES if role in bodies), None)
         if found is None or urlsplit(capture.url).scheme not in ("http", "https"):
             return
@@ -58,20 +59,20 @@ class CapturesArchive:
 
     @contextmanager
     def finished(self) -> Iterator[IO[bytes]]:
-        """The file, from its beginning; gone at the end of the block."""
+        """Yield the complete file at position 0. It is deleted at the end of the block."""
         with self._warc, tempfile.SpooledTemporaryFile(max_size=_IN_MEMORY_BYTES) as file:
-            made = StoredZip(cast(BinaryIO, file))
+            wacz = StoredZip(cast(BinaryIO, file))
             self._warc.seek(0)
             resources = [
-                _added(made, f"archive/{_ARCHIVE}", iter(lambda: self._warc.read(_CHUNK), b"")),
-                _added(made, "indexes/index.cdx", [line.encode() for line in sorted(self._index)]),
-                _added(made, "pages/pages.jsonl", [f"{json.dumps(each)}\n".encode() for each in self._lines()]),
+                _added(wacz, f"archive/{_ARCHIVE}", iter(lambda: self._warc.read(_CHUNK), b"")),
+                _added(wacz, "indexes/index.cdx", [line.encode() for line in sorted(self._index)]),
+                _added(wacz, "pages/pages.jsonl", [f"{json.dumps(each)}\n".encode() for each in self._lines()]),
             ]
             package = self._package(resources)
-            made.add("datapackage.json", [package])
+            wacz.add("datapackage.json", [package])
             digest = {"path": "datapackage.json", "hash": f"sha256:{hashlib.sha256(package).hexdigest()}"}
-            made.add("datapackage-digest.json", [_json(digest)])
-            made.finish()
+            wacz.add("datapackage-digest.json", [_json(digest)])
+            wacz.finish()
             file.seek(0)
             yield file
 
@@ -98,7 +99,7 @@ class CapturesArchive:
         document: dict[str, Any] = {
             "profile": "data-package",
             "wacz_version": VERSION,
-            "title": "Pages that results were judged by",
+            "title": "Pages that were used to judge the results",
             "software": SOFTWARE,
             "created": _iso(max((at for at, _, _ in self._pages), default=datetime(1980, 1, 1, tzinfo=UTC))),
             "resources": resources,
@@ -109,7 +110,7 @@ class CapturesArchive:
 
 
 def sort_key(url: str) -> str:
-    """A URL as indexes of web archives sort it: the host back to front, then the rest.
+    """Return the sort key (SURT) of a URL in a web archive index: reversed host, then path and query.
 
     >>> sort_key("https://www.Example.org:8080/A?b=C")
     'org,example:8080)/a?b=c'
@@ -125,8 +126,8 @@ def sort_key(url: str) -> str:
     return f"{','.join(labels)}{port}){parts.path or '/'}{query}".lower().replace(" ", "%20")
 
 
-def _added(made: StoredZip, path: str, chunks: Any) -> dict[str, Any]:
-    """Write a member; returns what the package says of it."""
+def _added(wacz: StoredZip, path: str, chunks: Any) -> dict[str, Any]:
+    """Write a member and return its entry in the package description."""
     sha256, size = hashlib.sha256(), 0
 
     def hashed() -> Iterator[bytes]:
@@ -136,7 +137,7 @@ def _added(made: StoredZip, path: str, chunks: Any) -> dict[str, Any]:
             size += len(chunk)
             yield chunk
 
-    made.add(path, hashed())
+    wacz.add(path, hashed())
     return {"name": path.rpartition("/")[2], "path": path, "hash": f"sha256:{sha256.hexdigest()}", "bytes": size}
 
 

@@ -1,6 +1,7 @@
-"""Captures as WARC 1.1 records (ISO 28500), each a gzip member of its own, as web archives keep them.
+"""WARC 1.1 records (ISO 28500) of captures, one gzip member per record.
 
-The members are not packed: what a packer makes depends on its version, and equal captures shall give equal bytes.
+The gzip members are not compressed: compressed bytes depend on the zlib version, and equal captures must give equal
+bytes.
 """
 
 from __future__ import annotations
@@ -23,14 +24,14 @@ _HOP_BY_HOP = frozenset(
 
 
 def warc_info(software: str) -> bytes:
-    """The record that says what wrote the file."""
+    """Return the ``warcinfo`` record, which names the software that wrote the file."""
     fields = f"software: {software}\r\nformat: WARC File Format 1.1\r\n".encode()
     head = {"WARC-Date": _when(datetime(1980, 1, 1, tzinfo=UTC)), "Content-Type": "application/warc-fields"}
     return _record("warcinfo", "assay:warcinfo", head, fields)
 
 
 def response(url: str, at: datetime, status: int, headers: Mapping[str, str], body: bytes, *, of: str) -> bytes:
-    """What a server said to a request for ``url``; ``of`` tells this record from all others."""
+    """Return the response record for a request to ``url``. ``of`` makes the record id unique."""
     reason = _reason(status)
     lines = [f"HTTP/1.1 {status} {reason}"]
     lines += [f"{_line(name)}: {_line(value)}" for name, value in headers.items() if name.lower() not in _HOP_BY_HOP]
@@ -46,12 +47,15 @@ def response(url: str, at: datetime, status: int, headers: Mapping[str, str], bo
 
 
 def payload_digest(body: bytes) -> str:
-    """In the form that web archives use; it finds equal bodies and protects nothing: the manifest does that."""
+    """Return the SHA-1 digest in the form of web archives.
+
+    It identifies equal bodies; integrity comes from the manifest.
+    """
     return f"sha1:{base64.b32encode(hashlib.sha1(body, usedforsecurity=False).digest()).decode()}"
 
 
 def gzip_member(data: bytes) -> bytes:
-    """A gzip member that holds ``data`` as it is."""
+    """Return a gzip member that contains ``data`` uncompressed."""
     blocks = [data[begin : begin + _BLOCK] for begin in range(0, len(data), _BLOCK)] or [b""]
     written = [_GZIP_HEAD]
     for number, block in enumerate(blocks, start=1):
@@ -80,7 +84,7 @@ def _reason(status: int) -> str:
 
 
 def _line(text: str) -> str:
-    """A header cannot go over the end of its line."""
+    """Return the text on one line: a line break would end the header field."""
     return " ".join(text.split())
 
 

@@ -1,4 +1,4 @@
-"""Agents, runs and results against each other, on the tasks that both were judged on."""
+"""API to compare agents, runs and results on the tasks they share."""
 
 from __future__ import annotations
 
@@ -20,25 +20,27 @@ router = APIRouter(prefix="/v1/compare", tags=["results"])
 
 MOST_SIDES = 20
 MOST_FLIPS = 1000
-"""In one answer, shared out evenly among what is compared; ``/v1/compare/flips`` has all of them."""
+"""Maximum per response, divided evenly among the compared sides. ``/v1/compare/flips`` returns all flips."""
 Others = Annotated[
     list[Annotated[str, Query(pattern=SIDE)]],
-    Query(min_length=1, max_length=MOST_SIDES, description="What is set against a; named again for each further one"),
+    Query(
+        min_length=1, max_length=MOST_SIDES, description="Side to compare with a; repeat the parameter for more sides"
+    ),
 ]
 
 
 @router.get("")
 async def compare(a: SideQuery, b: Others, service: ServiceDep, caller: ReaderDep) -> dict[str, Any]:
-    """How far each of ``b`` is from ``a``, task by task; whether that can be chance; which leaves flipped, and why."""
+    """Compare each ``b`` with ``a`` task by task: differences, their significance, and which leaves flipped and why."""
     first = await side_of(service, caller, a, leaves=True)
     others, flipped = [], list[list[Flip]]()
     for name in b:
         other = await side_of(service, caller, name, leaves=True)
         flipped.append(await asyncio.to_thread(flips, first.judged, other.judged))
-        others.append(replace(other, judged=()))  # twenty sides' leaves at once would fill the memory
+        others.append(replace(other, judged=()))  # the leaves of all sides together would use too much memory
     found = await asyncio.to_thread(comparison_json, first, others)
-    for comparison, of_it in zip(found["comparisons"], flipped, strict=True):
-        add_flips(comparison, of_it, at_most=MOST_FLIPS // len(b))
+    for comparison, side_flips in zip(found["comparisons"], flipped, strict=True):
+        add_flips(comparison, side_flips, at_most=MOST_FLIPS // len(b))
     return found
 
 
@@ -46,7 +48,7 @@ async def compare(a: SideQuery, b: Others, service: ServiceDep, caller: ReaderDe
 async def flipped_leaves(
     a: SideQuery, b: SideQuery, service: ServiceDep, caller: ReaderDep, part: PositionSliceDep
 ) -> ListOut[FlipOut]:
-    """Every leaf that did not come out the same on both sides, and why. The cursor is a position."""
+    """List all leaves whose outcome differs between the two sides, with the causes. The cursor is an offset."""
     start = 0 if part.cursor is None else int(part.cursor)
     first = await side_of(service, caller, a, leaves=True)
     second = await side_of(service, caller, b, leaves=True)

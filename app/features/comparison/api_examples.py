@@ -1,4 +1,4 @@
-"""Response examples of this feature's operations, computed from one small result by the code that serves them."""
+"""Response examples for the operations of this feature, computed from one small result by the serving code."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _OUTCOME = AnswerOutcome(task_id="yu_lineage", answer_name="answer_1.md", words=
 
 
 def examples() -> Mapping[str, Any]:
-    """Examples by operation. The example result has no tree, which would fill pages."""
+    """Return the examples by operation. The example result has no tree, because a tree would be too long."""
     monday, tuesday = _side("my-agent@monday"), _side("my-agent@tuesday")
     comparison = comparison_json(monday, [tuesday])
     add_flips(comparison["comparisons"][0], [_FLIP], at_most=1)

@@ -1,4 +1,4 @@
-"""The shapes of what flipped between two sides, and why."""
+"""Response models for flipped leaves."""
 
 from __future__ import annotations
 
@@ -8,19 +8,19 @@ from app.features.comparison.flips import Cause, Flip
 
 
 class FlipCauseOut(BaseModel):
-    """One thing that was not the same on both sides."""
+    """Cause of a flip: something that differs between the two sides."""
 
     cause: Cause
     detail: str
 
 
 class FlipOut(BaseModel):
-    """One leaf that came out otherwise. An outcome is null where that side's tree has no such leaf."""
+    """Leaf whose outcome differs. An outcome is null if the tree of that side has no such leaf."""
 
     task_id: str
     answer_name: str
     leaf: str
-    description: str = Field(description="Its first 500 characters")
+    description: str = Field(description="First 500 characters of the description")
     before: str | None
     after: str | None
     causes: list[FlipCauseOut]

@@ -1,4 +1,4 @@
-"""How much hangs on single verdicts, votes and weights: of a result, of who is ahead, and of a task's judge."""
+"""API for sensitivity analysis: of a result's score, of the order of two sides, and of a task's judge."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ from app.storage import results as rows
 router = APIRouter(prefix="/v1", tags=["results"])
 
 MOST_RESULTS = 500
-"""The newest of a task; older ones are left out, and the answer says so."""
+"""Maximum number of results of a task. Older results are left out; ``older_left_out`` reports it."""
 
 
 @router.get("/results/{result_id}/sensitivity")
 async def result_sensitivity(result_id: IdPath, service: ServiceDep, caller: ReaderDep) -> dict[str, Any]:
-    """Which leaves of a result, flipped one at a time, would change its score, the weightiest first."""
+    """List the leaves of a result by the change of its score if the leaf were flipped, largest change first."""
     async with service.database.begin() as connection:
         found = await rows.answer_of_result(connection, result_id, owner=caller.sees)
     if found is None or found.body is None:
@@ -34,7 +34,7 @@ async def result_sensitivity(result_id: IdPath, service: ServiceDep, caller: Rea
 
 @router.get("/compare/sensitivity")
 async def order_sensitivity(a: SideQuery, b: SideQuery, service: ServiceDep, caller: ReaderDep) -> dict[str, Any]:
-    """Whether the side that is ahead stays ahead when leaves, votes or weights are not quite as they are."""
+    """Check whether the leading side keeps its lead if leaves, votes or weights change."""
     first = await side_of(service, caller, a, trees=True)
     second = await side_of(service, caller, b, trees=True)
     return await asyncio.to_thread(order_json, first, second)
@@ -44,7 +44,7 @@ async def order_sensitivity(a: SideQuery, b: SideQuery, service: ServiceDep, cal
 async def judge_consistency(
     task_id: NamePath, service: ServiceDep, caller: ReaderDep, agent: NameFilter = None
 ) -> dict[str, Any]:
-    """How steady a task's judge is with itself: its votes, and leaves that came out both ways."""
+    """Measure the self-consistency of a task's judge: split votes, and leaves with different outcomes."""
     async with service.database.begin() as connection:
         found = await rows.list_results(
             connection, limit=MOST_RESULTS + 1, owner=caller.sees, agent=agent, task_id=task_id
@@ -52,5 +52,5 @@ async def judge_consistency(
     if not found:
         raise not_found("task with results")
     bodies = [each.body for each in found[:MOST_RESULTS]]
-    told = await asyncio.to_thread(lambda: consistency_json(map(json.loads, bodies)))
-    return {"task_id": task_id, **told, "older_left_out": len(found) > MOST_RESULTS}
+    figures = await asyncio.to_thread(lambda: consistency_json(map(json.loads, bodies)))
+    return {"task_id": task_id, **figures, "older_left_out": len(found) > MOST_RESULTS}

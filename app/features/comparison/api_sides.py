@@ -1,4 +1,4 @@
-"""What a request asks to have added up or compared: an agent, one run of it, or a single result."""
+"""Query parameters and loading of the sides of a comparison: an agent, a run or a single result."""
 
 from __future__ import annotations
 
@@ -21,39 +21,40 @@ from app.storage.records import JudgedAnswer
 from app.summary import AnswerOutcome
 
 SEPARATOR = "@"
-"""Between an agent and its run; neither name can hold one."""
+"""Separates agent and run. Neither name can contain it."""
 _RESULT = "res_"
 _SCORES = ("status", "score", "final_score")
 _NAME = NAME.removeprefix("^").removesuffix("$")
 SIDE = f"^{_NAME}({SEPARATOR}{_NAME})?$"
-SideQuery = Annotated[str, Query(pattern=SIDE, description="agent, agent@run, or the id of a result")]
-RunQuery = Annotated[str | None, Query(pattern=NAME, description="Only of this run")]
+SideQuery = Annotated[str, Query(pattern=SIDE, description="agent, agent@run or result id")]
+RunQuery = Annotated[str | None, Query(pattern=NAME, description="Only this run")]
 
 
 def outcomes(judged: Sequence[JudgedAnswer], *, trees: bool = True) -> list[AnswerOutcome]:
-    """Answers with their results read. Blocks, some milliseconds a megabyte: call it in a thread.
+    """Parse the results of answers. Blocks for some milliseconds per megabyte: call it in a thread.
 
-    Without ``trees`` a result is its scores alone: twenty agents' trees at once would fill the memory.
+    Without ``trees`` only the scores of a result are returned, because the trees of many agents would use too much
+    memory.
     """
     return [_read(answer, trees=trees)[0] for answer in judged]
 
 
 def _read(answer: JudgedAnswer, *, trees: bool) -> tuple[AnswerOutcome, dict[str, Any] | None]:
-    """The outcome, and the result with its tree."""
+    """Return the outcome and the parsed result with its tree."""
     result: dict[str, Any] | None = None if answer.body is None else json.loads(answer.body)
-    kept = result if trees or result is None else {name: result[name] for name in _SCORES if name in result}
+    stored = result if trees or result is None else {name: result[name] for name in _SCORES if name in result}
     outcome = AnswerOutcome(
         task_id=answer.task_id,
         answer_name=answer.answer_name,
         words=answer.words,
-        result=kept,
+        result=stored,
         error_code=answer.error_code,
     )
     return outcome, result
 
 
 def _side(name: str, found: Sequence[JudgedAnswer], *, trees: bool, leaves: bool) -> Side:
-    """Reads one result after the other, so that only what is kept of each fills the memory."""
+    """Build a side. Results are parsed one at a time to bound the use of memory."""
     outcomes: list[AnswerOutcome] = []
     judged: list[Judged] = []
     for answer in found:
@@ -65,10 +66,10 @@ def _side(name: str, found: Sequence[JudgedAnswer], *, trees: bool, leaves: bool
 
 
 async def side_of(service: Service, caller: Caller, name: str, *, trees: bool = False, leaves: bool = False) -> Side:
-    """The judged answers behind a name: with their results' ``trees``, with the ``leaves`` to compare, or neither.
+    """Return the judged answers for a name, optionally with result ``trees`` or with ``leaves`` for a comparison.
 
     Raises:
-        Problem: nothing of that name was judged that the caller may see.
+        Problem: there is no matching judged answer that the caller may read.
     """
     single, judged = None, []
     async with service.database.begin() as connection:

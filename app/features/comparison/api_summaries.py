@@ -1,4 +1,4 @@
-"""What results add up to: an agent's summary, and the leaderboard of all agents."""
+"""API for the summary of an agent and the leaderboard of all agents."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _LEADERBOARD_LEAVES_OUT = ("per_run", "tasks", "without_result")
 
 @router.get("/agents/{agent}/summary")
 async def summary(agent: NamePath, service: ServiceDep, caller: ReaderDep, run: RunQuery = None) -> dict[str, Any]:
-    """The averages of an agent over its tasks and runs, how sure they are, and what is not known of them."""
+    """Return the averages of an agent over tasks and runs, with confidence intervals and counts of unjudged answers."""
     found = await _summary_of(service, caller, agent, run=run)
     if not found["num_answers"] and not found["unfinished"]:
         raise not_found("agent with judged answers")
@@ -32,7 +32,7 @@ async def summary(agent: NamePath, service: ServiceDep, caller: ReaderDep, run: 
 
 @router.get("/leaderboard")
 async def leaderboard(service: ServiceDep, caller: ReaderDep) -> dict[str, Any]:
-    """Every agent's averages, the best first."""
+    """List the averages of all agents, highest score first."""
     items = []
     async with service.database.begin() as connection:
         agents = await rows.judged_agents(connection, owner=caller.sees)
@@ -46,7 +46,7 @@ async def leaderboard(service: ServiceDep, caller: ReaderDep) -> dict[str, Any]:
 async def _summary_of(
     service: Service, caller: Caller, agent: str, *, run: str | None = None, resampled: bool = True
 ) -> dict[str, Any]:
-    """One agent's; what takes time is done in a thread, after the transaction."""
+    """Return the summary of one agent. It is computed in a thread, after the transaction has ended."""
     async with service.database.begin() as connection:
         judged = await rows.answers_of(connection, agent, owner=caller.sees, run=run)
         unfinished = await rows.unfinished_answers(connection, agent, owner=caller.sees, run=run)

@@ -1,4 +1,4 @@
-"""``assay compare``: agents, runs or results on the tasks they share, and whether the difference can be chance."""
+"""``assay compare``: compare agents, runs or results on shared tasks, with significance tests."""
 
 from __future__ import annotations
 
@@ -15,15 +15,15 @@ from app.features.comparison.cli_sides import SIDES, compared
 _VERDICTS = {
     "b_higher": "{b} is higher than {a}",
     "b_lower": "{b} is lower than {a}",
-    "not_told_apart": "these tasks do not tell {b} and {a} apart",
-    "too_few_tasks": "too few tasks to tell {b} and {a} apart: {certain}, and it takes 6",
-    "nothing_to_compare": "there is no task with a certain score on both sides",
+    "not_told_apart": "no significant difference between {b} and {a} on these tasks",
+    "too_few_tasks": "too few tasks to compare {b} with {a}: {certain} with a certain score, at least 6 are needed",
+    "nothing_to_compare": "no task has a certain score on both sides",
 }
 
 
 def compare(
-    first: Annotated[str, typer.Argument(metavar="A", help=f"What was before: {SIDES}.")],
-    others: Annotated[list[str], typer.Argument(metavar="B...", help="What is set against it, one or more.")],
+    first: Annotated[str, typer.Argument(metavar="A", help=f"Baseline: {SIDES}.")],
+    others: Annotated[list[str], typer.Argument(metavar="B...", help="One or more sides to compare with A.")],
     url: UrlOption = URL,
     as_json: JsonOption = False,
 ) -> None:
@@ -40,7 +40,7 @@ def _print(before: str, one: Mapping[str, Any], *, corrected: bool) -> None:
     from rich.markup import escape
 
     console, after = output(), one["b"]["name"]
-    console.print(f"{after} less {before}", style="bold", markup=False)
+    console.print(f"{after} - {before}", style="bold", markup=False)
     figures = plain_table("figure", "A", "B", "difference", "95 % interval", "p")
     for name, key in (("score", "score"), ("success rate", "success")):
         figure = one[key]
@@ -64,15 +64,15 @@ def _remarks(before: str, one: Mapping[str, Any], *, corrected: bool) -> list[st
     lines = [_VERDICTS[score["verdict"]].format(a=before, b=after, certain=score["certain"])]
     test = score["sign_flip"]
     if test is not None:
-        lines.append(f"p: {test['method']}{', corrected by Holm' if corrected else ''}")
+        lines.append(f"p: {test['method']}{', Holm correction' if corrected else ''}")
     if score["bootstrap"] is not None:
         lines.append(f"bootstrap: {ends(score['bootstrap'], sign='+')} ({score['bootstrap']['method']})")
     lines += [f"warning: {warning}" for warning in score["warnings"]]
     if score["certain"] < score["tasks"]:
-        lines.append(f"open: {score['tasks'] - score['certain']} of {score['tasks']} tasks were not wholly judged")
+        lines.append(f"open: {score['tasks'] - score['certain']} of {score['tasks']} tasks are not completely judged")
     if score["smallest_detectable_difference"] is not None:
         least = score["smallest_detectable_difference"]
-        lines.append(f"smallest difference that these tasks would show (power 0.8): {least:.3f}")
+        lines.append(f"minimum detectable difference with these tasks (power 0.8): {least:.3f}")
     for name, key in ((before, "only_a"), (after, "only_b")):
         if one[key]:
             lines.append(f"only {name}: {', '.join(one[key])}")

@@ -1,4 +1,4 @@
-"""``assay gate``: for CI, whether an agent is good enough. Exit 0 it is, 100 it is not, 3 nobody can tell yet."""
+"""``assay gate``: pass or fail an agent in CI. Exit code 0: passed, 100: failed, 3: not decided."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from app.console.tables import plain_table
 from app.features.comparison.cli_sides import SIDES, compared
 from app.features.comparison.cli_summary import summary_of
 from app.features.comparison.gate import Rule, State, Thresholds
-from app.features.comparison.gate import gate as held_against
+from app.features.comparison.gate import gate as run_gate
 
 if TYPE_CHECKING:
     from app.features.comparison.gate import Gate
@@ -24,35 +24,40 @@ _COLOURS = {State.PASSED: "green", State.FAILED: "bold red", State.OPEN: "yellow
 
 
 def gate(
-    agent: Annotated[str, typer.Option(help="The agent.")],
-    run: Annotated[str | None, typer.Option(help="Only this run of it.")] = None,
-    min_score: Annotated[float | None, typer.Option(min=0, max=1, help="Least mean score.")] = None,
-    min_success: Annotated[float | None, typer.Option(min=0, max=1, help="Least success rate.")] = None,
+    agent: Annotated[str, typer.Option(help="Agent to check.")],
+    run: Annotated[str | None, typer.Option(help="Only this run of the agent.")] = None,
+    min_score: Annotated[float | None, typer.Option(min=0, max=1, help="Minimum mean score.")] = None,
+    min_success: Annotated[float | None, typer.Option(min=0, max=1, help="Minimum success rate.")] = None,
     min_lower_bound: Annotated[
-        float | None, typer.Option(min=0, max=1, help="Least lower end of the score's 95 % interval.")
+        float | None, typer.Option(min=0, max=1, help="Minimum lower bound of the score's 95 % interval.")
     ] = None,
     max_not_judged: Annotated[
-        float | None, typer.Option(min=0, max=1, help="Greatest share of answers not judged; else none may be.")
+        float | None, typer.Option(min=0, max=1, help="Maximum fraction of unjudged answers (default: 0).")
     ] = None,
-    baseline: Annotated[str | None, typer.Option(help=f"What it is compared with: {SIDES}.")] = None,
+    baseline: Annotated[str | None, typer.Option(help=f"Baseline to compare with: {SIDES}.")] = None,
     max_regression: Annotated[
-        float | None, typer.Option(min=0, max=1, help="Greatest loss of the mean score against the baseline [0].")
+        float | None, typer.Option(min=0, max=1, help="Maximum loss of mean score against the baseline (default: 0).")
     ] = None,
     regression_rule: Annotated[
-        Rule, typer.Option(help="What may not be a greater loss: the mean, its whole interval, or any part of that.")
+        Rule,
+        typer.Option(
+            help="What must exceed the allowed loss to fail: the mean, its whole 95 % interval, or any part of it."
+        ),
     ] = Rule.MEAN,
     allow_missing_tasks: Annotated[
-        bool, typer.Option("--allow-missing-tasks", help="Tasks of the baseline need not be judged now.")
+        bool, typer.Option("--allow-missing-tasks", help="Ignore baseline tasks without an answer now.")
     ] = False,
-    junit: Annotated[Path | None, typer.Option(help="Write JUnit XML here.")] = None,
+    junit: Annotated[Path | None, typer.Option(help="JUnit XML file to write.")] = None,
     markdown: Annotated[
-        Path | None, typer.Option(help="Append Markdown here, as GITHUB_STEP_SUMMARY wants it.")
+        Path | None, typer.Option(help="File to append a Markdown table to, such as $GITHUB_STEP_SUMMARY.")
     ] = None,
-    out: Annotated[Path | None, typer.Option(help="Read result files of `assay evaluate` here, no server.")] = None,
+    out: Annotated[
+        Path | None, typer.Option(help="Read result files of `assay evaluate` from this folder instead of a server.")
+    ] = None,
     url: UrlOption = URL,
     as_json: JsonOption = False,
 ) -> None:
-    """Hold an agent's figures against thresholds: exit 0 passed, 100 failed, 3 not decided (answers not judged)."""
+    """Check an agent against thresholds. Exit code 0: passed, 100: failed, 3: not decided (unjudged answers)."""
     thresholds = Thresholds(
         min_score=min_score,
         min_success=min_success,
@@ -70,9 +75,9 @@ def gate(
         now = name if out is None else f"{out}/{agent}"
         [comparison] = compared(url, baseline, [now])["comparisons"]
     if summary.get("statistics") is None:
-        raise WrongUsage(f"{name}: no answer has been judged yet", hint="Its jobs still wait or run: assay jobs")
+        raise WrongUsage(f"{name}: no answer has been judged yet", hint="See the state of its jobs: assay jobs")
     _report(
-        held_against(name, summary, thresholds, comparison=comparison),
+        run_gate(name, summary, thresholds, comparison=comparison),
         summary, comparison, junit=junit, markdown=markdown, as_json=as_json,
     )  # fmt: skip
 
@@ -80,14 +85,14 @@ def gate(
 def _check_usage(thresholds: Thresholds, *, baseline: str | None, max_regression: float | None) -> None:
     if max_regression is not None and baseline is None:
         raise WrongUsage(
-            "--max-regression needs a --baseline", hint="Name the agent, agent@run or folder to compare with."
+            "--max-regression requires --baseline", hint="Give the agent, agent@run or folder to compare with."
         )
-    asked = (
+    thresholds_given = (
         thresholds.min_score, thresholds.min_success, thresholds.min_lower_bound, thresholds.max_not_judged, baseline,
     )  # fmt: skip
-    if all(each is None for each in asked):
+    if all(each is None for each in thresholds_given):
         raise WrongUsage(
-            "nothing is asked of the agent, so nothing could fail",
+            "no threshold given",
             hint="Give one or more of --min-score, --min-success, --min-lower-bound, --max-not-judged, --baseline.",
         )
 
@@ -101,7 +106,7 @@ def _report(
     markdown: Path | None,
     as_json: bool,
 ) -> None:
-    """Write and print what the gate came to, and end with its exit code."""
+    """Write and print the reports, then exit with the exit code of the gate."""
     from app.features.comparison.gate_reports import gate_json, gate_junit, gate_markdown
 
     code = _EXIT[found.state]
@@ -139,4 +144,4 @@ def _write(path: Path, text: str, *, mode: str) -> None:
         with path.open(mode, encoding="utf-8") as file:
             file.write(text)
     except OSError as error:
-        raise ToolFailed(f"{path} cannot be written: {error.strerror}") from error
+        raise ToolFailed(f"Cannot write {path}: {error.strerror}") from error

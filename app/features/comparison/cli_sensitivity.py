@@ -1,4 +1,4 @@
-"""``assay sensitivity``: how much hangs on single verdicts, votes and weights."""
+"""``assay sensitivity``: effect of single verdicts, votes and weights on scores and on the order of agents."""
 
 from __future__ import annotations
 
@@ -19,7 +19,9 @@ _SHOWN = 20
 
 
 def program() -> typer.Typer:
-    commands = typer.Typer(no_args_is_help=True, help="How much hangs on single verdicts, votes and weights.")
+    commands = typer.Typer(
+        no_args_is_help=True, help="Show the effect of single verdicts, votes and weights on scores."
+    )
     commands.command("result")(result)
     commands.command("order")(order)
     commands.command("judge")(judge)
@@ -27,11 +29,11 @@ def program() -> typer.Typer:
 
 
 def result(
-    result_id: Annotated[str, typer.Argument(metavar="RESULT", help="A result's id on the server, or a result file.")],
+    result_id: Annotated[str, typer.Argument(metavar="RESULT", help="Result id on the server, or a result file.")],
     url: UrlOption = URL,
     as_json: JsonOption = False,
 ) -> None:
-    """Flip every leaf of a result, one at a time: which change its score most."""
+    """Flip each leaf of a result, one at a time, and show the changes of its score."""
     if is_folder(result_id) or result_id.endswith(".json"):
         from app.features.comparison.sensitivities import flips_json
 
@@ -48,29 +50,29 @@ def result(
     for flip in found["flips"][:_SHOWN]:
         change = {"low": flip["change"]["least"], "high": flip["change"]["greatest"]}
         votes = f"{flip['votes']['yes']}:{flip['votes']['no']}" if any(flip["votes"].values()) else "-"
-        turned = f"{flip['outcome']} -> {flip['to']}"
-        table.add_row(escape(flip["leaf"]), votes, turned, bounded(change, sign="+"), bounded(flip["score"]))
+        transition = f"{flip['outcome']} -> {flip['to']}"
+        table.add_row(escape(flip["leaf"]), votes, transition, bounded(change, sign="+"), bounded(flip["score"]))
     console = output()
     console.print(table)
     more = len(found["flips"]) - _SHOWN
-    told = f"score {bounded(found['score'])}; {found['without_effect']} leaves change nothing"
-    console.print(told + (f"; {more} more flips: --json" if more > 0 else ""))
+    line = f"score {bounded(found['score'])}; {found['without_effect']} leaves have no effect"
+    console.print(line + (f"; {more} more flips: --json" if more > 0 else ""))
 
 
 def order(
     first: Annotated[str, typer.Argument(metavar="A", help=f"{SIDES}.")],
-    second: Annotated[str, typer.Argument(metavar="B", help="What it is held against.")],
+    second: Annotated[str, typer.Argument(metavar="B", help="Side to compare with A.")],
     url: UrlOption = URL,
     as_json: JsonOption = False,
 ) -> None:
-    """Whether the side that is ahead stays ahead when leaves, votes or weights change. Differences are B less A."""
+    """Check whether the leading side keeps its lead if leaves, votes or weights change. Differences are B - A."""
     found = order_of(url, first, second)
     if as_json:
         print_json(found)
         return
     console = output()
     if found["difference"] is None:
-        console.print("there is no task that both were judged on")
+        console.print("the two sides have no judged task in common")
         return
     votes, weights = found["votes"], found["weights"]
     table = plain_table("change", "tried", "holds", "lost", "open", "difference")
@@ -78,8 +80,8 @@ def order(
     for name, tally in (
         ("one leaf left out", found["leave_one_leaf_out"]),
         ("minority wins at one leaf", votes["minority_wins"]),
-        ("votes drawn again", votes["redrawn"]),
-        ("weights drawn again", weights["redrawn"]),
+        ("votes resampled", votes["redrawn"]),
+        ("weights resampled", weights["redrawn"]),
     ):
         difference = ends(tally, sign="+") if "low" in tally else ""
         table.add_row(name, *(str(tally[each]) for each in ("tried", "holds", "lost", "open")), difference)
@@ -87,8 +89,8 @@ def order(
     table.add_row("all weights equal", "", "", "", "", bounded(weights["equal"], sign="+"))
     console.print(table)
     ahead = {"a": first, "b": second}.get(found["ahead"])
-    told = f"{ahead} is ahead" if ahead else "neither is ahead for sure, so there is nothing to lose"
-    console.print(f"{told}, over {found['tasks']} task(s)", markup=False, soft_wrap=True)
+    line = f"{ahead} is ahead" if ahead else "neither side leads with certainty, so there is no lead to test"
+    console.print(f"{line}, over {found['tasks']} task(s)", markup=False, soft_wrap=True)
     for name, one in (("without", found["leave_one_leaf_out"]), ("outvoted", votes["minority_wins"])):
         for turn in one["turns"][:_SHOWN]:
             shown = bounded(turn["difference"], sign="+")
@@ -96,12 +98,14 @@ def order(
 
 
 def judge(
-    task: Annotated[str, typer.Argument(metavar="TASK", help="The task.")],
-    out: Annotated[Path | None, typer.Option(help="Read result files of `assay evaluate` here, no server.")] = None,
+    task: Annotated[str, typer.Argument(metavar="TASK", help="Task to analyse.")],
+    out: Annotated[
+        Path | None, typer.Option(help="Read result files of `assay evaluate` from this folder instead of a server.")
+    ] = None,
     url: UrlOption = URL,
     as_json: JsonOption = False,
 ) -> None:
-    """How steady a task's judge is with itself: votes that do not agree, and leaves that came out both ways."""
+    """Measure the self-consistency of a task's judge: split votes, and leaves with different outcomes."""
     if out is None:
         with connected(url) as client:
             found = client.consistency(task)
@@ -114,21 +118,21 @@ def judge(
         return
     console = output()
     console.print(f"{task}: {found['results']} result(s)", markup=False)
-    table = plain_table("model", "prompt", "leaves", "split", "95 % of their share", "agreement", "votes lost")
+    table = plain_table("model", "prompt", "leaves", "split", "share split (95 %)", "agreement", "votes lost")
     for one in found["votes"]:
         agreement = "-" if one["agreement"] is None else f"{one['agreement']:.3f}"
         cells = (str(one["leaves"]), str(one["split"]), ends(one["split_share"]), agreement, str(one["lost"]))
         table.add_row(one["model"], one["prompt"] or "", *cells)
     console.print(table)
-    told = f"{found['flaky_leaves']} of {found['judged_again']} leaves judged more than once came out both ways"
-    console.print(told + (f" (95 % {ends(found['flaky_share'])})" if found["flaky_share"] else ""))
+    line = f"{found['flaky_leaves']} of {found['judged_again']} leaves judged more than once have both outcomes"
+    console.print(line + (f" (95 % {ends(found['flaky_share'])})" if found["flaky_share"] else ""))
     for one in found["flaky"][:_SHOWN]:
         shown = f"{one['leaf']}: passed {one['passed']} of {one['judged']} times ({one['model']})"
         console.print(shown, markup=False, soft_wrap=True)
 
 
 def _results(out: Path, task: str) -> Iterator[Mapping[str, Any]]:
-    """Every result of a task in a result folder, of all agents and times.
+    """Parse all results of a task in a result folder, for all agents and times.
 
     Raises:
         WrongUsage: there is none.
@@ -138,20 +142,20 @@ def _results(out: Path, task: str) -> Iterator[Mapping[str, Any]]:
     paths = [path for path in sorted(out.glob("*/*/*/results/*.json")) if path.parts[-4] == task]
     wanted = [path for path in paths if not path.stem.endswith(DEBUG_MARK)]
     if not wanted:
-        raise WrongUsage(f"{out}: there is no result of task {task} below it")
+        raise WrongUsage(f"{out}: contains no result of task {task}")
     return map(_read, wanted)
 
 
 def _read(path: Path) -> Mapping[str, Any]:
-    """One result file.
+    """Parse one result file.
 
     Raises:
-        WrongUsage: it is not there, or is no result.
+        WrongUsage: the file cannot be read or is not a result.
     """
     try:
         found = json.loads(path.read_text("utf-8"))
     except (OSError, ValueError) as error:
-        raise WrongUsage(f"{path} cannot be read as a result: {error}") from error
+        raise WrongUsage(f"Cannot read the result {path}: {error}") from error
     if not isinstance(found, dict) or "final_score" not in found:
-        raise WrongUsage(f"{path} holds no result: it has no final_score")
+        raise WrongUsage(f"{path} is not a result: it has no final_score")
     return {"id": path.name, **found} if found.get("id") is None else found

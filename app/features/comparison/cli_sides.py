@@ -1,4 +1,4 @@
-"""What a command compares: agents and runs of a running server, or result folders of ``assay evaluate``."""
+"""Sides of a comparison on the command line: agents, runs and results of a server, or local result folders."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ if TYPE_CHECKING:
     from app.features.comparison.compared import Side
     from app.summary import AnswerOutcome
 
-SIDES = "agent, agent@run or a result's id of the server; or a result folder, OUT/AGENT"
+SIDES = "agent, agent@run or result id on the server, or a result folder OUT/AGENT"
 
 
 def compared(url: str, first: str, others: Sequence[str]) -> dict[str, Any]:
-    """``first`` against each of ``others``.
+    """Compare ``first`` with each of ``others``.
 
     Raises:
-        WrongUsage: some are folders and some are not, or one has no judged answer.
+        WrongUsage: the names mix folders with others, or one has no judged answer.
         ToolFailed: the server does not answer.
     """
     if not _folders(first, *others):
@@ -33,10 +33,10 @@ def compared(url: str, first: str, others: Sequence[str]) -> dict[str, Any]:
 
 
 def order_of(url: str, first: str, second: str) -> dict[str, Any]:
-    """Whether who is ahead of two stays ahead.
+    """Check whether the leading side of two keeps its lead.
 
     Raises:
-        WrongUsage, ToolFailed: as ``compared``.
+        WrongUsage, ToolFailed: as for ``compared``.
     """
     if not _folders(first, second):
         with connected(url) as client:
@@ -47,16 +47,16 @@ def order_of(url: str, first: str, second: str) -> dict[str, Any]:
 
 
 def _folders(*names: str) -> bool:
-    """Whether all are result folders; False: none is.
+    """Return True if all names are result folders, False if none is.
 
     Raises:
-        WrongUsage: some are.
+        WrongUsage: only some are.
     """
     folders = [is_folder(name) for name in names]
     if any(folders) and not all(folders):
         raise WrongUsage(
             f"{' and '.join(names)}: folders can only be compared with folders",
-            hint="A name with a / is a result folder; one without is asked of the server.",
+            hint="A name that contains / is a result folder; other names refer to the server.",
         )
     return all(folders)
 
@@ -68,12 +68,12 @@ def _side(name: str) -> Side:
 
 
 def is_folder(name: str) -> bool:
-    """Whether a side is a result folder: no agent, run or result has a slash in its name."""
+    """Return whether a side is a result folder. Names of agents, runs and results never contain a slash."""
     return "/" in name
 
 
 def outcomes_in(folder: Path) -> Sequence[AnswerOutcome]:
-    """The judged answers below ``OUT/AGENT``.
+    """Return the judged answers below ``OUT/AGENT``.
 
     Raises:
         WrongUsage: there is none.
@@ -83,7 +83,7 @@ def outcomes_in(folder: Path) -> Sequence[AnswerOutcome]:
     found = judged_in(folder.parent, folder.name)
     if not found:
         raise WrongUsage(
-            f"{folder}: there is no judged answer below it",
-            hint="Name the folder of an agent below the --out of `assay evaluate`: eval_results/my-agent",
+            f"{folder}: contains no judged answer",
+            hint="Give the folder of an agent below --out of `assay evaluate`, for example eval_results/my-agent",
         )
     return found

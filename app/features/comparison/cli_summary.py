@@ -1,4 +1,4 @@
-"""``assay summary``: an agent's figures, how sure they are, and what is not known of them."""
+"""``assay summary``: figures of an agent with confidence intervals and counts of unjudged answers."""
 
 from __future__ import annotations
 
@@ -14,13 +14,15 @@ from app.console.tables import bounded, ends, number, plain_table
 
 
 def summary(
-    agent: Annotated[str, typer.Option(help="The agent.")],
-    run: Annotated[str | None, typer.Option(help="Only this run of it.")] = None,
-    out: Annotated[Path | None, typer.Option(help="Read result files of `assay evaluate` here, no server.")] = None,
+    agent: Annotated[str, typer.Option(help="Agent to summarise.")],
+    run: Annotated[str | None, typer.Option(help="Only this run of the agent.")] = None,
+    out: Annotated[
+        Path | None, typer.Option(help="Read result files of `assay evaluate` from this folder instead of a server.")
+    ] = None,
     url: UrlOption = URL,
     as_json: JsonOption = False,
 ) -> None:
-    """Summarise an agent's scores, over all its tasks and runs."""
+    """Summarise an agent's scores over all its tasks and runs."""
     found = summary_of(agent, run=run, out=out, url=url)
     if as_json:
         print_json(found)
@@ -29,10 +31,10 @@ def summary(
 
 
 def summary_of(agent: str, *, run: str | None, out: Path | None, url: str) -> dict[str, Any]:
-    """The whole summary, from a server or from result files.
+    """Return the summary of an agent from a server or from result files.
 
     Raises:
-        WrongUsage: result files do not know runs, or there is no judged answer of that agent.
+        WrongUsage: ``run`` is given with result files, or the agent has no judged answer.
         ToolFailed: the server does not answer.
     """
     if out is None:
@@ -43,9 +45,7 @@ def summary_of(agent: str, *, run: str | None, out: Path | None, url: str) -> di
     from app.features.comparison.figures import full_summary
 
     if run is not None:
-        raise WrongUsage(
-            "--run: result files do not know runs", hint="Leave out --run, or ask a server: leave out --out."
-        )
+        raise WrongUsage("--run cannot be used with --out: result files have no runs", hint="Leave out --run or --out.")
     return full_summary(agent, outcomes_in(out / agent))
 
 
@@ -57,7 +57,7 @@ def _print(found: Mapping[str, Any]) -> None:
     statistics = found.get("statistics")
     if statistics is not None:
         _print_figures(statistics)
-    public = plain_table("public figure", "value", "deviation over runs")
+    public = plain_table("public figure", "value", "std. dev. over runs")
     for name in ("avg_score", "success_rate", "avg_answer_word_count"):
         public.add_row(name, number(found.get(name)), number(found.get(f"{name}_std")))
     for name in sorted(key for key in found if key.startswith("pass_at_")):
@@ -70,13 +70,13 @@ def _print(found: Mapping[str, Any]) -> None:
         )
     console.print(tasks)
     not_judged = found["not_judged"]
-    told = f"{not_judged['answers']} of {found['num_answers']} answers not judged ({not_judged['leaves']} leaves)"
-    console.print(told + (f", {found['unfinished']} jobs not ended" if found.get("unfinished") else ""))
+    line = f"{not_judged['answers']} of {found['num_answers']} answers not judged ({not_judged['leaves']} leaves)"
+    console.print(line + (f", {found['unfinished']} jobs unfinished" if found.get("unfinished") else ""))
 
 
 def _print_figures(statistics: Mapping[str, Any]) -> None:
     console = output()
-    figures = plain_table("figure", "value", "95 % interval", "how")
+    figures = plain_table("figure", "value", "95 % interval", "method")
     for name, key in (("score", "score"), ("success rate", "success")):
         figure = statistics[key]
         figures.add_row(name, bounded(figure), ends(figure["interval"]), figure["interval"]["method"])
@@ -89,4 +89,4 @@ def _print_figures(statistics: Mapping[str, Any]) -> None:
         console.print(f"warning: {warning}")
     least = statistics["smallest_detectable_difference"]
     if least is not None:
-        console.print(f"smallest difference that as many tasks would show (power 0.8): {least:.3f}")
+        console.print(f"minimum detectable difference with this number of tasks (power 0.8): {least:.3f}")

@@ -1,8 +1,8 @@
-"""Agents, runs or results judged on the same tasks: how far apart they are, and how sure that is. Pure, JSON out.
+"""Paired comparison of agents, runs or results on shared tasks. Pure functions; results are JSON values.
 
-Tasks are paired, the answers to a task averaged first. A difference is the other side less the first one. Where an
-answer was not judged, the task's difference lies between bounds and stays out of the tests; what it could change
-stands beside them.
+Each task is a pair of mean scores over its answers. A difference is B - A. If an answer was not judged, the difference
+of its task has bounds instead of a value. Such tasks are left out of the tests, and their possible effect is reported
+next to them.
 """
 
 from __future__ import annotations
@@ -25,9 +25,9 @@ from rubrics.scoring import Score
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Side:
-    """What is compared: ``name`` as it was asked for, ``agent``, or ``agent@run``, or a result's id.
+    """Side of a comparison. ``name`` is as requested: ``agent``, ``agent@run`` or a result id.
 
-    ``judged`` are its results leaf by leaf, where that was asked for.
+    ``judged`` has the leaves of its results, if they were requested.
     """
 
     name: str
@@ -36,8 +36,8 @@ class Side:
 
 
 def comparison_json(first: Side, others: Sequence[Side]) -> dict[str, Any]:
-    """``first`` against each of ``others``; p values are corrected for how many there are."""
-    found = [_Compared(first, other) for other in others]
+    """Compare ``first`` with each of ``others``. The p values are Holm-corrected for the number of comparisons."""
+    found = [_Comparison(first, other) for other in others]
     corrected = {figure: holm([each.figures[figure].p for each in found]) for figure in _FIGURES}
     return {
         "level": LEVEL,
@@ -76,7 +76,7 @@ class _Task:
 
 
 class _Figure:
-    """One figure over the tasks that both sides have."""
+    """One figure over the shared tasks of both sides."""
 
     def __init__(self, tasks: Sequence[_Task]) -> None:
         self.tasks = tasks
@@ -110,20 +110,20 @@ class _Figure:
         }
 
     def _warnings(self, comparisons: int) -> Iterator[str]:
-        """What these tasks cannot show."""
+        """Yield the limits of what the number of tasks can show."""
         if self.paired is None:
             return
         n, test = self.paired.n, self.paired.sign_flip
         if test.smallest_p * comparisons >= 1 - LEVEL:
             yield (
                 f"{test.n} of {n} tasks differ, so the sign-flip test cannot give a p below "
-                f"{min(1.0, test.smallest_p * comparisons):.4g}{', corrected by Holm' if comparisons > 1 else ''}: "
+                f"{min(1.0, test.smallest_p * comparisons):.4g}{', Holm-corrected' if comparisons > 1 else ''}: "
                 "no difference between these sides can be significant at 0.05"
             )
         if n < FEWEST_FOR_T:
             yield (
                 f"with {n} tasks, fewer than {FEWEST_FOR_T}, the 95 % interval of the difference can be too narrow: "
-                "differences that are rare and large are easily missed"
+                "rare and large differences are easily missed"
             )
 
     def _verdict(self, p_holm: float) -> str:
@@ -134,8 +134,8 @@ class _Figure:
         return "too_few_tasks" if len(self.certain) < FEWEST_TASKS else "not_told_apart"
 
 
-class _Compared:
-    """Two sides."""
+class _Comparison:
+    """Comparison of two sides."""
 
     def __init__(self, first: Side, other: Side) -> None:
         before, after = _by_task(first), _by_task(other)
@@ -146,11 +146,15 @@ class _Compared:
         self.figures = {
             name: _Figure(
                 [
-                    _Task(task_id=task, before=_over(before[task], worth), after=_over(after[task], worth))
+                    _Task(
+                        task_id=task,
+                        before=_mean_score(before[task], figure_of),
+                        after=_mean_score(after[task], figure_of),
+                    )
                     for task in self.shared
                 ]
             )
-            for name, worth in _FIGURES.items()
+            for name, figure_of in _FIGURES.items()
         }
 
     def json(self, p_holm: Mapping[str, float], *, comparisons: int) -> dict[str, Any]:
@@ -178,15 +182,15 @@ def _by_task(side: Side) -> dict[str, list[Score]]:
     return found
 
 
-def _over(scores: Sequence[Score], worth: Callable[[Score], Score]) -> Score:
-    """The mean over one task's answers."""
-    found = [worth(score) for score in scores]
+def _mean_score(scores: Sequence[Score], figure_of: Callable[[Score], Score]) -> Score:
+    """Return the mean score over the answers of one task."""
+    found = [figure_of(score) for score in scores]
     low, high = fmean(each.low for each in found), fmean(each.high for each in found)
     return Score(value=low if all(each.value is not None for each in found) else None, low=low, high=high)
 
 
 def _mean(scores: Sequence[Score]) -> dict[str, float | None] | None:
-    return score_json(_over(scores, lambda score: score)) if scores else None
+    return score_json(_mean_score(scores, lambda score: score)) if scores else None
 
 
 def _side_json(side: Side) -> dict[str, Any]:

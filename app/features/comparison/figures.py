@@ -1,7 +1,7 @@
-"""From an agent's judged answers to its headline figures with intervals, as JSON. Pure.
+"""Headline figures of an agent with confidence intervals, as JSON values. Pure functions.
 
-The formulas are in ``judges.analysis.statistics``; numpy and scipy are loaded with the first figure, so this runs in
-a thread where a loop must not wait.
+The formulas are in ``judges.analysis.statistics``. The first call imports numpy and scipy, so do not call it on an
+event loop.
 """
 
 from __future__ import annotations
@@ -19,25 +19,26 @@ from judges.summary import Summary
 def full_summary(
     agent: str, outcomes: Iterable[AnswerOutcome], *, unfinished: int = 0, resampled: bool = True
 ) -> Summary:
-    """The summary of an agent and its ``statistics``; ``unfinished`` counts its jobs that have not ended."""
+    """Return the summary of an agent and its ``statistics``. ``unfinished`` is the number of unfinished jobs."""
     known = list(outcomes)
     statistics = statistics_json(known, resampled=resampled)
     return agent_summary(agent, known) | {"unfinished": unfinished, "statistics": statistics}
 
 
 def statistics_json(outcomes: Sequence[AnswerOutcome], *, resampled: bool = True) -> dict[str, Any] | None:
-    """Each headline figure with its bounds and intervals; None without an answer. Without the bootstrap's unless
-    ``resampled``: that is a tenth of a second an agent.
+    """Return the headline figures with bounds and intervals, or None without answers.
+
+    ``resampled`` adds the bootstrap intervals, which take about 0.1 s per agent.
     """
     found = headline([trial_of(one) for one in outcomes], resampled=resampled)
     if found is None:
         return None
-    silent = sum(not one.complete for one in outcomes)
+    not_judged = sum(not one.complete for one in outcomes)
     return {
         "level": LEVEL,
         "tasks": found.tasks,
         "answers": found.answers,
-        "not_judged": {"answers": silent, "share": silent / found.answers},
+        "not_judged": {"answers": not_judged, "share": not_judged / found.answers},
         **_figures(found),
         "smallest_detectable_difference": found.detectable,
         "warnings": list(found.warnings),

@@ -1,7 +1,7 @@
-"""Two sides judged on the same tasks: every leaf that came out otherwise, and what was not the same. Pure, JSON out.
+"""Flipped leaves between two sides and their causes. Pure functions; results are JSON values.
 
-``compared`` computes how far the sides are apart. Answers are paired by task and name; if a task has only one answer on
-either side, these two are a pair whatever their names.
+Answers are paired by task and name. If both sides have exactly one answer to a task, the two are paired whatever their
+names. See ``compared`` for the difference of the scores.
 """
 
 from __future__ import annotations
@@ -15,25 +15,25 @@ from typing import Any
 from judges.analysis.overrides import judged_leaves
 
 LONGEST_DESCRIPTION = 500
-"""Characters. It is there to recognise the leaf by; the result has all of it."""
+"""Maximum length in characters. It identifies the leaf; the result has the full description."""
 
 
 class Cause(StrEnum):
-    """What was not the same when a leaf came out otherwise."""
+    """Cause of a flipped leaf: what differs between the two sides."""
 
     ANSWER = "answer"
     PAGE = "page"
     JUDGE = "judge"
     MODEL = "model"
     GATE = "gate"
-    """It was only looked at on one side: something before it came out otherwise."""
+    """Only one side judged the leaf: an earlier leaf has another outcome."""
     VOTE = "vote"
-    """Nothing: the same claim, pages, judge and model. The model voted otherwise."""
+    """Nothing differs but the votes: same claim, pages, judge and model."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Leaf:
-    """One leaf as far as it is compared. ``claim`` is a digest: claims are long, and there are many."""
+    """Compared fields of a leaf. ``claim`` is a digest, because claims are long and numerous."""
 
     description: str
     outcome: str
@@ -45,7 +45,7 @@ class Leaf:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Judged:
-    """One result, as far as it is compared. ``pages`` are (outcome, digest of the text) by URL."""
+    """Compared fields of a result. ``pages`` maps URL to (outcome, digest of the text)."""
 
     result_id: str
     task_id: str
@@ -59,7 +59,7 @@ class Judged:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Flip:
-    """A leaf whose outcome is not the same on both sides. None: that side's tree has no such leaf."""
+    """Leaf whose outcome differs between the sides. None means that the tree of that side has no such leaf."""
 
     task_id: str
     answer_name: str
@@ -73,7 +73,7 @@ class Flip:
 
     @property
     def gain(self) -> int:
-        """1: it passes now; -1: it passed before; 0: neither side passes."""
+        """1 if the leaf now passes, -1 if it passed before, 0 if it passes on neither side."""
         return (self.after == "passed") - (self.before == "passed")
 
     def json(self) -> dict[str, Any]:
@@ -91,7 +91,7 @@ class Flip:
 
 
 def judged(result: Mapping[str, Any]) -> Judged:
-    """What of a result is compared."""
+    """Extract the compared fields of a result."""
     judge = result.get("judge") or {}
     return Judged(
         result_id=str(result["id"]),
@@ -106,7 +106,7 @@ def judged(result: Mapping[str, Any]) -> Judged:
 
 
 def flips(before: Iterable[Judged], after: Iterable[Judged]) -> list[Flip]:
-    """The flips of all tasks that both sides have, by task and answer; within one those that were lost first."""
+    """Return the flips of all shared tasks, by task and answer. Leaves that no longer pass come first."""
     left, right = _by_task(before), _by_task(after)
     return [
         flip
@@ -166,12 +166,16 @@ def _flips(before: Judged, after: Judged) -> list[Flip]:
 
 
 def _causes(before: Judged, after: Judged, old: Leaf | None, new: Leaf | None) -> Iterable[tuple[Cause, str]]:
-    """Everything that was not the same; what a leaf was judged by first."""
+    """Yield everything that differs, starting with the inputs of the leaf."""
     same_judge = before.judge == after.judge
     if old is None or new is None:
-        yield (Cause.ANSWER, "the judge built another tree from it") if same_judge else (Cause.JUDGE, "another tree")
+        yield (
+            (Cause.ANSWER, "the judge built another tree from the answer")
+            if same_judge
+            else (Cause.JUDGE, "the judge builds another tree")
+        )
         return
-    found = [*_asked_otherwise(before, after, old, new), *_pages_otherwise(before, after, old, new)]
+    found = [*_answer_causes(before, after, old, new), *_page_causes(before, after, old, new)]
     if not same_judge:
         found.append((Cause.JUDGE, "the judge's file changed"))
     elif old.prompt and new.prompt and old.prompt != new.prompt:
@@ -181,21 +185,21 @@ def _causes(before: Judged, after: Judged, old: Leaf | None, new: Leaf | None) -
     yield from found or [(Cause.VOTE, "same claim, pages, judge and model")]
 
 
-def _asked_otherwise(before: Judged, after: Judged, old: Leaf, new: Leaf) -> Iterable[tuple[Cause, str]]:
+def _answer_causes(before: Judged, after: Judged, old: Leaf, new: Leaf) -> Iterable[tuple[Cause, str]]:
     if "skipped" in (old.outcome, new.outcome):
         gated = new if new.outcome == "skipped" else old
-        yield Cause.GATE, f"behind {gated.blocked_by or 'an earlier leaf'}"
+        yield Cause.GATE, f"skipped because of {gated.blocked_by or 'an earlier leaf'}"
     if before.answer_sha256 == after.answer_sha256:
         return
     if old.claim != new.claim:
-        yield Cause.ANSWER, "it says something else"
+        yield Cause.ANSWER, "the claim in the answer changed"
     elif old.sources != new.sources:
-        yield Cause.ANSWER, "it cites other pages"
+        yield Cause.ANSWER, "the answer cites other pages"
     elif old.claim is None:
-        yield Cause.ANSWER, "it is another text"
+        yield Cause.ANSWER, "the text of the answer changed"
 
 
-def _pages_otherwise(before: Judged, after: Judged, old: Leaf, new: Leaf) -> Iterable[tuple[Cause, str]]:
+def _page_causes(before: Judged, after: Judged, old: Leaf, new: Leaf) -> Iterable[tuple[Cause, str]]:
     for url in sorted(set(old.sources) & set(new.sources)):
         was, now = before.pages.get(url), after.pages.get(url)
         if was is None or now is None or was == now:
@@ -204,7 +208,7 @@ def _pages_otherwise(before: Judged, after: Judged, old: Leaf, new: Leaf) -> Ite
 
 
 def add_flips(comparison: dict[str, Any], flips: Sequence[Flip], *, at_most: int) -> None:
-    """Add the flips and their tasks to one comparison of ``comparison_json``: all counted, ``at_most`` listed."""
+    """Add the flips to one comparison of ``comparison_json``. All are counted; ``at_most`` are listed."""
     by_task: dict[str, list[Flip]] = {}
     for flip in flips:
         by_task.setdefault(flip.task_id, []).append(flip)

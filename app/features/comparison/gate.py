@@ -1,7 +1,7 @@
-"""Whether an agent is good enough to go on: thresholds on its figures and on what it lost against a baseline. Pure.
+"""Quality gate: thresholds on the figures of an agent and on its regression against a baseline. Pure functions.
 
-A gate fails only on what is known: when even the best that open answers can come to is not enough. It passes only on
-what is known, too. What lies between is ``open``, since an answer that nobody could judge is neither right nor wrong.
+A check fails only if even the best possible outcome of the unjudged answers is not enough. It passes only if the worst
+possible outcome is enough. Otherwise it is ``open``, because an unjudged answer is neither right nor wrong.
 """
 
 from __future__ import annotations
@@ -15,28 +15,31 @@ Json = Mapping[str, Any]
 
 
 class State(StrEnum):
-    """What a check, or the whole gate, came to."""
+    """State of a check or of the whole gate."""
 
     PASSED = "passed"
     FAILED = "failed"
     OPEN = "open"
-    """Answers that were not judged decide it."""
+    """Depends on answers that were not judged."""
 
 
 class Rule(StrEnum):
-    """When a loss against the baseline is too much."""
+    """Rule that decides when a loss against the baseline is too large."""
 
     MEAN = "mean"
-    """The mean difference itself is a greater loss than allowed."""
+    """The mean difference is a larger loss than allowed."""
     SHOWN = "shown"
-    """Its whole 95 % interval is: chance alone does not explain the loss."""
+    """The whole 95 % interval is a larger loss than allowed: chance alone does not explain it."""
     EXCLUDED = "excluded"
-    """Its 95 % interval reaches so far: such a loss cannot be ruled out."""
+    """Part of the 95 % interval is a larger loss than allowed: such a loss cannot be ruled out."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Thresholds:
-    """What is asked for; None: not asked. All in 0..1. ``max_regression`` is the greatest loss of the mean score."""
+    """Thresholds of a gate, all in 0..1. None means no check.
+
+    ``max_regression`` is the maximum loss of the mean score.
+    """
 
     min_score: float | None = None
     min_success: float | None = None
@@ -49,7 +52,7 @@ class Thresholds:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Check:
-    """One thing that was asked for. ``why`` is a sentence that stands on its own."""
+    """Result of one check. ``why`` is a complete sentence."""
 
     name: str
     state: State
@@ -60,7 +63,7 @@ class Check:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Gate:
-    """All checks of one agent, by its name or as ``agent@run``."""
+    """All checks of one agent, named ``agent`` or ``agent@run``."""
 
     agent: str
     checks: Sequence[Check]
@@ -72,10 +75,10 @@ class Gate:
 
 
 def gate(agent: str, summary: Json, thresholds: Thresholds, *, comparison: Json | None = None) -> Gate:
-    """Hold a summary against the thresholds.
+    """Check a summary against the thresholds.
 
-    ``summary`` is that of ``figures.full_summary`` with one answer at least; ``comparison`` is one comparison of
-    ``compared.comparison_json``, from the baseline to this agent.
+    ``summary`` comes from ``figures.full_summary`` and has at least one answer. ``comparison`` is one comparison of
+    ``compared.comparison_json`` from the baseline to this agent.
     """
     found = summary["statistics"]
     checks = list(_completeness(summary, thresholds.max_not_judged))
@@ -91,22 +94,28 @@ def gate(agent: str, summary: Json, thresholds: Thresholds, *, comparison: Json 
 
 
 def _completeness(summary: Json, allowed: float | None) -> Iterable[Check]:
-    silent, answers = summary["statistics"]["not_judged"], summary["statistics"]["answers"]
-    told = f"{silent['answers']} of {answers} ({silent['share']:.1%})"
+    not_judged, answers = summary["statistics"]["not_judged"], summary["statistics"]["answers"]
+    count = f"{not_judged['answers']} of {answers} ({not_judged['share']:.1%})"
     if allowed is None:
-        state = State.OPEN if silent["answers"] else State.PASSED
+        state = State.OPEN if not_judged["answers"] else State.PASSED
         why = (
-            f"{silent['answers']} of {answers} answers could not be judged" if silent["answers"] else "all were judged"
+            f"{not_judged['answers']} of {answers} answers were not judged"
+            if not_judged["answers"]
+            else "all answers were judged"
         )
-        yield Check(name="judged", state=state, wanted="every answer", found=f"{told} not judged", why=why)
+        yield Check(name="judged", state=state, wanted="every answer", found=f"{count} not judged", why=why)
     else:
-        state = State.FAILED if silent["share"] > allowed else State.PASSED
-        why = f"{silent['share']:.1%} of the answers could not be judged, and {allowed:.1%} may be"
-        yield Check(name="judged", state=state, wanted=f"not judged <= {allowed:.1%}", found=told, why=why)
+        state = State.FAILED if not_judged["share"] > allowed else State.PASSED
+        why = f"{not_judged['share']:.1%} of the answers were not judged, the maximum is {allowed:.1%}"
+        yield Check(name="judged", state=state, wanted=f"not judged <= {allowed:.1%}", found=count, why=why)
     if summary.get("unfinished"):
-        why = f"{summary['unfinished']} jobs still wait or run: ask again when they have ended"
+        why = f"{summary['unfinished']} jobs are unfinished: run the gate again when they have finished"
         yield Check(
-            name="finished", state=State.OPEN, wanted="no job left", found=f"{summary['unfinished']} left", why=why
+            name="finished",
+            state=State.OPEN,
+            wanted="no unfinished job",
+            found=f"{summary['unfinished']} unfinished",
+            why=why,
         )
 
 
@@ -118,20 +127,20 @@ def _at_least(name: str, figure: Json, least: float) -> Check:
     elif high < least:
         state, why = State.FAILED, f"the {name} is {found}, below {least:g}"
     else:
-        state, why = State.OPEN, f"the {name} is {found}: answers that were not judged decide whether it is {least:g}"
+        state, why = State.OPEN, f"the {name} is {found}: unjudged answers decide whether it reaches {least:g}"
     return Check(name=name, state=state, wanted=f">= {least:g}", found=found, why=why)
 
 
 def _lower_bound(figure: Json, least: float, *, warnings: Sequence[str]) -> Check:
     interval = figure["interval"]
     found = f"{interval['low']:.4f}"
-    said = f"the 95 % interval of the score is {_range(interval['low'], interval['high'])} ({interval['method']})"
+    sentence = f"the 95 % interval of the score is {_range(interval['low'], interval['high'])} ({interval['method']})"
     if interval["low"] >= least:
-        state, why = State.PASSED, f"{said}, all of it at least {least:g}"
+        state, why = State.PASSED, f"{sentence}, completely at or above {least:g}"
     elif figure["value"] is not None or interval["high"] < least:
-        state, why = State.FAILED, f"{said}, and begins below {least:g}"
+        state, why = State.FAILED, f"{sentence}, and its lower bound is below {least:g}"
     else:
-        state, why = State.OPEN, f"{said}: answers that were not judged decide whether it begins at {least:g}"
+        state, why = State.OPEN, f"{sentence}: unjudged answers decide whether its lower bound reaches {least:g}"
     why = "; ".join([why, *warnings])
     return Check(name="lower bound", state=state, wanted=f">= {least:g}", found=found, why=why)
 
@@ -139,13 +148,13 @@ def _lower_bound(figure: Json, least: float, *, warnings: Sequence[str]) -> Chec
 def _against_baseline(comparison: Json, thresholds: Thresholds) -> Iterable[Check]:
     missing = comparison["only_a"]
     if missing and not thresholds.missing_tasks_are_fine:
-        why = f"tasks of the baseline without an answer now: {_some(missing)}"
+        why = f"baseline tasks without an answer now: {_shortened_list(missing)}"
         found = f"{len(missing)} missing"
-        yield Check(name="tasks", state=State.OPEN, wanted="all of the baseline", found=found, why=why)
+        yield Check(name="tasks", state=State.OPEN, wanted="all baseline tasks", found=found, why=why)
     figure, loss = comparison["score"], thresholds.max_regression or 0.0
     wanted = f"loss <= {loss:g} ({thresholds.rule})"
     if not figure["tasks"]:
-        why = "no task was judged on both sides, so there is nothing to compare"
+        why = "no task was judged on both sides"
         yield Check(name="regression", state=State.FAILED, wanted=wanted, found="no shared task", why=why)
         return
     state = _regression(figure, loss, thresholds.rule)
@@ -163,7 +172,7 @@ def _regression(figure: Json, loss: float, rule: Rule) -> State:
     low, high = figure["low"], figure["high"]
     interval = figure["whatever_is_open"]
     open_tasks = figure["certain"] < figure["tasks"]
-    # One task, or tasks that all moved alike, give no interval: then the difference itself is all there is.
+    # Without an interval (a single task, or equal differences), only the mean difference can be checked.
     if rule is Rule.MEAN or interval is None:
         return State.FAILED if high < -loss else State.PASSED if low >= -loss else State.OPEN
     if rule is Rule.SHOWN:
@@ -177,8 +186,8 @@ def _regression(figure: Json, loss: float, rule: Rule) -> State:
 
 def _certainty(figure: Json) -> str:
     interval, test = figure["whatever_is_open"], figure["sign_flip"]
-    words = "" if interval is None else f", 95 % {_range(interval['low'], interval['high'], sign='+')}"
-    return words if test is None else f"{words}, p = {test['p']:.3g} ({test['method']})"
+    text = "" if interval is None else f", 95 % {_range(interval['low'], interval['high'], sign='+')}"
+    return text if test is None else f"{text}, p = {test['p']:.3g} ({test['method']})"
 
 
 def _range(low: float, high: float, *, sign: str = "") -> str:
@@ -186,6 +195,6 @@ def _range(low: float, high: float, *, sign: str = "") -> str:
     return first if low == high else f"{first} to {high:{sign}.4f}"
 
 
-def _some(names: Sequence[str], most: int = 8) -> str:
+def _shortened_list(names: Sequence[str], most: int = 8) -> str:
     more = len(names) - most
     return ", ".join(names[:most]) + (f" and {more} more" if more > 0 else "")

@@ -1,4 +1,4 @@
-"""A gate's outcome for other programs: JSON, JUnit XML for test panels, Markdown for a summary page. Pure."""
+"""Reports of a gate: JSON, JUnit XML and Markdown. Pure functions."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from xml.etree.ElementTree import Element, SubElement, tostring
 from app.features.comparison.gate import Check, Gate, State
 
 _NOT_IN_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
-_MEANS_SOMETHING = re.compile(r"([\\`*_{}\[\]()#+!|~-])")
+_MARKDOWN_SYNTAX = re.compile(r"([\\`*_{}\[\]()#+!|~-])")
 _WORDS = {State.PASSED: "passed", State.FAILED: "FAILED", State.OPEN: "open"}
-_HEADING = {State.PASSED: "passed", State.FAILED: "failed", State.OPEN: "not decided: answers could not be judged"}
+_HEADING = {State.PASSED: "passed", State.FAILED: "failed", State.OPEN: "not decided: answers were not judged"}
 
 
 def gate_json(gate: Gate, *, summary: Mapping[str, Any], comparison: Mapping[str, Any] | None) -> dict[str, Any]:
-    """Everything: the checks, the figures they rest on, and the comparison with the baseline."""
+    """Return the checks with their figures and the comparison with the baseline."""
     return {
         "agent": gate.agent,
         "gate": gate.state.value,
@@ -30,7 +30,7 @@ def gate_json(gate: Gate, *, summary: Mapping[str, Any], comparison: Mapping[str
 
 
 def gate_junit(gate: Gate) -> str:
-    """A test suite with a test for each check; one that is open is an error, since it could not be carried out."""
+    """Return a JUnit test suite with one test per check. An open check is an error, because it has no result."""
     states = [check.state for check in gate.checks]
     counts = {
         "tests": str(len(states)),
@@ -46,17 +46,17 @@ def gate_junit(gate: Gate) -> str:
 
 def _add(suite: Element, gate: Gate, check: Check) -> None:
     case = SubElement(suite, "testcase", {"classname": _xml(f"assay.gate.{gate.agent}"), "name": _xml(check.name)})
-    told = _xml(f"wanted {check.wanted}, found {check.found}: {check.why}")
+    detail = _xml(f"wanted {check.wanted}, found {check.found}: {check.why}")
     if check.state is State.FAILED:
-        SubElement(case, "failure", {"type": "threshold", "message": _xml(check.why)}).text = told
+        SubElement(case, "failure", {"type": "threshold", "message": _xml(check.why)}).text = detail
     elif check.state is State.OPEN:
-        SubElement(case, "error", {"type": "not_judged", "message": _xml(check.why)}).text = told
+        SubElement(case, "error", {"type": "not_judged", "message": _xml(check.why)}).text = detail
     else:
-        SubElement(case, "system-out").text = told
+        SubElement(case, "system-out").text = detail
 
 
 def gate_markdown(gate: Gate) -> str:
-    """A heading and a table, as ``GITHUB_STEP_SUMMARY`` shows them."""
+    """Return a heading and a table for ``GITHUB_STEP_SUMMARY``."""
     rows = [
         f"| {_md(check.name)} | {_md(check.wanted)} | {_md(check.found)} | {_WORDS[check.state]} | {_md(check.why)} |"
         for check in gate.checks
@@ -75,11 +75,11 @@ def gate_markdown(gate: Gate) -> str:
 
 
 def _xml(text: str) -> str:
-    """What XML 1.0 can hold of a text."""
+    """Replace characters that XML 1.0 does not allow."""
     return _NOT_IN_XML.sub("\ufffd", text)
 
 
 def _md(text: str) -> str:
-    """A text that shows as itself in a cell of a Markdown table."""
+    """Escape a text for a cell of a Markdown table."""
     plain = " ".join(text.split()).replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
-    return _MEANS_SOMETHING.sub(r"\\\1", plain)
+    return _MARKDOWN_SYNTAX.sub(r"\\\1", plain)

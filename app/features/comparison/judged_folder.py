@@ -1,4 +1,4 @@
-"""What a result folder of ``assay evaluate`` says of an agent: its results, and the answers that ended without one."""
+"""Reader for a result folder of ``assay evaluate``: results of an agent, and answers that ended in an error."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from judges import result_files
 
 
 def judged_in(out: Path, agent: str) -> list[AnswerOutcome]:
-    """Every answer of an agent that was tried; those without a result are named by the agent's summary file.
+    """Return every attempted answer of an agent. Answers without a result come from the summary file of the agent.
 
     Raises:
-        ResultUnreadable: a result or the summary is there and cannot be read.
+        ResultUnreadable: a result or the summary cannot be read.
     """
     found = read_outcomes(out, agent)
     known = {(one.task_id, one.answer_name) for one in found}
@@ -23,7 +23,7 @@ def judged_in(out: Path, agent: str) -> list[AnswerOutcome]:
 
 
 def _without_result(path: Path) -> list[AnswerOutcome]:
-    """The answers that a summary lists as ended in an error; the public toolkit's summary lists none."""
+    """Return the answers that a summary lists as failed. Summaries of the public toolkit list none."""
     try:
         listed = json.loads(path.read_text(encoding="utf-8")).get("without_result") or []
         return [
@@ -35,4 +35,4 @@ def _without_result(path: Path) -> list[AnswerOutcome]:
     except FileNotFoundError:
         return []
     except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
-        raise ResultUnreadable(f"{path} cannot be read as an agent's summary: {error!r}") from error
+        raise ResultUnreadable(f"Cannot read the agent summary {path}: {error!r}") from error

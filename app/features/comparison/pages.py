@@ -1,4 +1,4 @@
-"""The page that compares two agents, two runs of one, or two results."""
+"""Dashboard page that compares two agents, runs or results."""
 
 from __future__ import annotations
 
@@ -17,17 +17,17 @@ from app.dashboard.viewer import Viewer, ViewerDep, query_of
 router = APIRouter(route_class=PageRoute, include_in_schema=False)
 
 SEPARATOR = "@"
-"""Between an agent and its run; an agent's name has none."""
+"""Separates agent and run. Agent names cannot contain it."""
 Side = Annotated[str, Query(max_length=400)]
-_MOST_AGENTS = 100
-_HISTORY = 2000
-_MOST_FLIPS = 20_000
+_MAX_AGENTS = 100
+_MAX_HISTORY = 2000
+_MAX_FLIPS = 20_000
 _TASKS_CSV = ("task_id", "before_low", "before_high", "now_low", "now_high", "difference", "leaves_flipped")
 _CSV = ("task_id", "answer_name", "leaf", "description", "before", "after", "causes", "result_before", "result_after")
 
 
 class Table(StrEnum):
-    """The tables of the page."""
+    """Tables of the page that can be downloaded."""
 
     FLIPS = "flips"
     TASKS = "tasks"
@@ -35,7 +35,7 @@ class Table(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Choice:
-    """Something that can be compared: an agent, or one run of it."""
+    """Selectable side: an agent, or one run of it."""
 
     value: str
     label: str
@@ -43,7 +43,7 @@ class Choice:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AnswerFlips:
-    """One answer on both sides, and the leaves that did not come out the same."""
+    """Flipped leaves of one answer."""
 
     answer_name: str
     result_before: str
@@ -55,16 +55,16 @@ class AnswerFlips:
 async def compare_page(
     viewer: ViewerDep, a: Side = "", b: Side = "", table: Table = Table.FLIPS, format: Format = Format.HTML
 ) -> Response:
-    """``a`` is what was before, ``b`` what is now: ``agent``, ``agent@run``, or a result's id."""
+    """Show the comparison of ``b`` (now) with ``a`` (before): ``agent``, ``agent@run`` or a result id each."""
     choices = await _choices(viewer)
     compared: dict[str, Any] | None = None
     if a and b:
         [compared] = (await viewer.api.get("/v1/compare", a=a, b=b))["comparisons"]
     if format is Format.CSV and compared is not None:
-        named = f"compare-{a}-{b}-{table}"
+        filename = f"compare-{a}-{b}-{table}"
         if table is Table.TASKS:
-            return await csv_file(named, _TASKS_CSV, map(_task_row, compared["tasks"]))
-        return await csv_file(named, _CSV, map(_flip_row, await _all_flips(viewer, a, b, compared)))
+            return await csv_file(filename, _TASKS_CSV, map(_task_row, compared["tasks"]))
+        return await csv_file(filename, _CSV, map(_flip_row, await _all_flips(viewer, a, b, compared)))
     query = query_of({"a": a, "b": b})
     return await viewer.page(
         "compare.html", title="Compare", here="compare", query=query,
@@ -76,18 +76,18 @@ async def compare_page(
 
 
 async def _choices(viewer: Viewer) -> list[Choice]:
-    board = (await viewer.api.get("/v1/leaderboard"))["items"][:_MOST_AGENTS]
+    board = (await viewer.api.get("/v1/leaderboard"))["items"][:_MAX_AGENTS]
     found: list[Choice] = []
     for agent in sorted(str(item["agent_name"]) for item in board):
         found.append(Choice(value=agent, label=agent))
-        history = await viewer.api.items(f"/v1/agents/{agent}/history", at_most=_HISTORY)
+        history = await viewer.api.items(f"/v1/agents/{agent}/history", at_most=_MAX_HISTORY)
         runs = dict.fromkeys(str(row["run"]) for row in history if row["run"])
         found += [Choice(value=f"{agent}{SEPARATOR}{run}", label=f"{agent} · run {run}") for run in runs]
     return found
 
 
 def _by_answer(flips: Iterable[Mapping[str, Any]]) -> list[AnswerFlips]:
-    """The flips of one task, answer by answer."""
+    """Group the flips of one task by answer."""
     found: dict[tuple[str, str, str], list[Mapping[str, Any]]] = {}
     for flip in flips:
         found.setdefault((flip["answer_name"], flip["result_before"], flip["result_after"]), []).append(flip)
@@ -98,9 +98,9 @@ def _by_answer(flips: Iterable[Mapping[str, Any]]) -> list[AnswerFlips]:
 
 
 async def _all_flips(viewer: Viewer, a: str, b: str, compared: Mapping[str, Any]) -> Sequence[Mapping[str, Any]]:
-    """Those that the comparison lists; where it leaves some out, all of them."""
+    """Return the flips of the comparison. If it leaves some out, fetch all of them."""
     if compared["flips_left_out"]:
-        return await viewer.api.items("/v1/compare/flips", at_most=_MOST_FLIPS, a=a, b=b)
+        return await viewer.api.items("/v1/compare/flips", at_most=_MAX_FLIPS, a=a, b=b)
     return [flip for task in compared["tasks"] for flip in task["flips"]]
 
 

@@ -1,4 +1,4 @@
-"""Sensitivity of results, rankings and judges as JSON, computed by ``judges.analysis.sensitivity``. Pure."""
+"""JSON values of the sensitivity analysis of ``judges.analysis.sensitivity``. Pure functions."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ SCHEME = f"each weight times a factor from 1/{FACTOR:g} to {FACTOR:g}, log-unifo
 
 
 def flips_json(result: Mapping[str, Any]) -> dict[str, Any]:
-    """Which leaves of a result, flipped, change its score most."""
+    """Return the leaves of a result by the change of its score if the leaf were flipped."""
     found = flips(result)
     named = {"result_id": result.get("id"), "task_id": result.get("task_id"), "answer_name": result.get("answer_name")}
     if found is None:
@@ -47,7 +47,7 @@ def flips_json(result: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def order_json(a: Side, b: Side) -> dict[str, Any]:
-    """Whether who is ahead stays ahead; the rest is null where the two share no task."""
+    """Return whether the leading side keeps its lead. All other fields are absent if the sides share no task."""
     found = order(_trees(a), _trees(b))
     named = {"a": a.name, "b": b.name}
     if found is None:
@@ -72,7 +72,7 @@ def order_json(a: Side, b: Side) -> dict[str, Any]:
 
 
 def consistency_json(results: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
-    """How steady judges are with themselves."""
+    """Return the self-consistency of judges."""
     found: Consistency = consistency(results)
     return {
         "results": found.results,

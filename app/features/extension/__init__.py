@@ -1,4 +1,4 @@
-"""The browser extension, which uploads pages that only a signed-in person can see, and its pairing with the service."""
+"""Browser extension for pages that only a signed-in person can open, and its pairing with the service."""
 
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING

@@ -1,7 +1,7 @@
-"""What the browser extension calls: exchange a code for a token, see what needs a person, hand in what the tab shows.
+"""API of the browser extension: pair a browser, list flagged URLs, submit the content of a tab.
 
-Its token opens nothing but this. A page that it hands in passes the checks of every other one, is labelled with who
-and when, and is taken only for a URL that needs work: good evidence is not replaced from here.
+The token of a browser gives access to this API only. A submitted page passes the same checks as any other and records
+who submitted it and when. It is accepted only for a URL that needs work, so it cannot replace good evidence.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ _TEXTS = {
     "text": _MAX_PART_BYTES,
     "places": MAX_CHARS,
 }
-_COUNT = re.compile(r"[0-9]{1,9}(\.0+)?")  # JSON Schema has 3.0 for an integer, too
+_COUNT = re.compile(r"[0-9]{1,9}(\.0+)?")  # in JSON Schema, 3.0 is an integer too
 _COUNTS = ("password_fields", "login_form_chars", "consent_chars", "inputs", "large_images")
 _FILES = ("html", "image")
 _log = structlog.get_logger(__name__)
@@ -84,7 +84,7 @@ _CAPTURE: dict[str, Any] = {
 
 @router.post("/pair", status_code=201)
 async def pair(body: CodeIn, request: Request, service: ServiceDep) -> TokenOut:
-    """Exchange a code for this browser's token. Needs no key; a wrong code costs a try, of which there are few."""
+    """Exchange a pairing code for a token. Requires no API key; attempts are rate-limited."""
     client = "" if request.client is None else request.client.host
     wait_s = service.guesses.wait_s(client)
     if wait_s > 0:
@@ -100,7 +100,7 @@ async def pair(body: CodeIn, request: Request, service: ServiceDep) -> TokenOut:
             expires_at=now + TOKEN_LASTS,
         )
     if paired is None or paired.expires_at is None:
-        detail = "this code is wrong, was used, or is older than five minutes: get another one from the dashboard"
+        detail = "the pairing code is wrong, used or older than five minutes: get a new one in the dashboard"
         raise Problem(403, "WRONG_CODE", detail)
     _log.info("browser_paired", pairing_id=paired.id, by=paired.owner)
     return TokenOut(token=token, pairing_id=paired.id, expires_at=paired.expires_at, by=paired.owner)
@@ -108,9 +108,9 @@ async def pair(body: CodeIn, request: Request, service: ServiceDep) -> TokenOut:
 
 @router.get("/flagged")
 async def flagged(service: ServiceDep, browser: BrowserDep) -> FlaggedListOut:
-    """The URLs that need work, what most leaves hang on first."""
+    """List the URLs that need work, most affected leaves first."""
     async with service.database.begin() as connection:
-        found = await list_urls(connection, limit=_MOST_FLAGGED, owner=_sees(browser), needs_work=True)
+        found = await list_urls(connection, limit=_MOST_FLAGGED, owner=_owner_filter(browser), needs_work=True)
     items = [
         FlaggedOut(
             url=one.url,
@@ -126,12 +126,12 @@ async def flagged(service: ServiceDep, browser: BrowserDep) -> FlaggedListOut:
 
 @router.post("/captures", status_code=201, openapi_extra=_CAPTURE)
 async def capture(request: Request, response: Response, service: ServiceDep, browser: BrowserDep) -> PageOut:
-    """Hand in what a tab shows, for a URL that needs work."""
+    """Submit the content of a tab as the capture of a URL that needs work."""
     async with request.form(max_files=2, max_fields=len(_TEXTS) + len(_COUNTS), max_part_size=_MAX_PART_BYTES) as form:
-        given = await _given(form, browser, service)
-    await _check_wanted(service, browser, given.url)
+        submitted = await _parse_form(form, browser, service)
+    await _check_needs_work(service, browser, submitted.url)
     kept = await keep(
-        service, given.url, await observed(given), owner=browser.owner, by=f"{browser.owner}, {browser.name}"
+        service, submitted.url, await observed(submitted), owner=browser.owner, by=f"{browser.owner}, {browser.name}"
     )
     response.headers["Location"] = f"/v1/pages/{kept.id}"
     return PageOut.of(await service.runtime.index.get(kept.id) or kept)
@@ -139,31 +139,31 @@ async def capture(request: Request, response: Response, service: ServiceDep, bro
 
 @router.delete("/pairing")
 async def unpair(service: ServiceDep, browser: BrowserDep) -> PairingOut:
-    """End this browser's own pairing."""
+    """End the pairing of this browser."""
     now = service.runtime.clock.now()
     async with service.database.begin() as connection:
         ended = await revoke_pairing(connection, browser.id, now=now)
     return PairingOut.of(ended or browser, now)
 
 
-def _sees(browser: Pairing) -> str | None:
+def _owner_filter(browser: Pairing) -> str | None:
     return None if browser.everybody else browser.owner
 
 
-async def _check_wanted(service: Service, browser: Pairing, url: str) -> None:
-    """Raises Problem for a URL that nobody waits for."""
+async def _check_needs_work(service: Service, browser: Pairing, url: str) -> None:
+    """Raise Problem if the URL does not need work."""
     async with service.database.begin() as connection:
-        found = await list_urls(connection, limit=1, owner=_sees(browser), key=key_digest(canonical_key(url)))
+        found = await list_urls(connection, limit=1, owner=_owner_filter(browser), key=key_digest(canonical_key(url)))
     if not found or not found[0].needs_work:
-        raise Problem(409, "NOT_FLAGGED", "this URL needs no work: flag it in the dashboard, under Pages, first")
+        raise Problem(409, "NOT_FLAGGED", "this URL needs no work: first flag it in the dashboard under Pages")
 
 
-async def _given(form: FormData, browser: Pairing, service: Service) -> HandedIn:
+async def _parse_form(form: FormData, browser: Pairing, service: Service) -> HandedIn:
     _check_fields(form)
     texts = {name: str(form.get(name) or "") for name in _TEXTS}
     counts = {name: int(float(str(form.get(name) or 0))) for name in _COUNTS}
     html, image = form.get("html"), form.get("image")
-    told = InBrowser(
+    content = InBrowser(
         url=texts["tab_url"],
         title=texts["title"],
         html=await html.read() if isinstance(html, UploadFile) else None,
@@ -179,36 +179,36 @@ async def _given(form: FormData, browser: Pairing, service: Service) -> HandedIn
         url=texts["url"],
         by=browser.owner,
         at=service.runtime.clock.now(),
-        text=texts["text"].replace("\r\n", "\n"),  # a browser's form has such ends of lines, whatever was put into it
+        text=texts["text"].replace("\r\n", "\n"),  # multipart forms of browsers always use CRLF
         image=await image.read() if isinstance(image, UploadFile) else None,
-        browser=told,
+        browser=content,
     )
 
 
-def _places(given: str) -> ToldPlaces | None:
-    """Raises Problem where they are not as they should be."""
+def _places(submitted: str) -> ToldPlaces | None:
+    """Parse the text boxes. Raises Problem if they are invalid."""
     try:
-        return told_places(given) if given else None
+        return told_places(submitted) if submitted else None
     except ValueError as error:
-        detail = "the page cannot be taken as it is"
+        detail = "invalid page"
         raise Problem(422, "INVALID", detail, errors=[("places", str(error)[:300])]) from error
 
 
 def _check_fields(form: FormData) -> None:
-    """Raises Problem that names each field which is not as it should be."""
+    """Raise Problem that lists every invalid field."""
     wrong: list[tuple[str, str]] = []
     for name in dict.fromkeys(form):
         value = form.get(name)
         if name not in (*_TEXTS, *_COUNTS, *_FILES):
-            wrong.append((name, f"is no field of this form, which has {', '.join((*_TEXTS, *_COUNTS, *_FILES))}"))
+            wrong.append((name, f"unknown field; allowed are {', '.join((*_TEXTS, *_COUNTS, *_FILES))}"))
         elif len(form.getlist(name)) > 1:
-            wrong.append((name, "stands there twice"))
+            wrong.append((name, "must not be repeated"))
         elif isinstance(value, UploadFile) != (name in _FILES):
-            wrong.append((name, "must be a file, with a file name" if name in _FILES else "must be a text"))
+            wrong.append((name, "must be a file with a file name" if name in _FILES else "must be text"))
         elif name in _TEXTS and len(str(value)) > _TEXTS[name]:
             wrong.append((name, f"has more than {_TEXTS[name]} characters"))
         elif name in _COUNTS and not _COUNT.fullmatch(str(value)):
             wrong.append((name, f"must be an integer from 0 to {_MAX_COUNT}"))
     wrong += [(name, "is missing") for name in ("url", "text") if not form.get(name)]
     if wrong:
-        raise Problem(422, "INVALID", "the page cannot be taken as it is", errors=wrong)
+        raise Problem(422, "INVALID", "invalid page", errors=wrong)

@@ -1,6 +1,6 @@
-"""The browser extension (Manifest V3) as it is handed out: its files, in a folder or as a zip.
+"""Files of the browser extension (Manifest V3), as a folder or a zip.
 
-It contains the script with which our own captures read a page (``cache.page_scripts``), so both read a page alike.
+They include the page script of our own captures (``cache.page_scripts``), so both extract pages in the same way.
 """
 
 from __future__ import annotations
@@ -15,11 +15,11 @@ from cache.page_scripts import script
 
 _READER = "read_page.js"
 _DATE = (2026, 1, 1, 0, 0, 0)
-"""Of every file in the zip: the same files give the same bytes."""
+"""Modification time of every file in the zip, so that equal files give equal bytes."""
 
 
 def files() -> dict[str, bytes]:
-    """Every file of the extension, by its name. Blocks: reads a few files."""
+    """Return all files of the extension by name. Blocks: reads a few files."""
     folder = resources.files("app.features.extension").joinpath("browser")
     found = {item.name: item.read_bytes() for item in folder.iterdir() if item.is_file()}
     source = "// From assay's cache/page_scripts/visible_text.js."
@@ -29,25 +29,25 @@ def files() -> dict[str, bytes]:
 
 
 def version() -> str:
-    """The extension's own version."""
+    """Return the version of the extension."""
     manifest = resources.files("app.features.extension").joinpath("browser", "manifest.json").read_text("utf-8")
     return str(json.loads(manifest)["version"])
 
 
 def archive() -> bytes:
-    """All of it as a zip. Blocks for some milliseconds."""
-    packed = io.BytesIO()
-    with zipfile.ZipFile(packed, "w", zipfile.ZIP_DEFLATED) as out:
+    """Return all files as a zip. Blocks for some milliseconds."""
+    buffer = io.BytesIO()
+    with zipfile.ZipFile(buffer, "w", zipfile.ZIP_DEFLATED) as out:
         for name, data in files().items():
             out.writestr(zipfile.ZipInfo(f"assay-extension/{name}", _DATE), data, zipfile.ZIP_DEFLATED)
-    return packed.getvalue()
+    return buffer.getvalue()
 
 
 def write(folder: Path) -> list[Path]:
-    """Write all files into a folder, which is made if need be. Blocks.
+    """Write all files to a folder, which is created if necessary. Blocks.
 
     Raises:
-        OSError: that cannot be done.
+        OSError: a file cannot be written.
     """
     folder.mkdir(parents=True, exist_ok=True)
     written = [folder / name for name in files()]

@@ -1,4 +1,4 @@
-"""``assay extension``: the browser extension that hands in pages which only a person gets to see."""
+"""``assay extension``: write the browser extension to a folder."""
 
 from __future__ import annotations
 
@@ -13,20 +13,20 @@ from app.console.streams import output, print_json
 
 
 def extension(
-    out: Annotated[Path, typer.Option("--out", help="The folder to write it into; made if it is not there.")],
+    out: Annotated[Path, typer.Option("--out", help="Folder to write to. It is created if necessary.")],
     as_json: JsonOption = False,
 ) -> None:
-    """Write the browser extension into a folder, for a browser to load."""
+    """Write the browser extension to a folder from which a browser can load it."""
     from app.features.extension.archive import version, write
 
     if out.exists() and (not out.is_dir() or (any(out.iterdir()) and not (out / "manifest.json").is_file())):
         raise WrongUsage(
-            f"{out} holds something else", hint="name a new folder, or one with an earlier extension in it"
+            f"{out} contains other files", hint="Give a new folder, or one that contains an earlier version."
         )
     try:
         written = write(out)
     except OSError as error:
-        raise CliError(f"{out} cannot be written: {error.strerror or error}") from error
+        raise CliError(f"Cannot write {out}: {error.strerror or error}") from error
     if as_json:
         print_json({"folder": str(out.resolve()), "version": version(), "files": [path.name for path in written]})
         return

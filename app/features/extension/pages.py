@@ -1,4 +1,4 @@
-"""The browser extension: getting it, pairing a browser by a code that is shown once, and ending a pairing."""
+"""Dashboard pages of the browser extension: download, pairing codes and paired browsers."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _CSV = ("id", "name", "state", "owner", "paired_at", "expires_at")
 
 @router.get("/pages/browsers")
 async def browsers(viewer: ViewerDep, format: Format = Format.HTML) -> Response:
-    """The paired browsers, and how to pair another one."""
+    """List the paired browsers and explain how to pair another one."""
     if format is Format.CSV:
         found = await viewer.api.items("/v1/pairings", at_most=_MOST)
         return await csv_file("browsers", _CSV, ([one[name] for name in _CSV] for one in found))
@@ -31,20 +31,20 @@ async def browsers(viewer: ViewerDep, format: Format = Format.HTML) -> Response:
 
 @router.post("/pages/browsers", dependencies=[FormCheck])
 async def pair(viewer: ViewerDep) -> Response:
-    """The same with a fresh code, which is written on this answer and nowhere else."""
+    """Show the same page with a new pairing code. The code is shown only once."""
     return await _page(viewer, code=await viewer.api.post("/v1/pairings"))
 
 
 @router.post("/pages/browsers/{pairing_id}/revoke", dependencies=[FormCheck])
 async def revoke(pairing_id: IdPath, viewer: ViewerDep) -> Response:
-    """End a pairing, then back."""
+    """End a pairing and redirect to the list."""
     await viewer.api.delete(f"/v1/pairings/{pairing_id}")
     return RedirectResponse("/pages/browsers", 303, headers=HEADERS)
 
 
 @router.get("/pages/browsers/assay-extension.zip")
 async def download(viewer: ViewerDep) -> Response:
-    """The extension as a file."""
+    """Download the extension as a zip."""
     name = f'attachment; filename="assay-extension-{version()}.zip"'
     headers = HEADERS | {"Content-Disposition": name}
     return Response(await asyncio.to_thread(archive), media_type="application/zip", headers=headers)

@@ -1,7 +1,8 @@
-"""Pairing people's browsers: an operator gets a code to type into the extension, which exchanges it for a token.
+"""Pairing of browsers: an operator gets a code to type into the extension, which exchanges it for a token.
 
-A code has 40 random bits, is good once and for five minutes, and may be tried only so often. The token has 256, opens
-the extension's calls and nothing else, and ends after 30 days or when it is revoked. Of both only SHA-256 is stored.
+A code has 40 random bits, works once within five minutes, and attempts are rate-limited. A token has 256 random bits,
+gives access to the extension API only, and expires after 30 days unless it is revoked earlier. Only the SHA-256 of
+either is stored.
 """
 
 from __future__ import annotations
@@ -29,17 +30,17 @@ TOKEN_LASTS = timedelta(days=30)
 _ALPHABET = "0123456789ABCDEFGHJKMNPQRSTVWXYZ"
 _CODE_CHARS = 8
 _TYPED = str.maketrans("OIL", "011", " -")
-"""Look-alikes of digits, which no code has, and what may stand between its letters."""
+"""Maps letters that look like digits to the digits and removes separators. Codes do not contain these letters."""
 _CHALLENGE = {"WWW-Authenticate": "Bearer"}
 _log = structlog.get_logger(__name__)
 
 
 @router.post("", status_code=201)
 async def make(service: ServiceDep, caller: AdminDep) -> NewPairingOut:
-    """A fresh code for one browser, shown this once."""
+    """Create a pairing code for one browser. It is returned only once."""
     code = "".join(secrets.choice(_ALPHABET) for _ in range(_CODE_CHARS))
     now = service.runtime.clock.now()
-    made = Pairing(
+    pairing = Pairing(
         id=service.runtime.ids.new("pair"),
         code_sha256=code_digest(code),
         owner=caller.owner,
@@ -48,14 +49,14 @@ async def make(service: ServiceDep, caller: AdminDep) -> NewPairingOut:
         code_expires_at=now + CODE_LASTS,
     )
     async with service.database.begin() as connection:
-        await insert_pairing(connection, made)
-    _log.info("pairing_code_made", pairing_id=made.id, by=caller.owner)
-    return NewPairingOut(**PairingOut.of(made, now).model_dump(), code=f"{code[:4]}-{code[4:]}")
+        await insert_pairing(connection, pairing)
+    _log.info("pairing_code_made", pairing_id=pairing.id, by=caller.owner)
+    return NewPairingOut(**PairingOut.of(pairing, now).model_dump(), code=f"{code[:4]}-{code[4:]}")
 
 
 @router.get("")
 async def pairings(service: ServiceDep, caller: AdminDep, part: SliceDep) -> ListOut[PairingOut]:
-    """Browsers that were paired, and codes that wait for one, newest first."""
+    """List paired browsers and unused codes, newest first."""
     async with service.database.begin() as connection:
         found = await list_pairings(connection, limit=part.limit + 1, before=part.cursor, owner=caller.sees)
     page, following = part.cut(found, lambda pairing: pairing.id)
@@ -65,7 +66,7 @@ async def pairings(service: ServiceDep, caller: AdminDep, part: SliceDep) -> Lis
 
 @router.delete("/{pairing_id}")
 async def revoke(pairing_id: IdPath, service: ServiceDep, caller: AdminDep) -> PairingOut:
-    """End a pairing for good: its code or token opens nothing from now on."""
+    """Revoke a pairing permanently. Its code or token stops working immediately."""
     now = service.runtime.clock.now()
     async with service.database.begin() as connection:
         ended = await revoke_pairing(connection, pairing_id, now=now, owner=caller.sees)
@@ -76,13 +77,13 @@ async def revoke(pairing_id: IdPath, service: ServiceDep, caller: AdminDep) -> P
 
 
 def new_token() -> str:
-    """A token in the shape of a key, so that every log masks it."""
+    """Return a token in the format of an API key, so that logs mask it."""
     name = "".join(secrets.choice(_ALPHABET.lower()) for _ in range(10))
     return f"assay_{name}_{secrets.token_urlsafe(32)}"
 
 
 def code_digest(typed: str) -> str:
-    """The hash of a code, however it was typed."""
+    """Return the hash of a code, whatever its case and separators."""
     return token_digest(typed.upper().translate(_TYPED))
 
 
@@ -91,11 +92,13 @@ def token_digest(token: str) -> str:
 
 
 async def pairing_of(service: Service, authorization: str) -> Pairing:
-    """The paired browser whose token came in the header; asked each time, so a revocation holds at once.
+    """Return the paired browser for an Authorization header.
+
+    Reads the database each time, so that a revocation applies immediately.
 
     Raises:
-        Problem: nobody's, or not any more.
-        DatabaseUnavailable: that cannot be told now.
+        Problem: the token is unknown, expired or revoked.
+        DatabaseUnavailable: the database cannot be read.
     """
     scheme, _, token = authorization.partition(" ")
     found = None
@@ -103,13 +106,13 @@ async def pairing_of(service: Service, authorization: str) -> Pairing:
         async with service.database.begin() as connection:
             found = await find_pairing(connection, token_digest(token.strip()))
     if found is None or not found.usable(service.runtime.clock.now()):
-        detail = "this browser is not paired, or not any more: get a code from the dashboard, under Pages"
+        detail = "this browser is not paired, or its pairing has ended: get a code in the dashboard under Pages"
         raise Problem(401, "NOT_PAIRED", detail, headers=_CHALLENGE)
     return found
 
 
 async def _browser(request: Request) -> Pairing:
-    """The paired browser that asks, within the rate that one caller may ask at."""
+    """Return the calling browser if it is within its rate limit."""
     service = await service_of(request)
     found = await pairing_of(service, request.headers.get("authorization", ""))
     wait_s = service.rates.wait_s(f"pairing {found.id}")
@@ -122,4 +125,9 @@ BrowserDep = Annotated[Pairing, Depends(_browser)]
 
 
 def too_often(wait_s: float) -> Problem:
-    return Problem(429, "TOO_MANY_REQUESTS", "wait a moment", headers={"Retry-After": str(int(wait_s) + 1)})
+    return Problem(
+        429,
+        "TOO_MANY_REQUESTS",
+        "too many requests: retry after the time in Retry-After",
+        headers={"Retry-After": str(int(wait_s) + 1)},
+    )

@@ -1,4 +1,4 @@
-"""What a browser tells of where text stands in the picture that it hands in: its shape, and its bounds."""
+"""Validation of the text boxes that the browser extension submits with a screenshot."""
 
 from __future__ import annotations
 
@@ -24,8 +24,12 @@ _Piece: TypeAlias = tuple[
 
 
 class PlacesIn(BaseModel):
-    """``pieces`` are how a piece of text begins, how long it is, and its lines: where in it each begins, and its box
-    (left, top, width, height) in pixels of the page, of which the picture shows ``width`` by ``height``."""
+    """Text boxes of a screenshot.
+
+    ``pieces`` are tuples of a text's beginning, its length in characters, and its lines. A line is its start within the
+    piece and its box (left, top, width, height) in CSS pixels of the page. The screenshot shows ``width`` by ``height``
+    of these pixels.
+    """
 
     model_config = ConfigDict(extra="forbid", strict=True)
 
@@ -40,21 +44,21 @@ class PlacesIn(BaseModel):
         for _, length, lines in self.pieces:
             starts = [line[0] for line in lines]
             if starts != sorted(starts) or starts[-1] > length:
-                raise ValueError("has lines that are not in the order of their text, or beyond its end")
+                raise ValueError("has lines that are not in text order, or that start beyond the end of the text")
         return self
 
 
 PLACES_SCHEMA: Final = PlacesIn.model_json_schema() | {
-    "description": "Boxes of the text in ``image``. The lines of a piece are in the order of its text and start within "
-    f"it; at most {MAX_LINES} lines in total"
+    "description": "Boxes of the text in ``image``. The lines of a piece are in text order and start within it; "
+    f"at most {MAX_LINES} lines in total"
 }
 
 
 def told_places(text: str) -> ToldPlaces:
-    """What was sent, checked.
+    """Parse and validate submitted text boxes.
 
     Raises:
-        ValueError: it is not of this shape; the message says where.
+        ValueError: the text does not match the schema. The message names the location.
     """
     try:
         given = PlacesIn.model_validate_json(text)

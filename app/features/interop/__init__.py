@@ -1,4 +1,4 @@
-"""Interchange formats: answers and page caches imported, results and page caches exported."""
+"""Interchange formats: import of answers and page caches, export of results and page caches."""
 
 from app.feature import Commands, Feature
 

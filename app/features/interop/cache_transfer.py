@@ -1,7 +1,7 @@
-"""Page caches of others brought in, and ours handed out: folders and archives of the public layout, saved pages.
+"""Import and export of page caches: folders and archives of the public layout, and saved pages.
 
-What comes in is nobody's word: archives are unpacked into a folder of their own within limits, links are refused, and
-only files whose names belong to the layout are looked at.
+Imported data is untrusted. Archives are unpacked into a temporary folder within limits, links are refused, and only
+files whose names belong to the layout are read.
 """
 
 from __future__ import annotations
@@ -33,17 +33,17 @@ _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
 _PAGE_FILE = re.compile(r"[0-9a-f]{32}\.(?:txt|jpg|pdf)|index(?:\.facts)?\.json")
 _DEPTH = 3
 _AGENTS_FROM = 2
-"""Folders down from where the name of an agent's folder is one that was given to it, and not where somebody put it."""
+"""Depth from which the folder above a task is the agent's. At smaller depths it is the folder that the user passed."""
 _ZIP_TIME = (1980, 1, 1, 0, 0, 0)
 
 
 class TransferRefused(AppError):
-    """What was to be brought in cannot be, or not safely; the message names the file."""
+    """The source cannot be imported, or not safely. The message names the file."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TaskCache:
-    """The page cache of one task, in a folder of its own below ``root``."""
+    """Page cache of one task: the folder ``root/agent/task_id``."""
 
     root: Path
     agent: str
@@ -51,28 +51,28 @@ class TaskCache:
 
 
 def is_archive(source: Path) -> bool:
-    """Whether a file is a zip, tar or tar.gz, by its first bytes."""
+    """Return whether a file is a zip, tar or tar.gz, judged by its first bytes."""
     try:
         with source.open("rb") as file:
             head = file.read(512)
     except OSError as error:
-        raise TransferRefused(f"{source} cannot be read: {error.strerror}") from error
+        raise TransferRefused(f"Cannot read {source}: {error.strerror}") from error
     return head.startswith((b"PK", b"\x1f\x8b")) or head[257:262] == b"ustar"
 
 
 @contextmanager
 def opened(source: Path) -> Iterator[Path]:
-    """The folder itself, or an archive unpacked for as long as the block lasts.
+    """Yield the folder itself, or the folder of a temporarily unpacked archive.
 
     Raises:
-        TransferRefused: there is none such.
-        ArchiveRefused: the archive is damaged, breaks a limit, or holds something else than plain files.
+        TransferRefused: the source does not exist.
+        ArchiveRefused: the archive is damaged, exceeds a limit, or contains something other than regular files.
     """
     if source.is_dir():
         yield source
         return
     if not source.is_file():
-        raise TransferRefused(f"{source}: there is no such file or folder")
+        raise TransferRefused(f"{source}: no such file or folder")
     with tempfile.TemporaryDirectory(prefix="assay-import-") as folder:
         _unpack(source, Path(folder))
         yield Path(folder)
@@ -82,51 +82,51 @@ def _unpack(source: Path, folder: Path) -> None:
     with source.open("rb") as file:
         for name, data in read_members(file, LIMITS):
             path = PurePosixPath(name)
-            if len(path.parts) > _DEPTH + 1 or not (_belongs(path) or path.suffix.lower() in SAVED_SUFFIXES):
-                continue  # nothing of the layout; it is not even written
+            if len(path.parts) > _DEPTH + 1 or not (_is_layout_file(path) or path.suffix.lower() in SAVED_SUFFIXES):
+                continue  # not part of the layout
             target = folder / path
             if not target.resolve().is_relative_to(folder.resolve()):
-                raise TransferRefused(f"{source}: {name} leads out of the archive")
+                raise TransferRefused(f"{source}: {name} points outside the archive")
             try:
                 target.parent.mkdir(parents=True, exist_ok=True)
                 target.write_bytes(data)
             except OSError as error:
-                raise TransferRefused(f"{source}: {name} cannot be unpacked: {error.strerror}") from error
+                raise TransferRefused(f"{source}: cannot unpack {name}: {error.strerror}") from error
 
 
-def _belongs(path: PurePosixPath) -> bool:
-    """Whether a file is one of a page cache: a page, an index, or a pre-capture's list beside a folder."""
+def _is_layout_file(path: PurePosixPath) -> bool:
+    """Return whether a file belongs to a page cache: a page, an index, or the URL list of a pre-capture."""
     return bool(_PAGE_FILE.fullmatch(path.name)) or (path.suffix == ".json" and bool(_NAME.fullmatch(path.stem)))
 
 
 def task_caches(folder: Path, agent: str | None, tasks: Sequence[str]) -> list[TaskCache]:
-    """The page caches of tasks in a folder, which may be a whole cache, that of an agent, or that of one task.
+    """Return the task caches below a folder: a whole cache, the cache of an agent, or of one task.
 
     Raises:
-        TransferRefused: one of them holds a link, or has a name that is none.
+        TransferRefused: a cache contains a symbolic link or has an invalid name.
     """
     found = []
     for depth in range(_DEPTH + 1):
         for index in sorted(folder.glob("/".join(["*"] * depth + [INDEX]))):
-            place = index.parent.absolute()
-            one = TaskCache(root=place.parent.parent, agent=place.parent.name, task_id=place.name)
+            task_folder = index.parent.absolute()
+            one = TaskCache(root=task_folder.parent.parent, agent=task_folder.parent.name, task_id=task_folder.name)
             if (agent is not None and one.agent != agent and depth >= _AGENTS_FROM) or (
                 tasks and one.task_id not in tasks
             ):
                 continue
-            _check(place)
+            _refuse_links(task_folder)
             found.append(one)
     return found
 
 
-def _check(folder: Path) -> None:
+def _refuse_links(folder: Path) -> None:
     for path in (folder, *folder.iterdir()):
         if path.is_symlink():
-            raise TransferRefused(f"{path} is a link; copy what it leads to in its place")
+            raise TransferRefused(f"{path} is a symbolic link; replace it by a copy of its target")
 
 
 def saved_pages(folder: Path) -> list[Path]:
-    """The pages saved as one file in a folder and those below it, in order; links are passed over."""
+    """Return the single-file pages (MHTML) below a folder, sorted. Symbolic links are skipped."""
     return sorted(
         path
         for path in folder.rglob("*")
@@ -135,25 +135,25 @@ def saved_pages(folder: Path) -> list[Path]:
 
 
 async def import_task(runtime: Runtime, cache: TaskCache) -> BroughtIn:
-    """Make captures of the pages of one task.
+    """Create captures for the pages of one task.
 
     Raises:
-        CacheError: our own store cannot be written.
+        CacheError: the local store cannot be written.
     """
     return await PublicCache(cache.root).bring_in(runtime, cache.agent, cache.task_id, ())
 
 
 async def import_saved(runtime: Runtime, file: Path, *, url: str | None, now: datetime) -> Capture:
-    """Make a capture of one saved page: MHTML, or with its ``url`` any PDF, HTML, text or picture.
+    """Create a capture of one saved page: MHTML, or with ``url`` a PDF, HTML, text or image file.
 
     Raises:
-        TransferRefused: it cannot be read, or does not say where it is from.
-        CacheError: our own store cannot be written.
+        TransferRefused: the file cannot be read, or its URL is unknown.
+        CacheError: the local store cannot be written.
     """
     try:
-        data = await asyncio.to_thread(_bytes_of, file)
+        data = await asyncio.to_thread(_read_limited, file)
         cited = url or await asyncio.to_thread(_saved_url, data)
-        refusal = "it does not say which page it is; name it with --url" if cited is None else why_unfetchable(cited)
+        refusal = "its URL is unknown; give it with --url" if cited is None else why_unfetchable(cited)
         if cited is None or refusal is not None:
             raise TransferRefused(f"{file}: {refusal}")
         seen = await observe(HandedIn(url=cited, by=file.name, at=now, content=data), source=CaptureSource.IMPORT)
@@ -162,13 +162,13 @@ async def import_saved(runtime: Runtime, file: Path, *, url: str | None, now: da
     return await runtime.pages.add(cited, seen)
 
 
-def _bytes_of(file: Path) -> bytes:
+def _read_limited(file: Path) -> bytes:
     try:
         if file.stat().st_size > LIMITS.member_bytes:
             raise TransferRefused(f"{file} has more than {LIMITS.member_bytes} bytes")
         return file.read_bytes()
     except OSError as error:
-        raise TransferRefused(f"{file} cannot be read: {error.strerror}") from error
+        raise TransferRefused(f"Cannot read {file}: {error.strerror}") from error
 
 
 def _saved_url(data: bytes) -> str | None:
@@ -178,22 +178,22 @@ def _saved_url(data: bytes) -> str | None:
 async def export_task(
     runtime: Runtime, to: Path, agent: str, task_id: str, cited: Mapping[str, Sequence[str]]
 ) -> list[str]:
-    """Write the evidence of the cited pages into a folder of the public layout; returns those that have none.
+    """Write the evidence of the cited pages to a folder in the public layout. Return the URLs without evidence.
 
     Raises:
-        CacheError: our own store cannot be read.
+        CacheError: the local store cannot be read.
         TransferRefused: the folder cannot be written.
     """
     public = PublicCache(to)
     try:
         await public.keep(runtime, agent, task_id, cited)
     except OSError as error:
-        raise TransferRefused(f"{to} cannot be written: {error.strerror}") from error
+        raise TransferRefused(f"Cannot write {to}: {error.strerror}") from error
     return await public.lacking(agent, task_id, cited)
 
 
 def zip_folder(folder: Path, target: Path) -> None:
-    """A zip of a folder's files, the same bytes for the same files; it is there whole or not at all. Blocks."""
+    """Write a deterministic zip of a folder, atomically. Blocks."""
     draft = target.with_name(f".{target.name}.tmp")
     try:
         with zipfile.ZipFile(draft, "w", zipfile.ZIP_DEFLATED) as archive:
@@ -205,4 +205,4 @@ def zip_folder(folder: Path, target: Path) -> None:
         draft.replace(target)
     except OSError as error:
         draft.unlink(missing_ok=True)
-        raise TransferRefused(f"{target} cannot be written: {error.strerror}") from error
+        raise TransferRefused(f"Cannot write {target}: {error.strerror}") from error

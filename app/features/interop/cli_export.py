@@ -1,4 +1,4 @@
-"""``assay export``: results in the forms that other programs read."""
+"""``assay export``: write results in formats of other programs."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 class Format(StrEnum):
-    """What can be written."""
+    """Output format."""
 
     CSV = "csv"
     PARQUET = "parquet"
@@ -31,14 +31,14 @@ class Format(StrEnum):
 
 
 class Rows(StrEnum):
-    """What a row is about."""
+    """Unit of a row."""
 
     RESULTS = "results"
     LEAVES = "leaves"
 
 
 def program() -> typer.Typer:
-    """The ``export`` command with what is below it."""
+    """Return the ``export`` command group."""
     group = typer.Typer(
         help="Write results as CSV, Parquet, JSON lines, result folders or Inspect logs.", no_args_is_help=True
     )
@@ -49,38 +49,44 @@ def program() -> typer.Typer:
 
 def results(
     agent: AgentOption,
-    out: Annotated[Path, typer.Option(help="The file to write; for mind2web2 and inspect a folder.")],
-    format: Annotated[Format, typer.Option(help="mind2web2: result folders of the public toolkit.")] = Format.CSV,
+    out: Annotated[Path, typer.Option(help="File to write. For mind2web2 and inspect: folder.")],
+    format: Annotated[
+        Format, typer.Option(help="Output format. mind2web2: result folders of the public toolkit.")
+    ] = Format.CSV,
     rows: Annotated[
-        Rows | None, typer.Option(help="A row for each result or each leaf; jsonl without it: whole results.")
+        Rows | None,
+        typer.Option(help="One row per result or per leaf. jsonl without this option writes whole results."),
     ] = None,
     task: TaskOption = None,
-    run: Annotated[str | None, typer.Option(help="Only of this run of the agent.")] = None,
+    run: Annotated[str | None, typer.Option(help="Only this run of the agent.")] = None,
     folder: Annotated[
-        Path | None, typer.Option("--results", help="Read result files of `assay evaluate` here, no server.")
+        Path | None,
+        typer.Option("--results", help="Read result files of `assay evaluate` from this folder instead of a server."),
     ] = None,
     url: UrlOption = URL,
 ) -> None:
     """Export the newest result of every answer of an agent."""
     if rows is not None and format in (Format.MIND2WEB2, Format.INSPECT):
         raise WrongUsage(
-            f"--rows {rows.value}: {format.value} has a form of its own; rows are for csv, parquet and jsonl"
+            f"--rows {rows.value} cannot be used with --format {format.value}; it applies to csv, parquet and jsonl"
         )
     if run is not None and folder is not None:
-        raise WrongUsage("--run: result folders know no runs; it is for results of a server")
+        raise WrongUsage("--run cannot be used with --results: result folders have no runs")
     from app.features.interop.public_layout import NotExportable
 
-    found = _found(agent, task or (), run, folder, url)
+    found = _read_results(agent, task or (), run, folder, url)
     try:
         written = _write(found, format, rows, out, agent)
     except NotExportable as error:
         raise WrongUsage(str(error)) from error
     except OSError as error:
-        raise WrongUsage(f"--out {out} cannot be written: {error.strerror}") from error
+        raise WrongUsage(f"Cannot write --out {out}: {error.strerror}") from error
     remarks().print(f"{written}: {out}", markup=False, soft_wrap=True)
 
 
-def _found(agent: str, tasks: Sequence[str], run: str | None, folder: Path | None, url: str) -> list[JudgedResult]:
+def _read_results(
+    agent: str, tasks: Sequence[str], run: str | None, folder: Path | None, url: str
+) -> list[JudgedResult]:
     from answers.submission import name_problems
     from app.features.interop.judged import from_folder, from_server
 
@@ -92,18 +98,18 @@ def _found(agent: str, tasks: Sequence[str], run: str | None, folder: Path | Non
         where = url
     else:
         if not folder.is_dir():
-            raise WrongUsage(f"--results {folder}: there is no such folder")
+            raise WrongUsage(f"--results {folder}: no such folder")
         found, where = from_folder(folder, agent, tasks), str(folder)
     if not found:
         hint = None
         if folder is not None and not (folder / agent).is_dir():
             hint = near(agent, [path.name for path in folder.iterdir() if path.is_dir()])
-        raise WrongUsage(f"{where} has no such result of agent {agent!r}", hint=hint)
+        raise WrongUsage(f"{where} has no matching result of agent {agent!r}", hint=hint)
     return found
 
 
 def _write(found: Sequence[JudgedResult], format: Format, rows: Rows | None, out: Path, agent: str) -> str:
-    """Write, and say what was written."""
+    """Write the results and return a summary of the output."""
     from app.features.interop.files import write_csv, write_json_lines, write_parquet
     from app.features.interop.inspect_log import file_name, inspect_log
     from app.features.interop.public_layout import write_layout
@@ -114,9 +120,9 @@ def _write(found: Sequence[JudgedResult], format: Format, rows: Rows | None, out
         return f"{write_layout(out, found)} result(s)"
     if format is Format.INSPECT:
         log = inspect_log(agent, found, tool_version=version("assay"), now=datetime.now(UTC))
-        place = out if out.suffix == ".json" else out / file_name(log)
-        write_json(place, log)
-        return f"{len(found)} result(s) as {place.name}"
+        path = out if out.suffix == ".json" else out / file_name(log)
+        write_json(path, log)
+        return f"{len(found)} result(s) as {path.name}"
     if format is Format.JSONL and rows is None:
         write_json_lines(out, (one.result for one in found))
         return f"{len(found)} result(s)"

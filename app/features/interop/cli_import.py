@@ -1,4 +1,4 @@
-"""``assay import``: answers of other programs, into a folder of the public layout or to a server."""
+"""``assay import``: import answers into a folder of the public layout or submit them to a server."""
 
 from __future__ import annotations
 
@@ -19,25 +19,27 @@ _ARCHIVES = (".zip", ".tar", ".tgz", ".gz")
 
 
 def program() -> typer.Typer:
-    """The ``import`` command with what is below it."""
-    group = typer.Typer(help="Bring in answers from JSON lines or the public layout.", no_args_is_help=True)
+    """Return the ``import`` command group."""
+    group = typer.Typer(help="Import answers from JSON lines or the public layout.", no_args_is_help=True)
     group.callback()(lambda: None)
     group.command("answers")(answers)
     return group
 
 
 def answers(
-    source: Annotated[Path, typer.Argument(help="JSON lines, or a folder or archive of <agent>/<task>/answer_<k>.md.")],
+    source: Annotated[
+        Path, typer.Argument(help="JSON lines file, or a folder or archive of <agent>/<task>/answer_<k>.md.")
+    ],
     agent: Annotated[
-        str | None, typer.Option(help="Only this agent; of JSON lines that name none: whose answers they are.")
+        str | None, typer.Option(help="Import only this agent. For JSON lines without an agent: the agent to assign.")
     ] = None,
     to: Annotated[Path, typer.Option(help="Folder in the public layout to write to.")] = Path("answers"),
-    submit: Annotated[bool, typer.Option("--submit", help="Hand them to a running server instead.")] = False,
-    overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace answers that are there and differ.")] = False,
+    submit: Annotated[bool, typer.Option("--submit", help="Submit the answers to a running server instead.")] = False,
+    overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace existing answers that differ.")] = False,
     url: UrlOption = URL,
     as_json: JsonOption = False,
 ) -> None:
-    """Bring in answers: all of them or, if one breaks a rule, none."""
+    """Import answers. If one is invalid, none is imported."""
     found = _read(source, agent)
     if submit:
         report = _submit(found, url)
@@ -46,7 +48,7 @@ def answers(
         lost = sum(bool(one.run or one.model or one.metadata) for one in found)
         if lost:
             remarks().print(
-                f"{lost} submission(s) name a run, model or metadata, which folders cannot keep: --submit can"
+                f"{lost} submission(s) have a run, model or metadata, which a folder cannot store; use --submit"
             )
     if as_json:
         print_json(report)
@@ -56,15 +58,15 @@ def answers(
 
 
 def _read(source: Path, agent: str | None) -> tuple[Submission, ...]:
-    """The answers of a source.
+    """Return the answers of a source.
 
     Raises:
-        WrongUsage: there are none, or some break a rule; every one is named.
+        WrongUsage: there are no answers, or some are invalid. The hint lists all problems.
     """
     from answers.errors import AnswersNotFound, InvalidSubmission
 
     if not source.exists():
-        raise WrongUsage(f"{source}: there is no such file or folder")
+        raise WrongUsage(f"{source}: no such file or folder")
     try:
         found = _submissions(source, agent)
     except AnswersNotFound as error:
@@ -73,9 +75,9 @@ def _read(source: Path, agent: str | None) -> tuple[Submission, ...]:
         listed = (
             f"{problem.path}: {problem.message}" if problem.path else problem.message for problem in error.problems
         )
-        raise WrongUsage(f"{source}: answers that cannot be brought in", hint="\n".join(listed)) from error
+        raise WrongUsage(f"{source}: invalid answers", hint="\n".join(listed)) from error
     except OSError as error:
-        raise WrongUsage(f"{source} cannot be read: {error.strerror}") from error
+        raise WrongUsage(f"Cannot read {source}: {error.strerror}") from error
     if agent is not None:
         found = tuple(one for one in found if one.agent == agent)
     if not found:
@@ -99,7 +101,7 @@ def _is_agent(path: Path) -> bool:
 
 
 def _write(found: Sequence[Submission], to: Path, *, overwrite: bool) -> dict[str, object]:
-    """Write the answers; nothing is written unless all can be."""
+    """Write the answers. Nothing is written unless all of them can be."""
     from judges.result_files import write_whole
 
     files: dict[Path, Answer] = {}
@@ -109,7 +111,7 @@ def _write(found: Sequence[Submission], to: Path, *, overwrite: bool) -> dict[st
             if path in files and files[path].text != answer.text:
                 raise WrongUsage(
                     f"{path} would be written twice with different texts",
-                    hint="Answers of several runs need names of their own in a folder; --submit keeps runs apart.",
+                    hint="In a folder, answers of several runs need different names. --submit keeps runs apart.",
                 )
             files[path] = answer
     changed = {path: answer for path, answer in files.items() if not _is_there(path, answer)}
@@ -117,7 +119,7 @@ def _write(found: Sequence[Submission], to: Path, *, overwrite: bool) -> dict[st
     if taken and not overwrite:
         some = ", ".join(map(str, taken[:5]))
         raise WrongUsage(
-            f"{len(taken)} answer(s) are there already and differ: {some}", hint="--overwrite replaces them."
+            f"{len(taken)} answer(s) already exist and differ: {some}", hint="Use --overwrite to replace them."
         )
     for path, answer in changed.items():
         write_whole(path, answer.text.encode("utf-8"))

@@ -1,4 +1,4 @@
-"""``assay capture import`` and ``export``: page caches in the public layout and pages saved as MHTML."""
+"""``assay capture import`` and ``assay capture export``: page caches in the public layout, and saved pages (MHTML)."""
 
 from __future__ import annotations
 
@@ -29,17 +29,17 @@ if TYPE_CHECKING:
 
 
 def import_(
-    source: Annotated[Path, typer.Argument(help="A folder or archive in the public layout, or pages saved as MHTML.")],
-    agent: Annotated[str | None, typer.Option("--agent", help="Only the folders of this agent.")] = None,
+    source: Annotated[Path, typer.Argument(help="Folder or archive in the public layout, or saved pages (MHTML).")],
+    agent: Annotated[str | None, typer.Option("--agent", help="Only this agent.")] = None,
     task: TaskOption = None,
-    url: Annotated[str | None, typer.Option(help="Which page a single file shows, where it does not say.")] = None,
+    url: Annotated[str | None, typer.Option(help="URL of a single file, if the file does not contain it.")] = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Bring in pages that others captured: caches in the public layout (folder, zip, tar), pages saved as MHTML."""
+    """Import captured pages: page caches in the public layout (folder, zip, tar), or saved pages (MHTML)."""
     from app.features.interop import cache_transfer as transfer
 
     if not source.exists():
-        raise WrongUsage(f"{source}: there is no such file or folder")
+        raise WrongUsage(f"{source}: no such file or folder")
     settings = judging_settings()
     quiet_logging(settings)
     if source.is_file() and not transfer.is_archive(source):
@@ -50,8 +50,8 @@ def import_(
             saved = transfer.saved_pages(folder)
             if not caches and not saved:
                 raise WrongUsage(
-                    f"{source}: nothing to bring in",
-                    hint="Wanted: <agent>/<task_id>/index.json with its pages, or pages saved as .mhtml.",
+                    f"{source}: nothing to import",
+                    hint="Expected <agent>/<task_id>/index.json with its pages, or saved pages (.mhtml).",
                 )
             rows = asyncio.run(_import(settings, caches, saved, None))
     if as_json:
@@ -85,17 +85,17 @@ def _line(row: Mapping[str, Any]) -> str:
     if "file" in row:
         return f"{row['file']}  {row['outcome']}  {row['url']}"
     damaged = f", {row['damaged']} damaged" if row["damaged"] else ""
-    return f"{row['agent_name']} {row['task_id']}  {row['new']} new, {row['same']} known already{damaged}"
+    return f"{row['agent_name']} {row['task_id']}  {row['new']} new, {row['same']} unchanged{damaged}"
 
 
 def export(
     agent: AgentOption,
-    to: Annotated[Path, typer.Option("--to", help="A folder, or a zip to be written.")],
+    to: Annotated[Path, typer.Option("--to", help="Folder or zip file to write.")],
     task: TaskOption = None,
     answers: AnswersOption = Path("answers"),
     as_json: JsonOption = False,
 ) -> None:
-    """Write the captured pages that answers cite in the public layout, as a folder or a zip."""
+    """Export the captured pages that answers cite, in the public layout, as a folder or a zip."""
     submissions = find_answers(answers, agent, task or ())
     from app.engine.precapture import cited_in
     from app.features.interop.cache_transfer import zip_folder
@@ -131,6 +131,6 @@ async def _export(
     async with runtime_of(settings, shared=True) as runtime:
         for (agent, task_id), by_url in cited.items():
             without = await export_task(runtime, to, agent, task_id, by_url)
-            there = len(by_url) - len(without)
-            rows.append({"task_id": task_id, "cited": len(by_url), "pages": there, "without": without})
+            with_evidence = len(by_url) - len(without)
+            rows.append({"task_id": task_id, "cited": len(by_url), "pages": with_evidence, "without": without})
     return rows

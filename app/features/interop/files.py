@@ -1,4 +1,4 @@
-"""Tables and results as files: CSV, Parquet, JSON lines. Each file is there whole or not at all. Blocks on the disk."""
+"""Writers for CSV, Parquet and JSON lines files. Files are written atomically. Blocks on the disk."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from judges.result_files import write_whole
 
 
 def write_csv(path: Path, rows: Table) -> None:
-    """As the dashboard writes it: UTF-8 with a mark, a text that a spreadsheet would run is none any more."""
+    """Write CSV as the dashboard does: UTF-8 with a byte order mark, with formulas escaped."""
     text = table(list(rows.columns), ([_cell(value) for value in row] for row in rows.rows))
     write_whole(path, text.encode("utf-8", "replace"))
 
 
 def write_parquet(path: Path, rows: Table) -> None:
-    """With typed columns, of which every value may be missing."""
+    """Write Parquet with typed, nullable columns."""
     import pyarrow as pa
     import pyarrow.parquet as pq
 
@@ -32,7 +32,7 @@ def write_parquet(path: Path, rows: Table) -> None:
         Kind.TEXTS: pa.list_(pa.string()),
     }
     fields = [pa.field(name, kinds[kind]) for name, kind in rows.columns.items()]
-    columns = [[_storable(row[place]) for row in rows.rows] for place in range(len(fields))]
+    columns = [[_storable(row[index]) for row in rows.rows] for index in range(len(fields))]
     arrays = [pa.array(column, type=field.type) for column, field in zip(columns, fields, strict=True)]
     out = BytesIO()
     pq.write_table(pa.Table.from_arrays(arrays, schema=pa.schema(fields)), out)
@@ -40,7 +40,7 @@ def write_parquet(path: Path, rows: Table) -> None:
 
 
 def write_json_lines(path: Path, objects: Iterable[Mapping[str, Any]]) -> None:
-    """One object a line, UTF-8."""
+    """Write one object per line, UTF-8."""
     lines = (json.dumps(dict(each), ensure_ascii=False, default=str) + "\n" for each in objects)
     write_whole(path, "".join(lines).encode("utf-8", "replace"))
 
@@ -50,7 +50,7 @@ def _cell(value: Value) -> Cell:
 
 
 def _storable(value: Value) -> Any:
-    """Parquet's texts are UTF-8, which half a surrogate pair is not."""
+    """Replace lone surrogates, which UTF-8 (and therefore Parquet) cannot store."""
     if isinstance(value, str):
         return value.encode("utf-8", "replace").decode()
     return [_storable(each) for each in value] if isinstance(value, tuple) else value

@@ -1,9 +1,8 @@
-"""Results as an evaluation log of Inspect AI (https://inspect.aisi.org.uk/eval-logs.html), version 2 of its JSON form.
+"""Evaluation log of Inspect AI (https://inspect.aisi.org.uk/eval-logs.html), version 2 as JSON.
 
-A task becomes a sample, an agent's 1..n answers to it the epochs of that sample, the agent the model that was
-evaluated. Inspect knows no score with bounds: ``final_score``, ``score_low`` and ``score_high`` are three scores of a
-sample, and the explanation says what was not judged. What has no place there (the tree with its votes, quotes and
-pages) stands in the metadata.
+A task becomes a sample, the answers of an agent become the epochs of the sample, and the agent becomes the evaluated
+model. Inspect has no scores with bounds: each sample has the scores ``final_score``, ``score_low`` and ``score_high``,
+and the explanation lists what was not judged. The whole result, with tree, votes, quotes and pages, is in the metadata.
 
 Ids are derived from the results: other results get other ids, and exporting the same results again gives the same log.
 """
@@ -39,11 +38,11 @@ def file_name(log: Mapping[str, Any]) -> str:
 
 
 def inspect_log(agent: str, results: Sequence[JudgedResult], *, tool_version: str, now: datetime) -> dict[str, Any]:
-    """Return the log of one agent's results, of which there is one or more."""
+    """Return the log of one agent's results. There must be at least one result."""
     content = _digest(agent, [(one.run, one.answer_name, one.result) for one in results])
     samples = _samples(agent, results, content)
-    made = sorted(one.created_at for one in results if one.created_at is not None)
-    created, ended = (made[0], made[-1]) if made else (now, now)
+    created_times = sorted(one.created_at for one in results if one.created_at is not None)
+    created, ended = (created_times[0], created_times[-1]) if created_times else (now, now)
     ids = list(dict.fromkeys(sample["id"] for sample in samples))
     return {
         "version": LOG_VERSION,
@@ -89,7 +88,7 @@ def _samples(agent: str, results: Sequence[JudgedResult], content: str) -> list[
 
 def _sample(agent: str, one: JudgedResult, epoch: int) -> dict[str, Any]:
     result, task = one.result, _task(one.result)
-    said = {"role": "assistant", "content": one.answer or "", "source": "generate"}
+    message = {"role": "assistant", "content": one.answer or "", "source": "generate"}
     bounds = score_of(result)
     values = dict(zip(SCORES, (float(result["final_score"]), bounds.low, bounds.high), strict=True))
     return {
@@ -97,8 +96,8 @@ def _sample(agent: str, one: JudgedResult, epoch: int) -> dict[str, Any]:
         "epoch": epoch,
         "input": task,
         "target": "",
-        "messages": [{"role": "user", "content": task, "source": "input"}, said],
-        "output": {"model": agent, "choices": [{"message": said, "stop_reason": "stop"}]},
+        "messages": [{"role": "user", "content": task, "source": "input"}, message],
+        "output": {"model": agent, "choices": [{"message": message, "stop_reason": "stop"}]},
         "scores": {
             name: {"value": value, "answer": one.answer_name, "explanation": _explanation(result), "metadata": {}}
             for name, value in values.items()
@@ -138,7 +137,7 @@ def _results(samples: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
 
 
 def _explanation(result: Mapping[str, Any]) -> str:
-    """What did not pass, leaf by leaf."""
+    """Return the leaves that did not pass, one per line."""
     lines = [
         f"{leaf.get('id')}: {leaf.get('outcome') or leaf.get('status')}"
         + (f" ({leaf['reason']})" if leaf.get("reason") else "")
@@ -146,7 +145,7 @@ def _explanation(result: Mapping[str, Any]) -> str:
         if (leaf.get("outcome") or leaf.get("status")) != Outcome.PASSED
     ]
     head = "every leaf passed" if not lines else "not passed:"
-    open_ = [] if result.get("status", "complete") == "complete" else ["something was not found out; see the bounds"]
+    open_ = [] if result.get("status", "complete") == "complete" else ["not completely judged; see the bounds"]
     return "\n".join([*open_, head, *lines])
 
 
@@ -176,11 +175,11 @@ def _digest(*parts: object) -> str:
 
 
 def _id(*parts: object) -> str:
-    """Return an id in the form that Inspect uses: 22 letters and digits without those that look alike."""
+    """Return an id in Inspect's format: 22 letters and digits without look-alikes."""
     number, letters = int(_digest(*parts), 16), []
     for _ in range(_ID_CHARS):
-        number, place = divmod(number, len(_ID_ALPHABET))
-        letters.append(_ID_ALPHABET[place])
+        number, digit = divmod(number, len(_ID_ALPHABET))
+        letters.append(_ID_ALPHABET[digit])
     return "".join(letters)
 
 

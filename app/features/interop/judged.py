@@ -1,4 +1,4 @@
-"""The results that are exported: out of a result folder, or from a running server."""
+"""Results to export, read from a result folder or from a running server."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ from judges.result_files import STAMP_FORMAT
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JudgedResult:
-    """One result with what it does not say itself: the judged text, when it was made, the run it belongs to.
+    """Result with data that it does not contain: the answer text, its creation time and its run.
 
-    ``answer`` is None where nobody has the text.
+    ``answer`` is None if the text is not available.
     """
 
     result: Mapping[str, Any]
@@ -42,10 +42,10 @@ class JudgedResult:
 
 
 def from_folder(out: Path, agent: str, task_ids: Collection[str] = ()) -> list[JudgedResult]:
-    """The newest result of every answer of an agent in a result folder. Blocks on the disk.
+    """Return the newest result of every answer of an agent in a result folder. Blocks on the disk.
 
     Raises:
-        ResultUnreadable: a result is there and cannot be read.
+        ResultUnreadable: a result cannot be read.
     """
     found = []
     for task_id in result_files.judged_tasks(out, agent):
@@ -55,7 +55,7 @@ def from_folder(out: Path, agent: str, task_ids: Collection[str] = ()) -> list[J
             path, result = folder.newest_result(), newest_result(folder)
             if path is None or result is None:
                 continue
-            # Results of the public toolkit say neither task nor agent; the folders do.
+            # Results of the public toolkit contain neither task nor agent. The folder names do.
             named = {"task_id": task_id, "agent_name": agent, "answer_name": folder.answer_name, **result}
             found.append(JudgedResult(result=named, answer=_text(folder.answer_copy), created_at=_stamp(path.name)))
     return in_order(found)
@@ -64,12 +64,12 @@ def from_folder(out: Path, agent: str, task_ids: Collection[str] = ()) -> list[J
 def from_server(
     client: Client, agent: str, task_ids: Collection[str] = (), *, run: str | None = None
 ) -> list[JudgedResult]:
-    """The newest result of every answer that a server has of an agent, ``run`` by run."""
+    """Return the newest result of every answer of an agent on a server, per run."""
     newest: dict[tuple[str, str, str | None], Mapping[str, Any]] = {}
     for origin in client.history(agent):
-        place = str(origin["task_id"]), str(origin["answer_name"]), origin.get("run")
-        if (not task_ids or place[0] in task_ids) and (run is None or place[2] == run):
-            newest.setdefault(place, origin)  # newest first
+        key = str(origin["task_id"]), str(origin["answer_name"]), origin.get("run")
+        if (not task_ids or key[0] in task_ids) and (run is None or key[2] == run):
+            newest.setdefault(key, origin)  # newest first
     return in_order(
         JudgedResult(
             result=client.result(str(origin["result_id"])),
@@ -82,11 +82,11 @@ def from_server(
 
 
 def in_order(results: Iterable[JudgedResult]) -> list[JudgedResult]:
-    """By task, run and answer, ``answer_2`` before ``answer_10``."""
-    return sorted(results, key=lambda one: (one.task_id, one.run or "", _natural(one.answer_name)))
+    """Sort by task, run and answer, with ``answer_2`` before ``answer_10``."""
+    return sorted(results, key=lambda one: (one.task_id, one.run or "", _natural_key(one.answer_name)))
 
 
-def _natural(name: str) -> list[tuple[int, str]]:
+def _natural_key(name: str) -> list[tuple[int, str]]:
     return [(int(part), "") if part.isdecimal() else (-1, part) for part in re.split(r"([0-9]+)", name)]
 
 
@@ -98,7 +98,7 @@ def _text(path: Path) -> str | None:
 
 
 def _stamp(name: str) -> datetime | None:
-    """When a result file was written, by its name, which is local time."""
+    """Return the time in the name of a result file (local time)."""
     try:
         return datetime.strptime(name[:15], STAMP_FORMAT).astimezone()
     except ValueError:

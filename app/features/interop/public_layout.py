@@ -1,4 +1,4 @@
-"""Results as folders of the public layout, which ``assay evaluate`` and the public toolkit's own programs read."""
+"""Export of results as folders of the public layout, which ``assay evaluate`` and the public toolkit read."""
 
 from __future__ import annotations
 
@@ -14,26 +14,26 @@ from judges.result_files import AnswerFolder
 
 
 class NotExportable(AppError):
-    """A result that has no place in the layout: a name that is no file name, no text, or a second run."""
+    """A result does not fit the layout: invalid file name, missing answer text, or several runs."""
 
 
 def write_layout(out: Path, results: Sequence[JudgedResult]) -> int:
-    """Write every result with a copy of its answer, and the summaries; returns how many. Blocks on the disk.
+    """Write every result with its answer, and the summaries. Return the number of results. Blocks on the disk.
 
-    What is there already stays: a result is added beside older ones, and the newest by name counts.
+    Existing results are not replaced. A new result is added next to them, and the newest by name counts.
 
     Raises:
-        NotExportable: before anything is written.
+        NotExportable: a result does not fit the layout. Nothing is written.
     """
     taken: set[tuple[str, str, str]] = set()
     for one in results:
         _check(one)
-        place = one.agent, one.task_id, one.answer_name
-        if place in taken:
+        key = one.agent, one.task_id, one.answer_name
+        if key in taken:
             raise NotExportable(
-                f"{'/'.join(place)} was judged in more than one run, and the layout knows none: name one with --run"
+                f"{'/'.join(key)} was judged in several runs, but the layout has no runs: select one with --run"
             )
-        taken.add(place)
+        taken.add(key)
     for one in results:
         folder = AnswerFolder(out=out, agent=one.agent, task_id=one.task_id, answer_name=one.answer_name)
         answer = Answer(name=one.answer_name, text=one.answer or "")
@@ -44,13 +44,15 @@ def write_layout(out: Path, results: Sequence[JudgedResult]) -> int:
 
 
 def _check(one: JudgedResult) -> None:
-    """The names come from results of others, and become folders."""
+    """Refuse results whose names cannot be folder names: results may come from untrusted sources."""
     problems = [
         *name_problems(one.agent, "agent_name"),
         *name_problems(one.task_id, "task_id"),
         *answer_name_problems(one.answer_name, "answer_name"),
     ]
     if problems:
-        raise NotExportable(f"a result has a name that can be no folder: {problems[0].path} {problems[0].message}")
+        raise NotExportable(
+            f"a result has a name that cannot be a folder name: {problems[0].path} {problems[0].message}"
+        )
     if one.answer is None:
-        raise NotExportable(f"the text of {one.agent}/{one.task_id}/{one.answer_name} is not at hand")
+        raise NotExportable(f"the text of {one.agent}/{one.task_id}/{one.answer_name} is not available")

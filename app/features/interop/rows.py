@@ -1,4 +1,4 @@
-"""Results as tables: a row for each result, or for each leaf; ``docs/interop.md`` lists the columns. Pure."""
+"""Tables of results: one row per result or per leaf. ``docs/interop.md`` lists the columns. Pure functions."""
 
 from __future__ import annotations
 
@@ -16,25 +16,25 @@ Value: TypeAlias = str | int | float | bool | tuple[str, ...] | None
 
 
 class Kind(StrEnum):
-    """What a column holds; any value may be missing."""
+    """Type of a column. All columns are nullable."""
 
     TEXT = "text"
     COUNT = "count"
     NUMBER = "number"
     FLAG = "flag"
     TEXTS = "texts"
-    """Several texts; joined by line ends where a format has no lists."""
+    """List of texts, joined by line breaks in formats without lists."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Table:
-    """Columns by name, in order, and rows with a value for each."""
+    """Columns by name, in order, and rows with one value per column."""
 
     columns: Mapping[str, Kind]
     rows: Sequence[Sequence[Value]]
 
     def objects(self) -> Iterator[dict[str, Value]]:
-        """Every row as an object."""
+        """Return every row as an object."""
         return (dict(zip(self.columns, row, strict=True)) for row in self.rows)
 
 
@@ -42,16 +42,16 @@ Cells: TypeAlias = dict[str, tuple[Kind, Value]]
 
 
 def result_table(results: Iterable[JudgedResult]) -> Table:
-    """A row for each result."""
+    """Return one row per result."""
     return _table(_RESULT_COLUMNS, (_result_row(one) for one in results))
 
 
 def leaf_table(results: Iterable[JudgedResult]) -> Table:
-    """A row for each leaf of each result, in the order of the trees."""
+    """Return one row per leaf of each result, in tree order."""
     return _table(_LEAF_COLUMNS, (_leaf_row(one, leaf) for one in results for leaf in leaves(one.result)))
 
 
-_PLACE: Final = {
+_KEY_COLUMNS: Final = {
     "result_id": Kind.TEXT,
     "agent": Kind.TEXT,
     "task_id": Kind.TEXT,
@@ -59,7 +59,7 @@ _PLACE: Final = {
     "answer_name": Kind.TEXT,
 }
 _RESULT_COLUMNS: Final[Mapping[str, Kind]] = {
-    **_PLACE,
+    **_KEY_COLUMNS,
     "status": Kind.TEXT,
     "final_score": Kind.NUMBER,
     "success": Kind.FLAG,
@@ -84,7 +84,7 @@ _RESULT_COLUMNS: Final[Mapping[str, Kind]] = {
     "tool_version": Kind.TEXT,
 }
 _LEAF_COLUMNS: Final[Mapping[str, Kind]] = {
-    **_PLACE,
+    **_KEY_COLUMNS,
     "leaf": Kind.TEXT,
     "description": Kind.TEXT,
     "critical": Kind.FLAG,
@@ -113,7 +113,7 @@ def _table(columns: Mapping[str, Kind], rows: Iterable[Mapping[str, Value]]) -> 
     return Table(columns=columns, rows=[[row.get(name) for name in columns] for row in rows])
 
 
-def _place(one: JudgedResult) -> dict[str, Value]:
+def _key_cells(one: JudgedResult) -> dict[str, Value]:
     return {
         "result_id": _text(one.result.get("id")),
         "agent": one.agent,
@@ -130,7 +130,7 @@ def _result_row(one: JudgedResult) -> dict[str, Value]:
     final = float(result["final_score"])
     certificate = result.get("certificate") or {}
     return {
-        **_place(one),
+        **_key_cells(one),
         "status": str(result.get("status") or "complete"),
         "final_score": final,
         "success": is_success(final),
@@ -162,12 +162,12 @@ def _result_row(one: JudgedResult) -> dict[str, Value]:
 
 def _leaf_row(one: JudgedResult, leaf: Mapping[str, Any]) -> dict[str, Value]:
     votes = [vote.get("result") for vote in leaf.get("votes") or ()]
-    plain: dict[str, Callable[[Any], Value]] = dict.fromkeys(
+    readers: dict[str, Callable[[Any], Value]] = dict.fromkeys(
         ("reason", "claim", "instruction", "blocked_by", "grounding", "prompt", "model", "reasoning"), _text
     )
     return {
-        **_place(one),
-        **{name: read(leaf.get(name)) for name, read in plain.items()},
+        **_key_cells(one),
+        **{name: read(leaf.get(name)) for name, read in readers.items()},
         "leaf": str(leaf.get("id")),
         "description": _text(leaf.get("desc")),
         "critical": bool(leaf.get("critical")),

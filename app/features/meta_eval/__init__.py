@@ -1,4 +1,4 @@
-"""Meta-evaluation: how well judges agree with people's labels."""
+"""Meta-evaluation: agreement of judges with human labels."""
 
 from app.feature import Commands, Feature
 

@@ -1,4 +1,4 @@
-"""``assay meta-eval``: how well judges agree with people, by labels."""
+"""``assay meta-eval``: measure the agreement of judges with human labels."""
 
 from __future__ import annotations
 
@@ -30,29 +30,32 @@ if TYPE_CHECKING:
     from judges.analysis.meta_eval.measuring import Measured
 
 VOTES = 3
-"""As answers are judged; a certificate is about a judge that votes like this."""
+"""Votes per claim when answers are judged. Certificates require the same number."""
 
 
 def meta_eval(
-    labels: Annotated[Path, typer.Argument(help="Labels, one JSON object a line.", metavar="LABELS.jsonl")],
+    labels: Annotated[Path, typer.Argument(help="File with labels, one JSON object per line.", metavar="LABELS.jsonl")],
     model: Annotated[
         list[str] | None,
-        typer.Option("--model", help="provider/model to measure; may be repeated. None: verdicts in the labels only."),
+        typer.Option(
+            "--model",
+            help="provider/model to measure; repeatable. Without it, only recorded verdicts are measured.",
+        ),
     ] = None,
     reasoning_effort: EffortOption = None,
     temperature: TemperatureOption = None,
     max_output_tokens: MaxOutputOption = None,
-    votes: Annotated[int, typer.Option(min=1, max=15, help="Votes for each claim.")] = VOTES,
-    certify: Annotated[bool, typer.Option("--certify", help="Keep a certificate for each model.")] = False,
-    out: Annotated[Path | None, typer.Option(help="Write the whole report here, too, as JSON.")] = None,
+    votes: Annotated[int, typer.Option(min=1, max=15, help="Votes per claim.")] = VOTES,
+    certify: Annotated[bool, typer.Option("--certify", help="Store a certificate for each model.")] = False,
+    out: Annotated[Path | None, typer.Option(help="Also write the full report to this JSON file.")] = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Measure judges by labels: agreement with people, confusion, cost, and every disagreement."""
+    """Measure judges against labels: agreement with people, confusion matrix, cost and all disagreements."""
     models = list(dict.fromkeys(model or ()))
     if certify and not models:
-        raise WrongUsage("--certify: which judge? Name it with --model")
+        raise WrongUsage("--certify requires at least one --model")
     if certify and votes != VOTES:
-        raise WrongUsage(f"--certify: answers are judged by {VOTES} votes, so a certificate needs --votes {VOTES}")
+        raise WrongUsage(f"--certify requires --votes {VOTES}, the number of votes that judging uses")
     file = _read(labels)
 
     from judges.analysis.meta_eval.items import items_of
@@ -72,7 +75,7 @@ def meta_eval(
         try:
             measured = event_loop.run(_measure(settings, items, models, votes)) + measured
         except KeyboardInterrupt:
-            raise Interrupted("stopped; replies that came are kept, and the same command uses them") from None
+            raise Interrupted("Interrupted. Received replies are saved; run the same command to resume.") from None
     report = report_json(file, items, measured)
     if certify:
         report["certificates"] = _certify(settings, report["labels"], [one for one in measured if one.asked])
@@ -94,7 +97,7 @@ def _show(report: dict[str, Any], out: Path | None, *, as_json: bool) -> None:
         try:
             write_json(out, report)
         except OSError as error:
-            raise WrongUsage(f"--out {out} cannot be written: {error.strerror}") from error
+            raise WrongUsage(f"Cannot write --out {out}: {error.strerror}") from error
 
 
 def _read(path: Path) -> LabelFile:
@@ -112,12 +115,12 @@ async def _measure(settings: Settings, items: Sequence[Item], models: Sequence[s
     from app.console.runtime import runtime_of
     from app.features.meta_eval.evaluation import measure
 
-    # Pages that a service captured are in its database; labels that carry their pages need none of it.
+    # Captured pages are in the database of the service. Labels that contain the page text do not need it.
     stored = any(page.page_id and page.text is None for item in items for page in item.label.pages)
     usable = [item for item in items if item.left_out is None]
     async with runtime_of(settings, shared=stored) as runtime:
         for model in models:
-            runtime.models.client(model)  # a missing key is noticed before the first model is paid for
+            runtime.models.client(model)  # detect a missing API key before any model request is paid for
         console, found = remarks(), []
         with Progress(console=console, disable=not console.is_terminal, transient=True) as progress:
             for model in models:

@@ -1,4 +1,4 @@
-"""A measurement of judges for a reader: a table, then where each judge and people part."""
+"""Console report of a meta-evaluation: a table of figures, then the disagreements of each judge."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from rich.markup import escape
 from rich.table import Table
 
 SHOWN = 20
-"""Disagreements of one judge that are printed; ``--json`` has them all."""
+"""Maximum number of printed disagreements per judge. ``--json`` has all of them."""
 
 _FIGURES = ("raw", "kappa", "ac1", "tpr", "tnr")
 
 
 def print_report(console: Console, report: dict[str, Any]) -> None:
-    """``report`` is what ``report_json`` gives."""
+    """Print the output of ``report_json``."""
     _print_labels(console, report["labels"])
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 1, 0, 0))
     table.add_column("judge", overflow="fold")
@@ -32,37 +32,36 @@ def print_report(console: Console, report: dict[str, Any]) -> None:
 
 def _print_labels(console: Console, labels: dict[str, Any]) -> None:
     left_out = ", ".join(f"{count} {reason.replace('_', ' ')}" for reason, count in labels["left_out"].items() if count)
-    of_use = f"{labels['labels']} label(s) on {labels['items']} claim(s), {labels['usable']} of use"
-    _line(console, f"{of_use} ({left_out})" if left_out else of_use)
+    line = f"{labels['labels']} label(s) on {labels['items']} claim(s), {labels['usable']} usable"
+    _line(console, f"{line} ({left_out})" if left_out else line)
     several = labels["labelled_by_several"]
     if several["items"]:
-        _line(console, f"people agree on {several['unanimous']} of {several['items']} claim(s) that several labelled")
+        _line(console, f"people agree on {several['unanimous']} of {several['items']} claim(s) with several labels")
 
 
 def _print_judge(console: Console, one: dict[str, Any]) -> None:
     counts = one["confusion"]
     _line(
         console,
-        f"{_name(one)}: of what people passed it passed {counts['true_positive']} and failed "
-        f"{counts['false_negative']}; of what they failed it passed {counts['false_positive']} and failed "
-        f"{counts['true_negative']}",
+        f"{_name(one)}: labelled passed: {counts['true_positive']} judged passed, {counts['false_negative']} judged "
+        f"failed; labelled failed: {counts['false_positive']} judged passed, {counts['true_negative']} judged failed",
     )
     for each in one["disagreements"][:SHOWN]:
-        place = " ".join(str(each[key]) for key in ("task_id", "leaf") if each[key])
-        _line(console, f"  judge {each['judge']}, people {each['human']}: {each['claim']}  [{place}]")
-        for said in each["people"]:
-            if said["reason"]:
-                _line(console, f"      {said['reviewer'] or 'somebody'}: {said['reason']}")
+        location = " ".join(str(each[key]) for key in ("task_id", "leaf") if each[key])
+        _line(console, f"  judge {each['judge']}, people {each['human']}: {each['claim']}  [{location}]")
+        for opinion in each["people"]:
+            if opinion["reason"]:
+                _line(console, f"      {opinion['reviewer'] or 'anonymous'}: {opinion['reason']}")
         if each["judge_reasoning"]:
             _line(console, f"      judge: {each['judge_reasoning']}")
     if len(one["disagreements"]) > SHOWN:
-        _line(console, f"  and {len(one['disagreements']) - SHOWN} more: --json has them all")
+        _line(console, f"  and {len(one['disagreements']) - SHOWN} more: use --json to list all")
     for each in one["not_judged"][:SHOWN]:
         _line(console, f"  not judged ({each['reason']}): {each['claim']}  {each['detail']}")
 
 
 def _line(console: Console, text: str) -> None:
-    """What people and pages wrote is text, never markup."""
+    """Print text without markup: it may come from people or pages."""
     console.print(text, markup=False, soft_wrap=True)
 
 

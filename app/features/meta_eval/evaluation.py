@@ -1,4 +1,4 @@
-"""Puts labelled claims to a configured model, with the pages that are stored here."""
+"""Measurement of a configured model on labelled claims, with the stored pages."""
 
 from __future__ import annotations
 
@@ -20,17 +20,17 @@ from judges.verifier import Verifier
 async def measure(
     runtime: Runtime, items: Sequence[Item], model: str, *, votes: int, done: Callable[[Asked], None]
 ) -> Measured:
-    """What ``model`` (``provider/model``) says of the items that are of use; nothing is captured anew.
+    """Ask ``model`` (``provider/model``) about the usable items. No page is captured.
 
     Raises:
-        ModelNotConfigured: there is no such model, or its key is missing.
-        LLMRejected: its provider refuses every request.
+        ModelNotConfigured: the model does not exist or its API key is missing.
+        LLMRejected: the provider refuses every request.
     """
 
     async def stored(page_id: str) -> Evidence:
         capture = await runtime.index.get(page_id)
         if capture is None:
-            raise NoEvidence(page_id, CaptureOutcome.EMPTY, "no such capture is stored here", gone=False, capture=None)
+            raise NoEvidence(page_id, CaptureOutcome.EMPTY, "this capture is not stored", gone=False, capture=None)
         return await runtime.pages.evidence(capture)
 
     client, name = runtime.models.client(model)

@@ -1,4 +1,7 @@
-"""``assay tasks test``: does a judge notice when an answer, or a value extracted from it, is wrong?"""
+"""``assay tasks test``: mutation test of a judge.
+
+Checks whether it notices wrong answers and wrong extracted values.
+"""
 
 from __future__ import annotations
 
@@ -34,17 +37,17 @@ if TYPE_CHECKING:
 
 LEXICAL = "lexical"
 _MISSED = {
-    "deaf": "asked the same as before: the change was not read",
-    "fixed": "asked the same as before: the claim is the judge's own, whatever the answer says",
-    "unsourced": "judged by the answer's own word, now that no page is cited",
-    "lenient": "asked about the change, and still held to be true",
+    "deaf": "the claim did not change: the judge does not read the changed text",
+    "fixed": "the claim did not change: it is constant in the judge file",
+    "unsourced": "judged without a page, because no page is cited any more",
+    "lenient": "the changed claim still passed",
 }
-"""What it means when a leaf that had to move did not."""
+"""Explanation by fate of a leaf whose outcome should have changed but did not."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Case:
-    """What is tested. ``pages`` are texts by URL; None: the pages are captured, or were."""
+    """Inputs of the test. ``pages`` maps URL to text; None means that captured pages are used."""
 
     judge: Judge
     answer: str
@@ -55,22 +58,25 @@ class _Case:
 
 
 def test_judge(
-    task_id: Annotated[str, typer.Argument(help="The task whose judge is tested.")],
-    answer: Annotated[Path | None, typer.Option(help="An answer (.md) that the judge should think well of.")] = None,
-    agent: Annotated[str | None, typer.Option(help="Take the first answer of this agent instead.")] = None,
+    task_id: Annotated[str, typer.Argument(help="Task whose judge is tested.")],
+    answer: Annotated[Path | None, typer.Option(help="Answer file (.md) that the judge should pass.")] = None,
+    agent: Annotated[str | None, typer.Option(help="Use the first answer of this agent instead.")] = None,
     answers: Annotated[Path, typer.Option(help="Folder of <agent>/<task>/answer_<k>.md.")] = Path("answers"),
     pages: Annotated[
         Path | None,
-        typer.Option(help="JSON object of page texts by URL: no page is captured, others are gone (404)."),
+        typer.Option(help="JSON object that maps URL to page text. No page is captured; other URLs return 404."),
     ] = None,
     judges: JudgesOption = None,
-    model: Annotated[str, typer.Option(help="provider/model; the default costs nothing.")] = LEXICAL,
-    seed: Annotated[int, typer.Option(help="Which values and pages are chosen.")] = 0,
-    per_kind: Annotated[int, typer.Option(min=0, help="Changes of each kind at most; 0: all there are.")] = 3,
+    model: Annotated[str, typer.Option(help="provider/model. The default is free of cost.")] = LEXICAL,
+    seed: Annotated[int, typer.Option(help="Seed for the choice of values and pages.")] = 0,
+    per_kind: Annotated[int, typer.Option(min=0, help="Maximum changes per kind; 0 for all.")] = 3,
     isolate: IsolateOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Edit every extracted value, every citation and the answer; report what no leaf notices. Exit 100 if any."""
+    """Edit every extracted value, every citation and the answer; report undetected edits.
+
+    Exit code 100 if there are any.
+    """
     settings = judging_settings(judges=judges, model=model, isolate=None if isolate is None else isolate is OnOff.ON)
     quiet_logging(settings)
     judge = _judge(task_id, settings)
@@ -79,7 +85,7 @@ def test_judge(
     try:
         report = _tested(settings, case)
     except KeyboardInterrupt:
-        raise Interrupted("stopped") from None
+        raise Interrupted("Interrupted.") from None
     base, changes, fields = report["base"], report["answer_changes"], report["fields"]
     if as_json:
         print_json({"task_id": task_id, **changes, "fields": fields, "lint": report["lint"]})
@@ -94,10 +100,10 @@ def test_judge(
 
 
 def _tested(settings: Settings, case: _Case) -> dict[str, Any]:
-    """The reports on the fields, on changes of the answer and on the rubric.
+    """Return the reports on extracted fields, on changes of the answer and on the rubric.
 
-    The lexical judge on given pages does everything in the child process. Everything else needs this installation's
-    models or pages, so the answer and its changes are judged here, and the extractions are replayed in the child.
+    The lexical judge with given pages runs completely in the child process. Other models and captured pages need this
+    installation, so the answer and its changes are judged here, and the child replays the extractions.
     """
     from app.engine.judge_trials import base_json, field_test
 
@@ -120,17 +126,17 @@ def _tested(settings: Settings, case: _Case) -> dict[str, Any]:
 
 
 def _refuse_without_passes(base: dict[str, Any]) -> None:
-    """Nothing can be tested on an answer of which no claim passes."""
+    """Refuse an answer without a passing claim: no outcome could change from passed."""
     if base["passed"]:
         return
     if base["not_judged"]:
         raise Incomplete(
-            f"no claim of this answer passes: {len(base['not_judged'])} leaves could not be judged",
-            hint="`assay evaluate` shows why; with --pages nothing needs to be captured.",
+            f"no claim of this answer passes: {len(base['not_judged'])} leaves were not judged",
+            hint="Run `assay evaluate` to see the reasons. With --pages no page has to be captured.",
         )
     raise WrongUsage(
-        "no claim of this answer passes, so no leaf can be seen to move",
-        hint="Name an answer that the judge thinks well of with --answer.",
+        "no claim of this answer passes, so no change can be detected",
+        hint="Use --answer to give an answer that the judge passes.",
     )
 
 
@@ -143,14 +149,14 @@ def _judge(task_id: str, settings: Settings) -> Judge:
         broken = catalogue.broken[task_id]
         raise JudgeNotLoadable(broken.partition("\n")[0], traceback=broken)
     if task_id not in catalogue.judges:
-        raise WrongUsage(f"there is no judge for task {task_id!r}", hint=near(task_id, catalogue.judges))
+        raise WrongUsage(f"no judge exists for task {task_id!r}", hint=near(task_id, catalogue.judges))
     return catalogue.judges[task_id]
 
 
 def _material(
     task_id: str, answer: Path | None, agent: str | None, answers: Path, pages: Path | None
 ) -> tuple[str, Mapping[str, str] | None]:
-    """The answer's text, and the pages where they are given; a shipped task brings its own."""
+    """Return the text of the answer, and the pages if they are given. Example tasks include their own pages."""
     texts = None if pages is None else _page_texts(pages)
     if answer is not None:
         from app.console.answer_files import read_answers
@@ -163,8 +169,8 @@ def _material(
     shipped = examples_dir() / "demo" / task_id / "answer_1.md"
     if not shipped.is_file():
         raise WrongUsage(
-            f"{task_id!r} is no shipped task, so it has no answer to change",
-            hint="Name one with --answer FILE, or with --agent NAME.",
+            f"{task_id!r} is not an example task, so it has no built-in answer",
+            hint="Give an answer with --answer FILE or --agent NAME.",
         )
     return shipped.read_text(encoding="utf-8"), page_texts() if texts is None else texts
 
@@ -173,15 +179,15 @@ def _page_texts(path: Path) -> dict[str, str]:
     try:
         found = json.loads(path.read_text(encoding="utf-8"))
     except (OSError, ValueError) as error:
-        raise WrongUsage(f"--pages {path} cannot be read: {error}") from error
+        raise WrongUsage(f"Cannot read --pages {path}: {error}") from error
     if not isinstance(found, dict) or not all(isinstance(text, str) for text in found.values()):
-        raise WrongUsage(f"--pages {path}: wanted is one JSON object of texts by URL")
+        raise WrongUsage(f"--pages {path}: expected one JSON object that maps URL to text")
     return found
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Run:
-    """The answer and its changes as they were judged here; ``replies`` are the extractions from the answer itself."""
+    """Judged answer and its changes. ``replies`` are the extractions from the unchanged answer."""
 
     base: Seen
     tried: Sequence[Tried]
@@ -207,7 +213,7 @@ async def _run(settings: Settings, case: _Case) -> _Run:
         judged = judging(runtime, case.judge, case.model, lambda client: RecordingClient(client, replies))
         mutation_test = MutationTest(judged, case.answer)
         with Progress(console=console, disable=not console.is_terminal, transient=True) as progress:
-            bar = progress.add_task("the answer as it is", total=None)
+            bar = progress.add_task("unchanged answer", total=None)
 
             def before(done: int, total: int, change: Mutation) -> None:
                 progress.update(bar, completed=done, total=total, description=escape(change.title))
@@ -222,7 +228,7 @@ async def _run(settings: Settings, case: _Case) -> _Run:
 
 
 def _print_fields(task_id: str, judge: Judge, fields: dict[str, Any]) -> None:
-    """The findings of the field test, each with its line and a fix."""
+    """Print the findings of the field test, each with its location and a fix."""
     _line(
         f"{task_id}: {fields['fields']} extracted values and their citations edited in {fields['edits']} ways, "
         f"{fields['leaves']} leaves watched"
@@ -246,19 +252,19 @@ def _print_lint(findings: list[dict[str, str]]) -> None:
 
 
 def _print(task_id: str, report: dict[str, Any]) -> None:
-    """What was missed first and in full; a line for every change."""
+    """Print the changes in full, then the totals."""
     leaves = report["leaves"]
     _line(
-        f"\n{task_id}, judged by {report['model']}, seed {report['seed']}: {report['changes']} changes of an answer "
-        f"of which {leaves['watched']} of {leaves['all']} leaves are claims that pass"
+        f"\n{task_id}, judged by {report['model']}, seed {report['seed']}: {report['changes']} changes of an answer; "
+        f"{leaves['watched']} of {leaves['all']} leaves are passing claims"
     )
     for change in report["mutations"]:
         _print_change(change)
     if leaves["never_tested"]:
-        _line(f"\nput to the test by none of these changes: {', '.join(leaves['never_tested'])}")
+        _line(f"\nnot tested by any change: {', '.join(leaves['never_tested'])}")
     _line(
-        f"\n{report['expected']} times a leaf had to move: {report['missed']} missed; "
-        f"{report['strays']} moved without reason; {report['not_judged']} not judged"
+        f"\n{report['expected']} expected changes of a leaf: {report['missed']} missed; "
+        f"{report['strays']} unexpected changes; {report['not_judged']} not judged"
     )
 
 
@@ -273,9 +279,9 @@ def _print_change(change: dict[str, Any]) -> None:
         if fate not in _MISSED:
             _line(f"        {fate.replace('_', ' ')}: {', '.join(leaves)}")
     for one in missed:
-        _line(f"        did not move: {one['leaf']} ({_MISSED[one['fate']]})\n            {one['claim_after']}")
+        _line(f"        missed: {one['leaf']} ({_MISSED[one['fate']]})\n            {one['claim_after']}")
     for one in change["strays"]:
-        _line(f"        moved without reason: {one['leaf']}, {one['outcome_before']} to {one['outcome_after']}")
+        _line(f"        unexpected change: {one['leaf']}, {one['outcome_before']} to {one['outcome_after']}")
     if change["not_judged"]:
         _line(f"        not judged: {', '.join(change['not_judged'])}")
 

@@ -1,4 +1,4 @@
-"""Step benchmarks (Mind2Web and Multimodal-Mind2Web~), run from the command line or as jobs of the service."""
+"""Step benchmarks (Mind2Web and Multimodal-Mind2Web~), run from the command line or as service jobs."""
 
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING

@@ -1,7 +1,7 @@
-"""Runs of step benchmarks: ordered, listed, and looked at step by step.
+"""API for runs of step benchmarks: start, list and inspect them step by step.
 
-A run is a job like any other: ``/v1/jobs/{id}`` follows, stops and repeats it, ``/v1/results/{result_id}`` has its
-figures. What is here beside that is what only runs have: their options, their steps, the page of each.
+A run is a job: use ``/v1/jobs/{id}`` to follow, cancel or retry it, and ``/v1/results/{result_id}`` for its figures.
+This module adds the options and steps of a run.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ router = APIRouter(prefix="/v1/suites", tags=["suites"], route_class=StrictJsonR
 
 
 class SuiteName(StrEnum):
-    """The suites that run over HTTP."""
+    """Suites that run over HTTP."""
 
     MIND2WEB = "mind2web"
     MM_MIND2WEB = "mm-mind2web"
@@ -55,7 +55,7 @@ PositionPath = Annotated[int, Path(ge=0, le=2**31 - 1)]
 async def run_mind2web(
     body: MindActOrder, response: Response, service: ServiceDep, caller: SubmitterDep, idempotency_key: KeyHeader = None
 ) -> dict[str, Any]:
-    """Run a model over Mind2Web, or score predictions of a file."""
+    """Start a run of a model over Mind2Web, or score predictions from a file."""
     return await _accepted(SuiteName.MIND2WEB, body, response, service, caller, idempotency_key)
 
 
@@ -63,13 +63,13 @@ async def run_mind2web(
 async def run_mm_mind2web(
     body: TildeOrder, response: Response, service: ServiceDep, caller: SubmitterDep, idempotency_key: KeyHeader = None
 ) -> dict[str, Any]:
-    """Run a model over Multimodal-Mind2Web~, or score answers of a file."""
+    """Start a run of a model over Multimodal-Mind2Web~, or score answers from a file."""
     return await _accepted(SuiteName.MM_MIND2WEB, body, response, service, caller, idempotency_key)
 
 
 @router.get("/{suite}/runs")
 async def runs(suite: SuiteName, service: ServiceDep, caller: ReaderDep, part: SliceDep) -> ListOut[RunOut]:
-    """Runs of a suite, newest first."""
+    """List the runs of a suite, newest first."""
     async with service.database.begin() as connection:
         found = await rows.list_jobs(
             connection,
@@ -86,7 +86,7 @@ async def runs(suite: SuiteName, service: ServiceDep, caller: ReaderDep, part: S
 
 @router.get("/{suite}/runs/{run_id}")
 async def run(suite: SuiteName, run_id: IdPath, service: ServiceDep, caller: ReaderDep) -> RunOut:
-    """One run: its options, where it stands, and its figures so far."""
+    """Return one run: its options, status and current figures."""
     async with service.database.begin() as connection:
         return await _run(connection, await _job(connection, caller, suite, run_id))
 
@@ -100,9 +100,11 @@ async def steps(
     part: PositionSliceDep,
     status: StepStatus | None = None,
     task_id: Annotated[str | None, Query(max_length=200)] = None,
-    success: Annotated[bool | None, Query(description="Only steps that succeed, or only those that do not")] = None,
+    success: Annotated[
+        bool | None, Query(description="true: only successful steps; false: only unsuccessful ones")
+    ] = None,
 ) -> ListOut[StepSummaryOut]:
-    """The steps of a run in the order of the data, as far as they are judged."""
+    """List the judged steps of a run in data order."""
     async with service.database.begin() as connection:
         job = await _job(connection, caller, suite, run_id)
         found = await suite_steps.list_steps(
@@ -122,7 +124,7 @@ async def steps(
 async def step(
     suite: SuiteName, run_id: IdPath, position: PositionPath, service: ServiceDep, caller: ReaderDep
 ) -> StepOut:
-    """One step: what was asked, what the model said, what was right, and the page it was about."""
+    """Return one step: the request, the reply, the gold answer and the page."""
     record, order = await _step(service, caller, suite, run_id, position)
     kind, places = suite_kinds()[suite.value], DataPlaces(service.settings.suite_data)
     try:
@@ -141,14 +143,14 @@ async def step(
 async def screenshot(
     suite: SuiteName, run_id: IdPath, position: PositionPath, service: ServiceDep, caller: ReaderDep
 ) -> Response:
-    """The page as the model saw it, with a box around what was right (green) and around what was picked (orange)."""
+    """Return the screenshot of a step with boxes around the gold elements (green) and the picked one (orange)."""
     record, order = await _step(service, caller, suite, run_id, position)
     kind, places = suite_kinds()[suite.value], DataPlaces(service.settings.suite_data)
     try:
         view = await asyncio.to_thread(kind.view, order, places, record)
         picture = await asyncio.to_thread(kind.picture, order, places, record)
         if picture is None:
-            raise not_found("screenshot: the data have none of this step")
+            raise not_found("screenshot: the data contain none for this step")
         drawn, media_type = await asyncio.to_thread(drawn_on, picture, view.boxes)
     except (SuiteError, PathNotAllowed) as error:
         raise not_found(f"screenshot: {places.without_folders(str(error))}") from error
@@ -182,7 +184,7 @@ async def _accepted(
 
 
 def _check_paths(order: RunOrder, places: DataPlaces) -> None:
-    """Raises Problem naming every field whose file may not be read."""
+    """Raise Problem that lists every field with a file that must not be read."""
     errors = []
     for name, path in order.paths().items():
         try:
@@ -190,7 +192,9 @@ def _check_paths(order: RunOrder, places: DataPlaces) -> None:
         except PathNotAllowed as error:
             errors.append((name, str(error)))
     if errors:
-        raise Problem(404, "DATA_NOT_FOUND", "a data file was not found where this service may read", errors=errors)
+        raise Problem(
+            404, "DATA_NOT_FOUND", "a data file does not exist in the folders that this service may read", errors=errors
+        )
 
 
 async def _run(connection: Any, job: Job) -> RunOut:

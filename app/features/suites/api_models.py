@@ -1,4 +1,4 @@
-"""The shapes in which runs of suites and their steps go out over HTTP."""
+"""Response models for suite runs and their steps."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _STEP: dict[str, Any] = {
 
 
 class AcceptedRunOut(BaseModel):
-    """A run that was taken in. ``id`` is that of its job."""
+    """Accepted run. ``id`` is the id of its job."""
 
     model_config = ConfigDict(
         json_schema_extra={
@@ -52,7 +52,7 @@ class AcceptedRunOut(BaseModel):
 
 
 class RunProgressOut(BaseModel):
-    """How far a run is. ``steps_total`` is null until its data were read."""
+    """Progress of a run. ``steps_total`` is null until the data were read."""
 
     steps_done: int
     steps_total: int | None
@@ -61,7 +61,7 @@ class RunProgressOut(BaseModel):
 
 
 class RunMeansOut(BaseModel):
-    """Means over the steps scored so far (micro), null before the first. The result has all figures."""
+    """Means over the steps scored so far (micro), null before the first one. The result has all figures."""
 
     element_acc: float | None
     action_f1: float | None
@@ -69,11 +69,11 @@ class RunMeansOut(BaseModel):
 
 
 class RunOut(BaseModel):
-    """A run at one moment."""
+    """Current state of a run."""
 
     id: str
     suite: str
-    order: dict[str, Any] = Field(description="What was asked for")
+    order: dict[str, Any] = Field(description="Options of the run")
     model: str | None
     status: JobStatus
     stage: str | None
@@ -115,7 +115,7 @@ class RunOut(BaseModel):
 
 
 class StepSummaryOut(BaseModel):
-    """One step in a list."""
+    """Step in a list."""
 
     model_config = ConfigDict(json_schema_extra={"example": _STEP})
 
@@ -136,7 +136,7 @@ class StepSummaryOut(BaseModel):
 
 
 class StepOut(BaseModel):
-    """One step whole. ``step`` is what the predictions file has of it; ``page`` is read from the data again."""
+    """Step with all details. ``step`` is its entry in the predictions file; ``page`` is read from the data again."""
 
     model_config = ConfigDict(
         json_schema_extra={
@@ -150,12 +150,12 @@ class StepOut(BaseModel):
         }
     )
 
-    step: dict[str, Any] = Field(description="Prompt, options, raw output, what was read out of it, gold, verdict")
-    page: str | None = Field(description="The page around the options, as text; null when the data cannot be read")
+    step: dict[str, Any] = Field(description="Prompt, options, raw output, parsed output, gold answer and verdict")
+    page: str | None = Field(description="Page text around the options; null if the data cannot be read")
     page_problem: str | None = None
-    screenshot: str | None = Field(None, description="Where the picture is, if there is one")
+    screenshot: str | None = Field(None, description="URL of the screenshot, if there is one")
     boxes: list[dict[str, Any]] = Field(
-        default_factory=list, description="Elements on it: role, id, x, y, width, height"
+        default_factory=list, description="Elements on the screenshot: role, id, x, y, width, height"
     )
 
     @classmethod

@@ -1,4 +1,4 @@
-"""Models for a suite, without the rest of what judging answers needs: no browser, no page store, no judge files."""
+"""Model clients for suites, without the browser, page store and judge files that judging answers needs."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from app.settings import Settings
 
 @asynccontextmanager
 async def open_asking(settings: Settings) -> AsyncIterator[Asking]:
-    """The settings' model, through the same limits, retries, budget and reply store as every judge.
+    """Open a client for the configured model, with the same limits, retries, budget and reply cache as for judges.
 
     Raises:
-        ModelNotConfigured: no such provider, or its key is missing.
+        ModelNotConfigured: the provider does not exist or its API key is missing.
     """
     models = ModelClients(settings, Limits.from_settings(settings), reply_store(settings))
     try:
@@ -26,10 +26,10 @@ async def open_asking(settings: Settings) -> AsyncIterator[Asking]:
 
 
 def asking_for(models: ModelClients, model: str) -> Asking:
-    """The client of a model that is open already.
+    """Return the client of a model.
 
     Raises:
-        ModelNotConfigured
+        ModelNotConfigured: the provider does not exist or its API key is missing.
     """
     client, name = models.client(model)
     return Asking(client=client, model=name)

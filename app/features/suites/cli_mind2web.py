@@ -1,4 +1,4 @@
-"""``assay mind2web``: run a model over Mind2Web, score predictions of a file, convert candidate scores."""
+"""``assay mind2web``: run a model over Mind2Web, score predictions from a file, convert candidate scores."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from app.console.connection import JsonOption
 from app.console.errors import Exit, Interrupted, WrongUsage
 from app.console.judging_options import judging_settings, quiet_logging
 from app.console.streams import output, print_json, remarks
-from app.features.suites import cli_mind2web_options as given
+from app.features.suites import cli_mind2web_options as opt
 from judges.suites.mind2web.rules import Metric, NoPositive, Shuffle
 
 if TYPE_CHECKING:
@@ -21,12 +21,12 @@ if TYPE_CHECKING:
 
 JOURNAL = "mind2web_steps.jsonl"
 SCORES_FOLDER = "scores"
-"""In the data folder: scores files that were converted, by the digest of the pickle."""
+"""Subfolder of the data folder with converted scores files, named by the digest of the pickle."""
 
 
 def program() -> typer.Typer:
-    """The command and what is below it."""
-    group = typer.Typer(invoke_without_command=True, help="Mind2Web: single web steps as multiple choice.")
+    """Return the ``mind2web`` command group."""
+    group = typer.Typer(invoke_without_command=True, help="Mind2Web: single web steps as multiple-choice questions.")
     group.callback()(mind2web)
     group.command("scores")(scores)
     return group
@@ -34,27 +34,27 @@ def program() -> typer.Typer:
 
 def mind2web(
     context: typer.Context,
-    data_root: given.DataRoot = None,
-    split: given.SplitName = None,
-    scores_pickle: given.ScoresPickle = None,
-    scores_sha256: given.ScoresSha256 = None,
-    top_k: given.TopK = 50,
-    temperature: given.Temperature = 0.0,
-    max_examples: given.MaxExamples = None,
-    prompt_template: given.PromptTemplate = None,
-    output_dir: given.OutputDir = None,
-    model: given.ModelName = None,
-    seed: given.Seed = 0,
-    shuffle: given.ShuffleRule = Shuffle.STEP,
-    max_llm: given.MaxLlm = None,
-    metric: given.MetricRule = Metric.MINDACT,
-    no_positive: given.NoPositiveRule = NoPositive.ZERO,
-    compat_trailing: given.CompatTrailing = False,
-    predictions: given.Predictions = None,
-    no_cache: given.NoCache = False,
+    data_root: opt.DataRoot = None,
+    split: opt.SplitName = None,
+    scores_pickle: opt.ScoresPickle = None,
+    scores_sha256: opt.ScoresSha256 = None,
+    top_k: opt.TopK = 50,
+    temperature: opt.Temperature = 0.0,
+    max_examples: opt.MaxExamples = None,
+    prompt_template: opt.PromptTemplate = None,
+    output_dir: opt.OutputDir = None,
+    model: opt.ModelName = None,
+    seed: opt.Seed = 0,
+    shuffle: opt.ShuffleRule = Shuffle.STEP,
+    max_llm: opt.MaxLlm = None,
+    metric: opt.MetricRule = Metric.MINDACT,
+    no_positive: opt.NoPositiveRule = NoPositive.ZERO,
+    compat_trailing: opt.CompatTrailing = False,
+    predictions: opt.Predictions = None,
+    no_cache: opt.NoCache = False,
     as_json: JsonOption = False,
 ) -> None:
-    """Run a model over Mind2Web: rounds of multiple choice, scored as published."""
+    """Run a model over Mind2Web: multiple-choice rounds with the published scoring."""
     if context.invoked_subcommand is not None:
         return
     root, split = _data(data_root, split)
@@ -87,20 +87,22 @@ def mind2web(
 
 
 def scores(
-    pickle: Annotated[Path, typer.Argument(help="The ranker's scores_all_data.pkl.")],
-    out: Annotated[Path, typer.Option(help="The Parquet file to make.")],
-    sha256: Annotated[str | None, typer.Option(help="What the SHA-256 of the pickle must be.")] = None,
+    pickle: Annotated[Path, typer.Argument(help="scores_all_data.pkl of the candidate ranker.")],
+    out: Annotated[Path, typer.Option(help="Parquet file to write.")],
+    sha256: Annotated[str | None, typer.Option(help="Expected SHA-256 of the pickle.")] = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Convert a pickle of candidate scores, in a child process that can do nothing else."""
+    """Convert a pickle of candidate scores to Parquet, in a restricted child process."""
     from judges.suites.mind2web.scores import convert
 
     with remarks().status("converting"):
-        made = convert(pickle, out, sha256=sha256)
+        table = convert(pickle, out, sha256=sha256)
     if as_json:
-        print_json({"path": str(made.path), "sha256": made.sha256, "steps": made.steps, "candidates": made.candidates})
+        print_json(
+            {"path": str(table.path), "sha256": table.sha256, "steps": table.steps, "candidates": table.candidates}
+        )
         return
-    line = f"{made.path}: {made.steps} steps, {made.candidates} candidates; SHA-256 of the pickle {made.sha256}"
+    line = f"{table.path}: {table.steps} steps, {table.candidates} candidates; SHA-256 of the pickle {table.sha256}"
     output().print(line, markup=False, soft_wrap=True)
 
 
@@ -108,14 +110,16 @@ def _data(root: Path | None, split: str | None) -> tuple[Path, str]:
     if root is None:
         raise WrongUsage("--data-root is missing", hint="assay mind2web --data-root DATA --split test_task")
     if not root.exists():
-        raise WrongUsage(f"--data-root {root}: there is no such file or folder")
+        raise WrongUsage(f"--data-root {root}: no such file or folder")
     if split is None and root.is_dir():
-        raise WrongUsage("--split is missing: a folder may hold several", hint="--split test_task, for one")
+        raise WrongUsage(
+            "--split is missing: a folder can contain several splits", hint="For example: --split test_task"
+        )
     return root, split or root.stem
 
 
 def _scores(file: Path | None, settings: Settings, sha256: str | None) -> Path | None:
-    """The table of a scores file, converted now if it has not been before."""
+    """Return the scores table of a file. It is converted first if necessary."""
     if file is None:
         return None
     from judges.suites.mind2web.scores import converted
@@ -133,14 +137,14 @@ def _carry_out(options: MindActOptions, settings: Settings, folder: Path | None,
         else:
             metrics = _score_file(options, surveyed, folder)
     except KeyboardInterrupt:
-        raise Interrupted("stopped; what is judged is kept, and the same command goes on from there") from None
+        raise Interrupted("Interrupted. Finished steps are saved; run the same command to resume.") from None
     _show(metrics, folder, as_json=as_json)
     if metrics["status"] == "incomplete":
         raise typer.Exit(Exit.INCOMPLETE)
 
 
 def _ask(options: MindActOptions, surveyed: MindActSurvey, settings: Settings, folder: Path | None) -> dict[str, Any]:
-    """Ask the model, from where the folder's journal ends."""
+    """Ask the model about the steps that the journal of the folder does not have."""
     from app.features.suites.journals import FileJournal, NoJournal
     from app.features.suites.mindact_run import figures, run_identity, write_official
     from app.features.suites.reports import write_files
@@ -151,7 +155,7 @@ def _ask(options: MindActOptions, surveyed: MindActSurvey, settings: Settings, f
     try:
         records = event_loop.run(_run(options, surveyed, settings, journal))
         metrics = figures(options, surveyed, records)
-        within = {record["id"] for record in records}  # a run of more examples may have gone before
+        within = {record["id"] for record in records}  # the journal can have more steps, from a run with more examples
         write_files(folder, metrics, (record for record in journal.records() if record["id"] in within))
         write_official(folder, options, metrics, (record for record in journal.records() if record["id"] in within))
     finally:
@@ -189,8 +193,8 @@ def _remark(options: MindActOptions, surveyed: MindActSurvey) -> None:
     console.print(f"{surveyed.total} steps of {options.split} by {who}", markup=False, soft_wrap=True)
     if options.scores is None:
         console.print(
-            "no --scores-pickle: unless the data hold ranks, candidates are taken as listed, right ones first. The "
-            "right element is then always among the options, and figures do not compare with published ones.",
+            "no --scores-pickle: unless the data contain ranks, candidates keep their order in the data, gold elements "
+            "first. The gold element is then always an option, and figures are not comparable to published ones.",
             markup=False,
             soft_wrap=True,
         )

@@ -1,4 +1,4 @@
-"""Figures of Mind2Web as tables and lines."""
+"""Console tables of Mind2Web figures."""
 
 from __future__ import annotations
 
@@ -12,10 +12,13 @@ _MEANS = {"micro": "steps (micro)", "macro": "tasks (macro)"}
 
 
 def figures_table(metrics: Mapping[str, Any]) -> Table:
-    """Both policies for steps without a right element, over steps and over tasks; ranges where steps lack a verdict."""
-    who = metrics["model"] or metrics["predictions"]
+    """Return the figures for each policy on steps without a gold element, over steps and over tasks.
+
+    Figures are ranges if steps were not judged.
+    """
+    source = metrics["model"] or metrics["predictions"]
     table = _table(
-        f"{metrics['suite']}  {who}  {metrics['split']}  top {metrics['top_k']}, seed {metrics['seed']}, percent"
+        f"{metrics['suite']}  {source}  {metrics['split']}  top {metrics['top_k']}, seed {metrics['seed']}, percent"
     )
     for heading in ("no positive", "mean over"):
         table.add_column(heading)
@@ -31,16 +34,16 @@ def figures_table(metrics: Mapping[str, Any]) -> Table:
 
 
 def policy_lines(metrics: Mapping[str, Any]) -> Iterator[str]:
-    """What was not asked about, and why."""
+    """Yield the steps without a question, by reason."""
     if metrics["skipped"]:
         counts = ", ".join(f"{count} {reason}" for reason, count in metrics["skipped"].items())
-        yield f"nothing was asked about {counts} of {metrics['n_steps']} steps"
+        yield f"no question for {counts} of {metrics['n_steps']} steps"
     if metrics["gold_always_included"]:
-        yield "candidates without ranks, right ones first: do not compare with the published figures"
+        yield "candidates without ranks, gold elements first: not comparable to published figures"
 
 
 def candidate_line(metrics: Mapping[str, Any]) -> Iterator[str]:
-    """How well the candidates are ranked, where a ranker did it."""
+    """Yield the recall of the ranker, if the candidates have ranks."""
     ranking = metrics["candidates"]
     if not ranking["steps"] or metrics["gold_always_included"]:
         return
@@ -51,7 +54,7 @@ def candidate_line(metrics: Mapping[str, Any]) -> Iterator[str]:
 
 
 def published_table(metrics: Mapping[str, Any]) -> Table:
-    """The paper's figures for this split."""
+    """Return the figures of the paper for this split."""
     table = _table("Published (paper, Table 2): means over tasks, percent")
     table.add_column("system", no_wrap=True)
     table.add_column("candidates")
@@ -68,13 +71,13 @@ def _table(title: str) -> Table:
 
 
 def _cell(found: Mapping[str, Any], *path: str) -> str:
-    def at(values: Any) -> Any:
+    def lookup(values: Any) -> Any:
         for name in path:
             values = values[name]
         return values
 
-    value = at(found)
+    value = lookup(found)
     if value is not None:
         return f"{100 * value:.1f}"
-    low, high = (at(found["bounds"][end]) for end in ("low", "high"))
+    low, high = (lookup(found["bounds"][end]) for end in ("low", "high"))
     return f"{100 * low:.1f} .. {100 * high:.1f}" if low != high else f"{100 * low:.1f}"

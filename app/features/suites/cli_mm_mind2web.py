@@ -1,4 +1,4 @@
-"""``assay mm-mind2web``: run a model over Multimodal-Mind2Web~, score answers of a file, make a snapshot."""
+"""``assay mm-mind2web``: run a model over Multimodal-Mind2Web~, score answers from a file, build a snapshot."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ JOURNAL = "mm_mind2web_steps.jsonl"
 
 
 def program() -> typer.Typer:
-    """The command and what is below it."""
+    """Return the ``mm-mind2web`` command group."""
     group = typer.Typer(invoke_without_command=True, help="Multimodal-Mind2Web~: single web steps with screenshots.")
     group.callback()(mm_mind2web)
     group.command("build")(build)
@@ -34,28 +34,34 @@ def program() -> typer.Typer:
 def mm_mind2web(
     context: typer.Context,
     data: Annotated[
-        Path | None, typer.Option(help="Rows of the ~ form: a .parquet or .jsonl file, or a folder of them.")
+        Path | None, typer.Option(help="Rows in ~ format: a .parquet or .jsonl file, or a folder of them.")
     ] = None,
-    split: Annotated[str | None, typer.Option(help="Only rows of this split, as test_website. Default: all.")] = None,
+    split: Annotated[str | None, typer.Option(help="Only this split, for example test_website. Default: all.")] = None,
     output_dir: Annotated[
-        Path | None, typer.Option(help="Where figures, predictions and the journal go; a stopped run goes on there.")
+        Path | None,
+        typer.Option(help="Folder for figures, predictions and journal. An interrupted run resumes from it."),
     ] = None,
     model: Annotated[str | None, typer.Option(help="provider/model. Default: ASSAY_MODEL.")] = None,
-    tokens: Annotated[Counting, typer.Option(help="How tokens of operations are counted.")] = Counting.SET,
-    predictions: Annotated[Path | None, typer.Option(help="Score the answers of this file; no model is asked.")] = None,
-    max_examples: Annotated[int | None, typer.Option(min=1, help="Only the first so many valid steps.")] = None,
-    max_llm: Annotated[int | None, typer.Option(min=1, help="Model requests at once. Default: 30.")] = None,
-    seed: Annotated[int, typer.Option(min=0, help="Of the resampling behind the intervals.")] = 0,
-    no_cache: Annotated[bool, typer.Option("--no-cache", help="Neither use nor keep replies of the model.")] = False,
+    tokens: Annotated[Counting, typer.Option(help="How tokens of operations are counted for F1.")] = Counting.SET,
+    predictions: Annotated[
+        Path | None, typer.Option(help="Score the answers in this file instead of asking a model.")
+    ] = None,
+    max_examples: Annotated[int | None, typer.Option(min=1, help="Maximum number of valid steps.")] = None,
+    max_llm: Annotated[int | None, typer.Option(min=1, help="Maximum concurrent model requests. Default: 30.")] = None,
+    seed: Annotated[int, typer.Option(min=0, help="Seed for the resampling of the intervals.")] = 0,
+    no_cache: Annotated[bool, typer.Option("--no-cache", help="Disable the reply cache.")] = False,
     as_json: JsonOption = False,
 ) -> None:
-    """Run a model over Multimodal-Mind2Web~: two questions a step, scored as its dataset card says."""
+    """Run a model over Multimodal-Mind2Web~: two questions per step, scored as on its dataset card."""
     if context.invoked_subcommand is not None:
         return
     if data is None:
-        raise WrongUsage("--data is missing", hint="assay mm-mind2web --data FILE.parquet; `build` makes such a file.")
+        raise WrongUsage(
+            "--data is missing",
+            hint="assay mm-mind2web --data FILE.parquet. Create the file with `assay mm-mind2web build`.",
+        )
     if not data.exists():
-        raise WrongUsage(f"--data {data}: there is no such file or folder")
+        raise WrongUsage(f"--data {data}: no such file or folder")
 
     from app.features.suites.multimodal_run import TildeOptions
 
@@ -77,7 +83,7 @@ def mm_mind2web(
             _score_file(options, surveyed, output_dir) if predictions else _ask(options, surveyed, settings, output_dir)
         )
     except KeyboardInterrupt:
-        raise Interrupted("stopped; what is judged is kept, and the same command goes on from there") from None
+        raise Interrupted("Interrupted. Finished steps are saved; run the same command to resume.") from None
     _show(metrics, output_dir, as_json=as_json)
     if metrics["status"] == "incomplete":
         raise typer.Exit(Exit.INCOMPLETE)
@@ -87,15 +93,17 @@ def build(
     source: Annotated[
         Path, typer.Option("--from", help="Multimodal-Mind2Web rows: a .parquet or .jsonl file, or a folder of them.")
     ],
-    out: Annotated[Path, typer.Option(help="The snapshot: .parquet or .jsonl.")],
-    distractors: Annotated[int, typer.Option(min=1, max=500, help="Wrong elements beside the right one.")] = 20,
-    seed: Annotated[int, typer.Option(help="Of the draw.")] = 42,
-    split: Annotated[str | None, typer.Option(help="The split's name. Default: as in the files' names.")] = None,
+    out: Annotated[Path, typer.Option(help="Snapshot file to write: .parquet or .jsonl.")],
+    distractors: Annotated[
+        int, typer.Option(min=1, max=500, help="Number of wrong elements next to the gold element.")
+    ] = 20,
+    seed: Annotated[int, typer.Option(help="Seed for the selection of wrong elements.")] = 42,
+    split: Annotated[str | None, typer.Option(help="Name of the split. Default: from the file names.")] = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Make a snapshot of the ~ form from Multimodal-Mind2Web rows."""
+    """Build a snapshot in ~ format from Multimodal-Mind2Web rows."""
     if not source.exists():
-        raise WrongUsage(f"--from {source}: there is no such file or folder")
+        raise WrongUsage(f"--from {source}: no such file or folder")
 
     from app.features.suites.snapshots import build_snapshot
     from judges.suites.multimodal.snapshot import Draw
@@ -114,7 +122,7 @@ def build(
         return
     output().print(
         f"{out}: {built['rows']} rows of {built['tasks']} tasks, {built['valid']} valid; "
-        f"left out of scores: {built['without_positive']} without a right element on the page, "
+        f"not scored: {built['without_positive']} without a gold element on the page, "
         f"{built['without_screenshot']} without a screenshot",
         markup=False,
         soft_wrap=True,
@@ -122,7 +130,7 @@ def build(
 
 
 def _ask(options: TildeOptions, surveyed: Survey, settings: Settings, folder: Path | None) -> dict[str, Any]:
-    """Ask the model, from where the folder's journal ends."""
+    """Ask the model about the steps that the journal of the folder does not have."""
     from app.features.suites.journals import FileJournal, NoJournal
     from app.features.suites.multimodal_run import figures, run_identity
     from app.features.suites.reports import write_files
@@ -168,17 +176,17 @@ def _score_file(options: TildeOptions, surveyed: Survey, folder: Path | None) ->
 
 
 def _remark(surveyed: Survey, options: TildeOptions) -> None:
-    who = f"answers of {options.answers}" if options.answers else options.model
+    answered_by = f"answers of {options.answers}" if options.answers else options.model
     skipped = sum(surveyed.skipped.values())
     console = remarks()
     console.print(
-        f"{len(surveyed.rows)} steps of {surveyed.tasks} tasks by {who}"
-        f"{f'; {skipped} rows are not valid and count nowhere' if skipped else ''}",
+        f"{len(surveyed.rows)} steps of {surveyed.tasks} tasks by {answered_by}"
+        f"{f'; {skipped} invalid rows are not counted' if skipped else ''}",
         markup=False,
         soft_wrap=True,
     )
     if len(surveyed.splits) > 1:
-        console.print(f"splits are mixed: {', '.join(surveyed.splits)}; --split takes one", markup=False)
+        console.print(f"splits are mixed: {', '.join(surveyed.splits)}; use --split to select one", markup=False)
 
 
 def _show(metrics: dict[str, Any], folder: Path | None, *, as_json: bool) -> None:

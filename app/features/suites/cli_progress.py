@@ -1,7 +1,7 @@
-"""Progress of a suite's steps on stderr, with the figures so far.
+"""Progress display of a suite run on stderr, with the current figures.
 
-On a terminal one bar moves in place; elsewhere a line is written now and then. The figures are means over the steps
-judged so far: a glance, and no result.
+On a terminal it is a progress bar, otherwise a line every 10 seconds. The figures are means over the steps judged so
+far.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ _LINE_EVERY_S = 10.0
 
 
 class StepBoard:
-    """A ``StepWatcher``, as a context manager."""
+    """``StepWatcher`` that displays progress. Use it as a context manager."""
 
     def __init__(self, console: Console) -> None:
         self._console = console
@@ -47,7 +47,7 @@ class StepBoard:
         self._bar.stop()
 
     def step(self, record: Mapping[str, Any], *, done: int, total: int, reused: bool) -> None:
-        """One more step has ended."""
+        """Record a finished step."""
         self._reused += reused
         if record["status"] == "scored":
             self._scored += 1
@@ -63,7 +63,7 @@ class StepBoard:
 
     @property
     def figures(self) -> str:
-        """``ele 0.812  f1 0.903  step 0.774`` and how many steps have no verdict."""
+        """Current means, for example ``ele 0.812 f1 0.903 step 0.774``, and the number of unjudged and reused steps."""
         means = [total / self._scored if self._scored else 0.0 for total in self._sums.values()]
         shown = [f"{name} {value:.3f}" for name, value in zip(("ele", "f1", "step"), means, strict=True)]
         notes = [

@@ -1,4 +1,4 @@
-"""Figures of Multimodal-Mind2Web~ as tables."""
+"""Console tables of Multimodal-Mind2Web~ figures."""
 
 from __future__ import annotations
 
@@ -15,7 +15,10 @@ _MOST_LISTED = 10
 
 
 def tilde_table(metrics: Mapping[str, Any]) -> Table:
-    """Our figures, micro and macro, each way of counting; a range where steps were not judged."""
+    """Return the figures, micro and macro, for each way of counting tokens.
+
+    Figures are ranges if steps were not judged.
+    """
     table = Table(
         box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 1, 0, 0), title=_title(metrics), title_justify="left"
     )
@@ -31,11 +34,11 @@ def tilde_table(metrics: Mapping[str, Any]) -> Table:
     return table
 
 
-PUBLISHED_TITLE = "Published by the dataset's authors, as far as known to us: task success, most likely of test_website"
+PUBLISHED_TITLE = "Published by the dataset authors (as far as known): task success, probably on test_website"
 
 
 def published_table() -> Table:
-    """What is known of the published leaderboard."""
+    """Return the known rows of the published leaderboard."""
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 1, 0, 0))
     table.add_column("model")
     table.add_column("tasks", justify="right")
@@ -46,17 +49,17 @@ def published_table() -> Table:
 
 
 def not_judged_lines(metrics: Mapping[str, Any]) -> Iterator[str]:
-    """Steps without a verdict, and answers to steps that do not exist."""
+    """Yield unjudged steps, and answers to steps that do not exist."""
     missing = metrics["not_judged"]
     if missing["count"]:
         reasons = ", ".join(f"{count} {reason}" for reason, count in missing["by_reason"].items())
-        yield f"{missing['count']} steps were not judged ({reasons}): ranges go from all of them wrong to all right"
+        yield f"{missing['count']} steps were not judged ({reasons}): ranges assume all wrong to all right"
         for step in missing["steps"][:_MOST_LISTED]:
             yield f"  {step['id']}  {step['reason']}: {step['detail']}"
     unknown = metrics["unknown_ids"]
     if unknown:
         more = f" and {len(unknown) - _MOST_LISTED} more" if len(unknown) > _MOST_LISTED else ""
-        yield f"the data have no step {', '.join(unknown[:_MOST_LISTED])}{more}: those answers count nowhere"
+        yield f"the data have no step {', '.join(unknown[:_MOST_LISTED])}{more}: these answers are ignored"
 
 
 def _title(metrics: Mapping[str, Any]) -> str:

@@ -1,9 +1,9 @@
-"""What can go wrong around a suite's run.
+"""Errors of suite runs.
 
 AppError
-├── RunMismatch       a folder holds the steps of a run under other conditions
+├── RunMismatch       the folder contains steps of a run with other options or data
 ├── RunUnwritable     a journal or report cannot be written
-└── PathNotAllowed    a request names data outside the folders that the operator allowed
+└── PathNotAllowed    a request names data outside the allowed folders
 """
 
 from __future__ import annotations
@@ -12,12 +12,12 @@ from app.errors import AppError
 
 
 class RunMismatch(AppError):
-    """Steps of another run cannot complete this one. The message says what differs."""
+    """The stored steps belong to a run with other options or data. The message lists the differences."""
 
 
 class RunUnwritable(AppError):
-    """The disk refuses. The message names the file."""
+    """A file cannot be written. The message names the file."""
 
 
 class PathNotAllowed(AppError):
-    """Not to be told apart from a path that does not exist, save where an operator allowed its folder."""
+    """A path is outside the allowed folders or does not exist. Callers cannot distinguish the two cases."""

@@ -1,4 +1,4 @@
-"""A suite's run as a job: carried out by a worker, step by step under the job's fence, ending in a result."""
+"""Suite runs as jobs: a worker judges them step by step with the fencing token of the job and stores a result."""
 
 from __future__ import annotations
 
@@ -29,13 +29,13 @@ _log = logging.getLogger(__name__)
 
 
 def suite_kinds() -> Mapping[str, SuiteKind]:
-    """Every suite that runs over HTTP, by name."""
+    """Return all suites that run over HTTP, by name."""
     kinds: tuple[SuiteKind, ...] = (MindActKind(), TildeKind())
     return {kind.name: kind for kind in kinds}
 
 
 def as_submission(suite: str, order: RunOrder) -> Submission:
-    """A run as it is handed in: the suite is both agent and task, and the options are the answer."""
+    """Return a run as a submission: the suite is agent and task, and the options are the answer text."""
     answer = Answer(name=ORDER_NAME, text=order.model_dump_json(exclude_none=True))
     return Submission(agent=suite, task_id=suite, answers=(answer,), model=order.model, run=order.run)
 
@@ -50,22 +50,23 @@ async def run_suite(
     progress: Report,
     around: Callable[[LLMClient], LLMClient],
 ) -> dict[str, Any]:
-    """Carry a run out; returns its result. Steps that an earlier attempt settled are not asked again.
+    """Execute a run and return its result. Steps that an earlier attempt settled are reused.
 
     Raises:
         SuiteError: the data cannot be used.
-        ModelNotConfigured, LLMRejected: the model cannot be asked at all.
-        JobSuperseded, DatabaseUnavailable
+        ModelNotConfigured, LLMRejected: the model cannot be used.
+        JobSuperseded: another attempt of the job has taken over.
+        DatabaseUnavailable: the database cannot be reached.
     """
     places = DataPlaces(runtime.settings.suite_data)
     try:
         run = await asyncio.to_thread(suite_kinds()[job.task_id].opened, order, places, runtime.settings)
-        return await _carried_out(runtime, database, job, run, result_id=result_id, progress=progress, around=around)
+        return await _execute(runtime, database, job, run, result_id=result_id, progress=progress, around=around)
     except (SuiteError, PathNotAllowed) as error:
         raise SuiteError(places.without_folders(str(error))) from error
 
 
-async def _carried_out(
+async def _execute(
     runtime: Runtime,
     database: Database,
     job: Job,
@@ -80,7 +81,7 @@ async def _carried_out(
     await journal.begin(run.identity, run.plan.total)
     progress(_progress(0, run.plan.total))
     records = await run_steps(
-        run.plan, journal, asking, side_by_side=runtime.settings.max_llm, watcher=_Reported(progress)
+        run.plan, journal, asking, side_by_side=runtime.settings.max_llm, watcher=_ProgressWatcher(progress)
     )
     progress(Progress(stage=Stage.STORING, leaves_done=len(records), leaves_total=run.plan.total))
     figures = await asyncio.to_thread(run.figures, records)
@@ -96,11 +97,11 @@ def _asking(runtime: Runtime, job: Job, around: Callable[[LLMClient], LLMClient]
 
 
 def _progress(done: int, total: int) -> Progress:
-    """Steps count as leaves: both are what is judged one by one."""
+    """Return the progress. Steps are reported in the fields for leaves."""
     return Progress(stage=Stage.JUDGING, leaves_done=done, leaves_total=total)
 
 
-class _Reported:
+class _ProgressWatcher:
     def __init__(self, report: Report) -> None:
         self._report = report
 

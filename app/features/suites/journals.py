@@ -1,6 +1,6 @@
-"""The journal of a run in a folder: one JSON line for each step as it ends, under a first line that says of which run.
+"""Journal of a run in a folder: a header line that identifies the run, then one JSON line per finished step.
 
-A process that is killed may leave half a line at the end; it is cut off, and that step is asked again.
+A killed process can leave an incomplete last line. It is cut off, and the step is asked again.
 """
 
 from __future__ import annotations
@@ -19,33 +19,33 @@ _RUN = "run"
 
 
 class NoJournal:
-    """For a run without a folder: keeps nothing, since the traces of a large split are gigabytes."""
+    """Journal that stores nothing, for a run without a folder. The traces of a large split are gigabytes."""
 
     async def known(self) -> Mapping[str, dict[str, Any]]:
         return {}
 
     async def keep(self, record: Record) -> None:
-        """The figures need no more than what the run itself remembers."""
+        """Do nothing: the run itself collects what the figures need."""
 
 
 class FileJournal:
-    """A journal in a file, opened with ``opened``. One process at a time writes to it."""
+    """Journal in a file, created by ``opened``. Only one process may write to it at a time."""
 
-    def __init__(self, file: BinaryIO, known: dict[str, dict[str, Any]], places: dict[str, tuple[int, int]]) -> None:
+    def __init__(self, file: BinaryIO, known: dict[str, dict[str, Any]], spans: dict[str, tuple[int, int]]) -> None:
         self._file = file
         self._known = known
-        self._places = places
-        self._turn = asyncio.Lock()
+        self._spans = spans
+        self._lock = asyncio.Lock()
 
     @classmethod
     def opened(cls, path: Path, run: Mapping[str, Any]) -> FileJournal:
-        """Go on with the journal of this run, or begin one; ``run`` is what must be equal for steps to be reused.
+        """Open the journal of a run, or create it. Blocks.
 
-        Blocks.
+        Steps are reused only if ``run`` equals the identity in the header line.
 
         Raises:
             RunMismatch: the file is the journal of another run.
-            RunUnwritable
+            RunUnwritable: the file cannot be read or written.
         """
         try:
             path.parent.mkdir(parents=True, exist_ok=True)
@@ -62,13 +62,13 @@ class FileJournal:
         return dict(self._known)
 
     async def keep(self, record: Record) -> None:
-        async with self._turn:
+        async with self._lock:
             await asyncio.to_thread(self._append, record)
 
     def records(self) -> Iterator[Record]:
-        """Whole records by position, read back one at a time. Blocks."""
-        for id in sorted(self._places, key=lambda id: int(self._known[id]["position"])):
-            start, length = self._places[id]
+        """Yield complete records by position, read one at a time. Blocks."""
+        for id in sorted(self._spans, key=lambda id: int(self._known[id]["position"])):
+            start, length = self._spans[id]
             self._file.seek(start)
             yield json.loads(self._file.read(length))
 
@@ -83,37 +83,37 @@ class FileJournal:
             self._file.flush()
             os.fsync(self._file.fileno())
         except OSError as error:
-            raise RunUnwritable(f"the journal cannot be written: {error.strerror}") from error
+            raise RunUnwritable(f"Cannot write the journal: {error.strerror}") from error
         self._known[record["id"]] = without_trace(record)
-        self._places[record["id"]] = (start, len(line))
+        self._spans[record["id"]] = (start, len(line))
 
 
 def _read(
     file: BinaryIO, path: Path, run: Mapping[str, Any]
 ) -> tuple[dict[str, dict[str, Any]], dict[str, tuple[int, int]]]:
     known: dict[str, dict[str, Any]] = {}
-    places: dict[str, tuple[int, int]] = {}
+    spans: dict[str, tuple[int, int]] = {}
     file.seek(0)
     end = 0
     for number, line in enumerate(file):
-        value = _whole(line)
+        value = _parse_line(line)
         if value is None:
             break
         if number == 0:
-            _check(value.get(_RUN), run, path)
+            _check_identity(value.get(_RUN), run, path)
         else:
             known[value["id"]] = without_trace(value)
-            places[value["id"]] = (end, len(line))
+            spans[value["id"]] = (end, len(line))
         end += len(line)
     file.truncate(end)
     if end == 0:
         file.write(json.dumps({_RUN: run}, ensure_ascii=False).encode() + b"\n")
         file.flush()
-    return known, places
+    return known, spans
 
 
-def _whole(line: bytes) -> dict[str, Any] | None:
-    """A line that was written to its end; None for what a killed process left."""
+def _parse_line(line: bytes) -> dict[str, Any] | None:
+    """Parse a complete line. Return None for an incomplete or damaged one."""
     if not line.endswith(b"\n"):
         return None
     try:
@@ -123,14 +123,14 @@ def _whole(line: bytes) -> dict[str, Any] | None:
     return value if isinstance(value, dict) else None
 
 
-def _check(before: Any, now: Mapping[str, Any], path: Path) -> None:
-    normal = json.loads(json.dumps(now))
-    if before == normal:
+def _check_identity(before: Any, now: Mapping[str, Any], path: Path) -> None:
+    current = json.loads(json.dumps(now))
+    if before == current:
         return
     if not isinstance(before, Mapping):
-        raise RunMismatch(f"{path} is no journal of a run; name another --output-dir")
-    differing = [name for name in sorted({*before, *normal}) if before.get(name) != normal.get(name)]
+        raise RunMismatch(f"{path} is not the journal of a run; use another --output-dir")
+    differing = [name for name in sorted({*before, *current}) if before.get(name) != current.get(name)]
     raise RunMismatch(
-        f"{path.parent} holds a run with another {', '.join(differing)}; "
-        f"name another --output-dir, or remove {path.name}"
+        f"{path.parent} contains a run with different {', '.join(differing)}; "
+        f"use another --output-dir, or remove {path.name}"
     )

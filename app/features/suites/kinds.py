@@ -1,4 +1,4 @@
-"""The suites that run over HTTP, behind one protocol: how each opens its data, and how a step of it is looked at."""
+"""Protocol of the suites that run over HTTP: how a suite opens its data and shows a step."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ from app.settings import Settings
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OpenedRun:
-    """A run ready to begin. ``asks`` is False where answers of a file are scored.
+    """Run that is ready to start. ``asks`` is False if answers from a file are scored.
 
-    ``identity`` is what must be equal for steps of an earlier attempt to count; ``figures`` folds the records, and
-    ``score`` takes the one number out of them by which runs are listed.
+    ``identity`` must be equal for steps of an earlier attempt to be reused. ``figures`` aggregates the records.
+    ``score`` extracts the figure that lists of runs show.
     """
 
     plan: Plan[Any]
@@ -29,7 +29,7 @@ class OpenedRun:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Box:
-    """An element on the screenshot, in its pixels. ``role``: gold, picked, or both."""
+    """Element on the screenshot, in pixels of the screenshot. ``role`` is gold, picked or both."""
 
     role: str
     id: str
@@ -41,7 +41,7 @@ class Box:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StepView:
-    """What of a step lies in the data: the page as text around the options, and where elements are on the picture."""
+    """Data of a step: the page text around the options, and the boxes of elements on the screenshot."""
 
     page: str
     has_picture: bool
@@ -49,22 +49,22 @@ class StepView:
 
 
 class SuiteKind(Protocol):
-    """One suite. Everything blocks and is called in a thread.
+    """Suite that runs over HTTP. All methods block; call them in a thread.
 
     Raises:
-        SuiteError: the data are missing or damaged, or are other data than those of the run.
-        PathNotAllowed
+        SuiteError: the data are missing or damaged, or differ from those of the run.
+        PathNotAllowed: a path is outside the allowed folders.
     """
 
     @property
     def name(self) -> str: ...
 
     def opened(self, order: str, places: DataPlaces, settings: Settings) -> OpenedRun:
-        """``order`` is the JSON text of the run's options."""
+        """Open a run. ``order`` is the JSON text of its options."""
         ...
 
     def view(self, order: str, places: DataPlaces, record: Record) -> StepView: ...
 
     def picture(self, order: str, places: DataPlaces, record: Record) -> bytes | None:
-        """The step's screenshot as it lies in the data; None where there is none."""
+        """Return the original screenshot of a step, or None if there is none."""
         ...

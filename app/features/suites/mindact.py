@@ -1,4 +1,4 @@
-"""Mind2Web as a plan: steps read as they are needed, ranked, put in their order of play, played and scored."""
+"""Mind2Web plan: read steps lazily, rank and shuffle the candidates, play the rounds and score the prediction."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ PAGE_UNUSABLE = "page_unusable"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Playing:
-    """How steps are played and scored."""
+    """Options for playing and scoring steps."""
 
     top_k: int = 50
     seed: int = 0
@@ -43,10 +43,10 @@ class Playing:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Prepared:
-    """A step with what is known before anything is asked.
+    """Step with everything that is known before a model is asked.
 
-    ``unplayed`` says why nothing will be asked, ``fault`` (a reason and a text) why nothing can be found out. ``best``
-    is the rank of the best positive, None without one; ``origin`` is None with a fault.
+    ``unplayed`` says why no question is needed. ``fault`` (reason, text) says why the step cannot be judged. ``best``
+    is the rank of the best positive, or None. ``origin`` is None if there is a fault.
     """
 
     step: Step
@@ -59,7 +59,7 @@ class Prepared:
 
 
 class MindActPlan:
-    """Asks a model about every step of a split that has something to ask, or takes what is ``given`` for an answer."""
+    """Plan that asks a model about every step with a question, or scores the answers in ``given``."""
 
     def __init__(
         self,
@@ -89,7 +89,7 @@ class MindActPlan:
         return step.step.sample_id
 
     async def judge(self, step: Prepared, asking: Asking) -> Record:
-        """A fault of the data makes the step ``not_judged``; one of the model is raised."""
+        """Judge one step. A fault of the data makes it ``not_judged``; errors of the model are raised."""
         settled = self.score(step)
         if settled is not None:
             return settled
@@ -106,7 +106,7 @@ class MindActPlan:
         return scored(step, played.prediction, self._playing, played)
 
     def score(self, step: Prepared) -> Record | None:
-        """The record of a step for which nobody needs to be asked; None where a model must be."""
+        """Return the record of a step that needs no model, or None if a model must be asked."""
         if step.fault is not None:
             return unknown(step, *step.fault)
         if step.unplayed in WITHOUT_POSITIVE or (step.unplayed is not None and self._given is None):
@@ -115,7 +115,7 @@ class MindActPlan:
             return None
         found = self._given.get(step.step.sample_id)
         if found is None:
-            return unknown(step, NO_PREDICTION, "the file predicts nothing for it")
+            return unknown(step, NO_PREDICTION, "the file contains no prediction for this step")
         prediction = found.prediction(len(step.order)) if isinstance(found, RecordedRounds) else found
         return scored(step, prediction, self._playing)
 
@@ -124,16 +124,16 @@ class MindActPlan:
 
 
 def prepare(split: Split, playing: Playing, ranks: Ranks | None) -> Iterator[Prepared]:
-    """Every step with its candidates ranked, cut at ``top_k`` and put in their order of play. Blocks.
+    """Yield every step with ranked candidates, cut at ``top_k`` and shuffled. Blocks.
 
     Raises:
-        DataUnreadable: a file is damaged, or names a step twice.
+        DataUnreadable: a file is damaged, or contains a step twice.
     """
-    stream = Random(playing.seed)  # noqa: S311 - no secret
+    stream = Random(playing.seed)  # noqa: S311 - not security-relevant
     seen: dict[str, str] = {}
     for step in split.steps():
         if step.sample_id in seen:
-            raise DataUnreadable(step.place, f"is step {step.sample_id} again, which is {seen[step.sample_id]}")
+            raise DataUnreadable(step.place, f"repeats step {step.sample_id} of {seen[step.sample_id]}")
         seen[step.sample_id] = step.place
         try:
             with_ranks, origin = ranked(step, ranks)
@@ -148,8 +148,8 @@ def _prepared(step: Step, origin: RankOrigin, playing: Playing, stream: Random) 
     best = min((one.rank for one in step.positives if one.rank is not None), default=None)
     unplayed, order = None, list[str]()
     if positives:
-        own = Random(f"{playing.seed}:{step.sample_id}")  # noqa: S311 - no secret
-        order = shuffled(positives, negatives, stream if playing.shuffle is Shuffle.STREAM else own)
+        step_random = Random(f"{playing.seed}:{step.sample_id}")  # noqa: S311 - not security-relevant
+        order = shuffled(positives, negatives, stream if playing.shuffle is Shuffle.STREAM else step_random)
         unplayed = Unplayed.SINGLE if len(order) == 1 else None
     else:
         unplayed = Unplayed.OUTSIDE_TOP_K if step.positives else Unplayed.NO_POSITIVE
@@ -159,25 +159,25 @@ def _prepared(step: Step, origin: RankOrigin, playing: Playing, stream: Random) 
 
 
 def scored(step: Prepared, prediction: Prediction, playing: Playing, played: Played | None = None) -> Record:
-    """The record of a step whose outcome is certain; without a positive it counts by the policy."""
+    """Return the record of a judged step. A step without a positive is scored by the policy ``no_positive``."""
     gold = gold_op_string(step.step.op, step.step.value)
-    came_out = outcome(prediction, step.positives, gold)
-    said = prediction.op_string.split()
-    action = int(bool(prediction.node_id) and bool(said) and said[0] == step.step.op)
+    result = outcome(prediction, step.positives, gold)
+    operation = prediction.op_string.split()
+    action = int(bool(prediction.node_id) and bool(operation) and operation[0] == step.step.op)
     by_action = playing.metric is Metric.ACTION
     skipped = playing.no_positive is NoPositive.SKIP and step.unplayed in WITHOUT_POSITIVE
-    right = bool(came_out.element and action) if by_action else came_out.success
+    success = bool(result.element and action) if by_action else result.success
     return {
         **_heading(step),
         "status": (StepStatus.SKIPPED if skipped else StepStatus.SCORED).value,
         "reason": None if step.unplayed is None else str(step.unplayed),
         "detail": "",
         "judged": True,
-        "element_acc": None if skipped else came_out.element,
-        "action_f1": None if skipped else float(action) if by_action else came_out.op_f1,
-        "step_acc": None if skipped else int(right),
-        "element": came_out.element,
-        "op_f1": came_out.op_f1,
+        "element_acc": None if skipped else result.element,
+        "action_f1": None if skipped else float(action) if by_action else result.op_f1,
+        "step_acc": None if skipped else int(success),
+        "element": result.element,
+        "op_f1": result.op_f1,
         "action": action,
         "prediction": list(prediction),
         "empty_outputs": 0 if played is None else played.empty,
@@ -187,16 +187,16 @@ def scored(step: Prepared, prediction: Prediction, playing: Playing, played: Pla
 
 
 def unknown(step: Prepared, reason: str, detail: str, usage: Usage | None = None) -> Record:
-    """The record of a step about which we did not find out."""
+    """Return the record of a step that was not judged."""
     gold = gold_op_string(step.step.op, step.step.value)
-    nothing = dict.fromkeys(("element_acc", "action_f1", "step_acc", "element", "op_f1", "action", "prediction"))
+    no_figures = dict.fromkeys(("element_acc", "action_f1", "step_acc", "element", "op_f1", "action", "prediction"))
     return {
         **_heading(step),
         "status": StepStatus.NOT_JUDGED.value,
         "reason": reason,
         "detail": detail,
         "judged": False,
-        **nothing,
+        **no_figures,
         "empty_outputs": 0,
         "usage": _usage(usage or Usage()),
         "trace": _trace(step, gold, None),
@@ -219,17 +219,17 @@ def _heading(step: Prepared) -> dict[str, Any]:
 
 
 def _positive_ranks(step: Prepared) -> list[int] | None:
-    """The best rank of a right element, none where there is none; None where nobody ranked the candidates."""
+    """Return the best rank of a gold element as a list, empty without one. None if the candidates have no ranks."""
     if step.fault is not None or step.origin is RankOrigin.LISTED:
         return None
     return [] if step.best is None else [step.best]
 
 
 def _trace(step: Prepared, gold: str, played: Played | None) -> dict[str, Any]:
-    """What was asked round by round, and what was right."""
+    """Return the questions of all rounds and the gold answer."""
     rounds = () if played is None else played.rounds
-    wanted = {*step.positives, *(id for one in rounds for id, _ in one.shown.options)}
-    boxes = {one.id: one.box for one in (*step.step.positives, *step.step.negatives) if one.box and one.id in wanted}
+    shown_ids = {*step.positives, *(id for one in rounds for id, _ in one.shown.options)}
+    boxes = {one.id: one.box for one in (*step.step.positives, *step.step.negatives) if one.box and one.id in shown_ids}
     return {
         "task": step.step.task,
         "history": list(step.step.history),

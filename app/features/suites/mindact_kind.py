@@ -1,4 +1,4 @@
-"""Mind2Web as the service runs and shows it."""
+"""Mind2Web as a suite of the service."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ from judges.suites.multimodal.row_files import count_rows, read_row
 from judges.suites.multimodal.source_rows import SourceStep, read_source_step
 
 SCORES_FOLDER = "scores"
-"""In the data folder of the service: scores files that were converted."""
+"""Subfolder of the data folder with converted scores files."""
 
 
 class MindActKind:
-    """The suite ``mind2web``."""
+    """Suite ``mind2web``."""
 
     name = NAME
 
@@ -42,7 +42,7 @@ class MindActKind:
         )
 
     def view(self, order: str, places: DataPlaces, record: Record) -> StepView:
-        """The page is the one of the last round, as it was asked about."""
+        """Return the page of the last question and the boxes."""
         trace = record[TRACE]
         asked = trace["prompt"][-1] if trace["prompt"] else ""
         page, _, _ = asked.removeprefix("'''\n").partition("\n'''\n\n")
@@ -85,10 +85,10 @@ def _options(order: str, places: DataPlaces, settings: Settings) -> MindActOptio
 
 
 def _source(order: str, places: DataPlaces, record: Record) -> SourceStep | None:
-    """The row of Multimodal-Mind2Web that a step was read from; None where the data are the published JSON.
+    """Return the Multimodal-Mind2Web row of a step, or None if the data are the published JSON.
 
     Raises:
-        DataMissing: the data have changed since.
+        DataMissing: the data have changed since the run.
     """
     asked = MindActOrder.model_validate_json(order)
     data = places.allowed(asked.data)
@@ -107,7 +107,7 @@ def _row(file: Path, position: int, record: Record) -> SourceStep:
     row = read_row(file, position)
     step = None if row is None else read_source_step(row.values, place=row.place)
     if step is None or (step.task_id, step.action_uid) != (record["task_id"], record["action_uid"]):
-        raise DataMissing(f"{file.name} has changed since the run: step {record['id']} is not where it was")
+        raise DataMissing(f"{file.name} has changed since the run: step {record['id']} is not at its position")
     return step
 
 

@@ -1,4 +1,4 @@
-"""A run of Mind2Web from its options to its figures and files; the same for the command and the service."""
+"""Run of Mind2Web from its options to its figures and files. Shared by the command line and the service."""
 
 from __future__ import annotations
 
@@ -35,10 +35,10 @@ _MAX_UNKNOWN = 200
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MindActOptions:
-    """What is run. ``scores`` is a Parquet file of ``judges.suites.mind2web.scores``, ``scores_name`` the file that
-    somebody named for it.
+    """Options of a run.
 
-    ``model`` is ``provider/model``; None where predictions of a file are scored, and ``predictions`` then names it.
+    ``scores`` is a Parquet file of ``judges.suites.mind2web.scores``; ``scores_name`` is the name of the original file.
+    ``model`` is ``provider/model``, or None if the predictions in ``predictions`` are scored.
     """
 
     data: Path
@@ -53,15 +53,15 @@ class MindActOptions:
     predictions: Path | None = None
 
     def surveyed(self) -> MindActSurvey:
-        """The data found and counted, the template, the scores and the predictions opened. Blocks.
+        """Find and count the steps; open template, scores and predictions. Blocks.
 
         Raises:
-            DataMissing, DataUnreadable, TemplateUnusable, PredictionsUnusable
+            DataMissing, DataUnreadable, TemplateUnusable, PredictionsUnusable: the named input cannot be used.
         """
         split = find_split(self.data, self.split, max_steps=self.max_examples)
         total = split.count()
         if not total:
-            raise DataMissing(f"{self.data}: the files of split {self.split!r} hold no step")
+            raise DataMissing(f"{self.data}: the files of split {self.split!r} contain no step")
         return MindActSurvey(
             split=split,
             total=total,
@@ -74,7 +74,7 @@ class MindActOptions:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MindActSurvey:
-    """What a run reads. ``files`` tell the data apart: name, size, and a digest of the beginning and the end."""
+    """Input of a run. ``files`` identify the data by name, size, and a digest of the beginning and the end."""
 
     split: Split
     total: int
@@ -89,14 +89,14 @@ class MindActSurvey:
         )
 
     def unknown(self, records: Sequence[Record]) -> list[str]:
-        """Predictions for steps that the data do not have; not known where only a part of the data is run."""
+        """Return predictions for steps that are not in the data. Empty if only part of the data is run."""
         if self.given is None or self.split.max_steps is not None:
             return []
         return sorted(self.given.keys() - {record["id"] for record in records})
 
 
 def run_identity(options: MindActOptions, surveyed: MindActSurvey) -> dict[str, Any]:
-    """What must be equal for the steps of one run to complete another."""
+    """Return the values that must be equal for the steps of an earlier run to be reused."""
     return {
         "suite": NAME,
         "model": options.model,
@@ -115,9 +115,9 @@ def run_identity(options: MindActOptions, surveyed: MindActSurvey) -> dict[str, 
 
 
 def figures(options: MindActOptions, surveyed: MindActSurvey, records: Sequence[Record]) -> dict[str, Any]:
-    """The run's figures, with all that one needs to read them. Blocks."""
+    """Return the figures of a run with its options and data. Blocks."""
     playing, missing, unknown = options.playing, not_judged(records), surveyed.unknown(records)
-    bare = None if options.model is None else parse_model(options.model).model
+    model_name = None if options.model is None else parse_model(options.model).model
     origins = Counter(record["origin"] for record in records if record["origin"])
     return {
         "suite": NAME,
@@ -129,7 +129,7 @@ def figures(options: MindActOptions, surveyed: MindActSurvey, records: Sequence[
         "model": options.model,
         "predictions": None if options.predictions is None else options.predictions.name,
         "temperature": playing.temperature,
-        "params": None if bare is None else dict(request_params(bare, playing.temperature)),
+        "params": None if model_name is None else dict(request_params(model_name, playing.temperature)),
         "template": surveyed.template.ref,
         "split": options.split,
         "top_k": playing.top_k,
@@ -162,10 +162,10 @@ def figures(options: MindActOptions, surveyed: MindActSurvey, records: Sequence[
 
 
 def score_file(options: MindActOptions, surveyed: MindActSurvey) -> tuple[dict[str, Any], list[Record]]:
-    """The figures and records of predictions that were made elsewhere. Blocks.
+    """Return the figures and records for predictions from a file. Blocks.
 
     Raises:
-        DataUnreadable
+        DataUnreadable: the data are damaged.
     """
     plan = surveyed.plan(options.playing)
     records = [record for step in plan.steps() if (record := plan.score(step)) is not None]
@@ -173,19 +173,19 @@ def score_file(options: MindActOptions, surveyed: MindActSurvey) -> tuple[dict[s
 
 
 def summary_score(metrics: Mapping[str, Any]) -> float:
-    """One number for a list of runs: step success over all steps, at the least."""
+    """Return the figure for lists of runs: the lower bound of step success over all steps."""
     return float(metrics["bounds"]["low"]["micro"]["step_success"])
 
 
 def write_official(
     folder: Path, options: MindActOptions, metrics: Mapping[str, Any], records: Iterator[Record]
 ) -> None:
-    """The three files of the published evaluation, by its names. Blocks.
+    """Write the three files of the published evaluation, with its names. Blocks.
 
-    The results are written only where every step was judged by the published metric: their format knows no doubt.
+    The results file is written only if every step was judged by the published metric, because its format has no bounds.
 
     Raises:
-        RunUnwritable
+        RunUnwritable: a file cannot be written.
     """
     name, top_k = options.split, options.playing.top_k
     results = folder / f"{name}_results_top{top_k}.json"
@@ -212,11 +212,11 @@ def write_official(
 
 
 def official_rounds(record: Record) -> list[Any]:
-    """``[candidate_ids, [page, question, options], raw]`` for each round."""
+    """Return ``[candidate_ids, [page, question, options], raw]`` for each round."""
     trace = record[TRACE]
     found = []
     for one, prompt, raw in zip(trace["rounds"], trace["prompt"], trace["raw_output"], strict=True):
-        page, _, asked = prompt.removeprefix("'''\n").partition("\n'''\n\n")  # a page stands on one line
+        page, _, asked = prompt.removeprefix("'''\n").partition("\n'''\n\n")  # a page is a single line
         found.append([one["candidate_ids"], [page, asked, one["options"]], raw])
     return found
 

@@ -1,4 +1,4 @@
-"""Multimodal-Mind2Web~ as a plan: its data surveyed before anything is paid, then read again row by row to ask."""
+"""Multimodal-Mind2Web~ plan: validate all rows before any cost, then read them again one by one to ask a model."""
 
 from __future__ import annotations
 
@@ -37,12 +37,12 @@ NAME = "mm-mind2web"
 INVALID_ROW = "is_valid_false"
 NO_PREDICTION = "no_prediction"
 _SOURCE_COLUMN = "annotation_id"
-"""By which rows of Multimodal-Mind2Web are known: there is no such column in the ~ form."""
+"""Column that identifies rows of Multimodal-Mind2Web. The ~ format does not have it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Survey:
-    """What the data hold. ``rows`` are the valid ones of the split, without prompts; ``digest`` tells data apart."""
+    """Content of the data. ``rows`` are the valid rows of the split without prompts; ``digest`` identifies the data."""
 
     data: Path
     split: str | None
@@ -58,33 +58,34 @@ class Survey:
 
 
 def survey(data: Path, *, split: str | None = None, max_examples: int | None = None) -> Survey:
-    """Read all rows but their prompts and check them, so that damage is found before anything is paid. Blocks.
+    """Read and validate all rows without prompts, so that damage is found before any cost. Blocks.
 
     Raises:
-        DataMissing, DataUnreadable: also for two rows of the same step.
+        DataMissing: there is no matching row.
+        DataUnreadable: a row is damaged or repeats a step.
     """
-    token_ids("")  # unpacks the vocabulary, here and not later in an event loop
+    token_ids("")  # load the vocabulary now and not later on an event loop
     rows: list[TildeRow] = []
     seen: dict[str, str] = {}
     skipped: Counter[str] = Counter()
     digest = hashlib.sha256()
     count = 0
     splits: set[str] = set()
-    taken: set[str] = set()
+    selected_splits: set[str] = set()
     for source in read_rows(data, (*SCORED_COLUMNS, BOXES_COLUMN, _SOURCE_COLUMN)):
         if _SOURCE_COLUMN in source.values and "task_id" not in source.values:
             raise DataUnreadable(
                 source.place,
-                "is of Multimodal-Mind2Web itself; `assay mm-mind2web build` makes a snapshot of such rows",
+                "is a Multimodal-Mind2Web row; build a snapshot of such rows with `assay mm-mind2web build`",
             )
         row = read_tilde_row(source.values, place=source.place, position=source.position, prompts=False)
         if split is None or row.split == split:
-            taken.add(row.split)
+            selected_splits.add(row.split)
         splits.add(row.split)
         if split is not None and row.split not in ("", split):
             continue
         if row.id in seen:
-            raise DataUnreadable(row.place, f"is step {row.id} again, which is {seen[row.id]}")
+            raise DataUnreadable(row.place, f"repeats step {row.id} of {seen[row.id]}")
         seen[row.id] = row.place
         count += 1
         digest.update(repr((row.id, row.candidates, row.targets, row.op, row.value, row.valid)).encode())
@@ -93,12 +94,12 @@ def survey(data: Path, *, split: str | None = None, max_examples: int | None = N
         elif max_examples is None or len(rows) < max_examples:
             rows.append(row)
     if not count:
-        there = f"; there are {', '.join(sorted(splits))}" if splits else ""
-        raise DataMissing(f"{data} has no row{f' of the split {split}' if split else ''}{there}")
+        existing = f"; existing splits: {', '.join(sorted(splits))}" if splits else ""
+        raise DataMissing(f"{data} has no row{f' of the split {split}' if split else ''}{existing}")
     return Survey(
         data=data,
         split=split,
-        splits=tuple(sorted(taken)),
+        splits=tuple(sorted(selected_splits)),
         rows=tuple(rows),
         all_rows=count,
         skipped=dict(skipped),
@@ -107,7 +108,7 @@ def survey(data: Path, *, split: str | None = None, max_examples: int | None = N
 
 
 class TildePlan:
-    """Asks a model about every valid row of a survey."""
+    """Plan that asks a model about every valid row."""
 
     def __init__(self, surveyed: Survey, *, counting: Counting) -> None:
         self._survey = surveyed
@@ -128,7 +129,7 @@ class TildePlan:
 
     async def judge(self, step: TildeRow, asking: Asking) -> Record:
         dialogue = await ask(step, asking.client, asking.model)
-        # In a thread: a picture's digest alone takes milliseconds.
+        # In a thread, because the digest of a screenshot takes milliseconds.
         return await asyncio.to_thread(
             scored, step, parse_seeact(dialogue.answer), reading=self._reading, dialogue=dialogue
         )
@@ -139,7 +140,7 @@ class TildePlan:
 
 
 class GivenPlan:
-    """Scores the answers of a file; a step that has none is not judged."""
+    """Plan that scores answers from a file. A step without an answer is not judged."""
 
     def __init__(self, surveyed: Survey, answers: Mapping[str, GivenAnswer], *, counting: Counting) -> None:
         self._survey = surveyed
@@ -152,7 +153,7 @@ class GivenPlan:
 
     @property
     def digest(self) -> str:
-        """Tells these answers from others."""
+        """Digest that identifies the answers."""
         return hashlib.sha256(repr(sorted(self._answers.items(), key=lambda item: item[0])).encode()).hexdigest()
 
     def steps(self) -> Iterator[TildeRow]:
@@ -165,16 +166,18 @@ class GivenPlan:
         return self.score(step)
 
     def score(self, step: TildeRow) -> Record:
-        given = self._answers.get(step.id)
-        if given is None:
-            return _unknown(step, reason=NO_PREDICTION, detail="the file has no answer for it", usage=Usage())
-        return scored(step, given.reply, reading=self._reading, raw=given.raw)
+        predicted = self._answers.get(step.id)
+        if predicted is None:
+            return _unknown(
+                step, reason=NO_PREDICTION, detail="the file contains no answer for this step", usage=Usage()
+            )
+        return scored(step, predicted.reply, reading=self._reading, raw=predicted.raw)
 
     def not_judged(self, step: TildeRow, error: LLMError) -> Record:
         raise error
 
     def unknown_ids(self) -> list[str]:
-        """Answers to steps that the data do not have; rows that are left out are known. Blocks."""
+        """Return ids of answers to steps that are not in the data. Skipped rows are known. Blocks."""
         known = {row.id for row in self._survey.rows}
         if self._answers.keys() - known:
             for source in read_rows(self._survey.data, ("task_id", "step")):
@@ -190,7 +193,7 @@ def scored(
     dialogue: Dialogue | None = None,
     raw: str | None = None,
 ) -> Record:
-    """The record of an answered step."""
+    """Return the record of an answered step."""
     verdict = score_answer(row, answer)
     return {
         **_heading(row),
@@ -206,7 +209,7 @@ def scored(
         "value": answer.value,
         "usage": _usage(Usage() if dialogue is None else dialogue.usage),
         "trace": {
-            **_shown(row),
+            **_question(row),
             "thought": None if dialogue is None else dialogue.thought,
             "raw_output": raw if dialogue is None else dialogue.answer,
             "picked": verdict.picked,
@@ -226,7 +229,7 @@ def _unknown(row: TildeRow, *, reason: str, detail: str, usage: Usage) -> Record
         "step_acc": None,
         "f1": None,
         "usage": _usage(usage),
-        "trace": _shown(row),
+        "trace": _question(row),
     }
 
 
@@ -242,8 +245,8 @@ def _heading(row: TildeRow) -> dict[str, Any]:
     }
 
 
-def _shown(row: TildeRow) -> dict[str, Any]:
-    """What was asked and what was right. Candidates stand by their letters, the none option last."""
+def _question(row: TildeRow) -> dict[str, Any]:
+    """Return the question and the gold answer. Candidates have letters; the none option comes last."""
     return {
         "task": row.task,
         "prompt": for_the_record((*row.first_turns, *row.second_turns)),
@@ -270,5 +273,5 @@ def _usage(usage: Usage) -> dict[str, Any]:
 
 
 def data_names(data: Path) -> Sequence[dict[str, Any]]:
-    """The files of the data by name and size."""
+    """Return name and size of the data files."""
     return [{"name": file.name, "bytes": file.stat().st_size} for file in data_files(data)]

@@ -1,4 +1,4 @@
-"""A run of Multimodal-Mind2Web~ from its options to its figures; the same for the command and the service."""
+"""Run of Multimodal-Mind2Web~ from its options to its figures. Shared by the command line and the service."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ from judges.suites.multimodal.report import report
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TildeOptions:
-    """What is run. ``split`` None: every row of the data. ``seed`` draws the resamples of the intervals, nothing else.
+    """Options of a run. Without ``split``, all rows are used. ``seed`` only affects the resampling of the intervals.
 
-    ``model`` is ``provider/model``; None where answers of a file are scored, and ``answers`` then names it.
+    ``model`` is ``provider/model``, or None if the answers in the file ``answers`` are scored.
     """
 
     data: Path
@@ -32,16 +32,16 @@ class TildeOptions:
     answers: Path | None = None
 
     def surveyed(self) -> Survey:
-        """The data, checked. Blocks.
+        """Read and validate the data. Blocks.
 
         Raises:
-            DataMissing, DataUnreadable
+            DataMissing, DataUnreadable: the data cannot be used.
         """
         return survey(self.data, split=self.split, max_examples=self.max_examples)
 
 
 def run_identity(options: TildeOptions, surveyed: Survey) -> dict[str, Any]:
-    """What must be equal for the steps of one run to complete another."""
+    """Return the values that must be equal for the steps of an earlier run to be reused."""
     return {
         "suite": NAME,
         "model": options.model,
@@ -55,14 +55,14 @@ def run_identity(options: TildeOptions, surveyed: Survey) -> dict[str, Any]:
 def figures(
     options: TildeOptions, surveyed: Survey, records: Sequence[Record], *, unknown: Sequence[str] = ()
 ) -> dict[str, Any]:
-    """The run's figures, with all that one needs to read them. Blocks."""
+    """Return the figures of a run with its options and data. Blocks."""
     missing = not_judged(records)
-    bare = None if options.model is None else parse_model(options.model).model
+    model_name = None if options.model is None else parse_model(options.model).model
     return {
         "suite": NAME,
         "status": "incomplete" if missing["count"] else "complete",
         "model": options.model,
-        "params": None if bare is None else dict(request_params(bare)),
+        "params": None if model_name is None else dict(request_params(model_name)),
         "answers": None if options.answers is None else options.answers.name,
         "split": options.split,
         "splits": list(surveyed.splits),
@@ -84,5 +84,5 @@ def figures(
 
 
 def summary_score(metrics: Mapping[str, Any]) -> float:
-    """One number for a list of runs: step success over all steps, at the least."""
+    """Return the figure for lists of runs: the lower bound of step success over all steps."""
     return float(metrics["bounds"]["low"]["step_success_micro"])

@@ -1,4 +1,4 @@
-"""What a run over HTTP is asked to do: the body of the request, and what is stored of it for the worker."""
+"""Options of a suite run over HTTP: request body, and the stored form that the worker reads."""
 
 from __future__ import annotations
 
@@ -12,41 +12,44 @@ from judges.suites.multimodal.readings import Counting
 
 _PLAIN = r"^[^\x00-\x1f\x7f]*$"
 BULK = -10
-"""The priority of work in bulk: behind answers that somebody waits for."""
+"""Default priority: lower than that of interactive submissions."""
 _PATHS = ("data", "predictions", "scores", "prompt_template")
 DataPath = Annotated[
-    str, Field(min_length=1, max_length=1000, description="Absolute, or below a folder of ASSAY_SUITE_DATA")
+    str,
+    Field(min_length=1, max_length=1000, description="Absolute path, or path relative to a folder of ASSAY_SUITE_DATA"),
 ]
 
 
 class RunOrder(BaseModel):
-    """What every suite takes."""
+    """Options of all suites."""
 
     model_config = ConfigDict(extra="forbid", strict=True)
 
     data: DataPath
     split: Annotated[str | None, Field(max_length=100, pattern=_PLAIN)] = None
     model: Model | None = None
-    predictions: Annotated[DataPath | None, Field(description="Score the answers of this file; ask no model")] = None
+    predictions: Annotated[
+        DataPath | None, Field(description="Score the answers in this file instead of asking a model")
+    ] = None
     max_examples: Annotated[int | None, Field(ge=1, le=10**9, description="Maximum number of steps"), WHOLE] = None
     seed: Annotated[int, Field(ge=0, lt=2**31), WHOLE] = 0
-    run: Annotated[str | None, Field(max_length=200, pattern=_PLAIN, description="A label of the owner's")] = None
+    run: Annotated[str | None, Field(max_length=200, pattern=_PLAIN, description="Free-form label")] = None
     priority: Annotated[int, Field(ge=-100, le=100, description="Jobs with a higher priority start first"), WHOLE] = (
         BULK
     )
     budget_usd: Annotated[
         float | None,
-        Field(gt=0, le=1e6, allow_inf_nan=False, strict=False, description="What the model may cost for the whole run"),
+        Field(gt=0, le=1e6, allow_inf_nan=False, strict=False, description="Maximum cost of the run in USD"),
     ] = None
 
     def paths(self) -> dict[str, str]:
-        """What is to be read, by the field that names it."""
-        named = {name: getattr(self, name, None) for name in _PATHS}
-        return {name: path for name, path in named.items() if path is not None}
+        """Return the paths of files to read, by field name."""
+        paths = {name: getattr(self, name, None) for name in _PATHS}
+        return {name: path for name, path in paths.items() if path is not None}
 
 
 class TildeOrder(RunOrder):
-    """A run of Multimodal-Mind2Web~."""
+    """Options of a Multimodal-Mind2Web~ run."""
 
     model_config = ConfigDict(
         json_schema_extra={
@@ -54,12 +57,14 @@ class TildeOrder(RunOrder):
         }
     )
 
-    # Enumerations come as text in JSON, which the strict mode would refuse.
-    tokens: Annotated[Counting, Field(strict=False, description="How tokens of operations are counted")] = Counting.SET
+    # JSON has enumerations as text, which strict mode would refuse.
+    tokens: Annotated[Counting, Field(strict=False, description="How tokens of operations are counted for F1")] = (
+        Counting.SET
+    )
 
 
 class MindActOrder(RunOrder):
-    """A run of Mind2Web."""
+    """Options of a Mind2Web run."""
 
     model_config = ConfigDict(
         json_schema_extra={
@@ -72,10 +77,10 @@ class MindActOrder(RunOrder):
         }
     )
 
-    scores: Annotated[DataPath | None, Field(description="The ranker's scores: the pickle, or Parquet made of it")] = (
-        None
-    )
-    prompt_template: Annotated[DataPath | None, Field(description="A JSON list of chat messages")] = None
+    scores: Annotated[
+        DataPath | None, Field(description="Candidate scores of the ranker: the pickle, or Parquet converted from it")
+    ] = None
+    prompt_template: Annotated[DataPath | None, Field(description="File with a JSON list of chat messages")] = None
     top_k: Annotated[int, Field(ge=1, le=10_000), WHOLE] = 50
     temperature: Annotated[float, Field(strict=False, ge=0.0, le=2.0)] = 0.0
     metric: Annotated[Metric, Field(strict=False)] = Metric.MINDACT

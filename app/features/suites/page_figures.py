@@ -1,4 +1,4 @@
-"""What runs of step benchmarks came to, both suites in one shape, and what was published for the same split. Pure."""
+"""Figures of suite runs in one shape for both suites, and published figures for the same split. Pure functions."""
 
 from __future__ import annotations
 
@@ -14,15 +14,15 @@ MEASURES: Mapping[str, str] = {
 MEANS: Mapping[str, str] = {"micro": "mean over steps", "macro": "mean over tasks"}
 _FULL = {"element": "element_accuracy", "operation": "operation_f1", "step": "step_success"}
 _FLAT = {"element": "element_accuracy", "operation": "operation_token_f1", "step": "step_success"}
-_NO_SPLIT = "split not known yet"
+_NO_SPLIT = "split unknown"
 
 Figures: TypeAlias = Mapping[str, Mapping[str, float | None]]
-"""``figures["micro"]["element"]``, 0 to 1; None where steps that were not judged could still change it."""
+"""``figures["micro"]["element"]`` in 0..1, or None if unjudged steps could change it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Part:
-    """A row of a table of figures: a website, a domain, a policy or a reading."""
+    """Row of a table of figures: a website, domain, policy or reading."""
 
     name: str
     figures: Figures
@@ -33,7 +33,7 @@ class Part:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SuiteRun:
-    """A run with what it came to so far. ``result`` is None until it has ended; then figures are what the run knows."""
+    """Run with its current figures. ``result`` is None until the run has ended."""
 
     run: Mapping[str, Any]
     result: Mapping[str, Any] | None
@@ -53,41 +53,41 @@ class SuiteRun:
         return int(self.run["progress"]["not_judged"])
 
     def interval(self, mean: str, measure: str) -> Mapping[str, float] | None:
-        """The 95 % interval of one figure, if the run tells."""
+        """Return the 95 % interval of a figure, if the result has it."""
         found = ((self.result or {}).get("intervals_95") or {}).get(mean) or {}
         return found.get(measure) or found.get(_FULL[measure])
 
     def bounds(self, mean: str, measure: str) -> tuple[float, float] | None:
-        """Where a figure lies whatever the steps that were not judged turn out to be."""
+        """Return the bounds of a figure for all possible outcomes of unjudged steps."""
         bounds = (self.result or {}).get("bounds") or {}
         low, high = (_figure(bounds.get(end) or {}, mean, measure) for end in ("low", "high"))
         return None if low is None or high is None else (low, high)
 
 
 def suite_run(run: Mapping[str, Any], result: Mapping[str, Any] | None) -> SuiteRun:
-    """A run and its result in one shape, whichever suite it is of."""
+    """Convert a run and its result of either suite."""
     order, means = run["order"], run["means"]
-    told = result or {}
-    splits = [told.get("split")] if told.get("split") else told.get("splits") or [order.get("split")]
+    known = result or {}
+    splits = [known.get("split")] if known.get("split") else known.get("splits") or [order.get("split")]
     if result is None:
         micro = {"element": means["element_acc"], "operation": means["action_f1"], "step": means["step_acc"]}
         figures: Figures = {"micro": micro, "macro": dict.fromkeys(MEASURES)}
     else:
         figures = _figures(result)
     answers = order.get("predictions") or order.get("answers")
-    model = told.get("model") or run.get("model") or order.get("model")
+    model = known.get("model") or run.get("model") or order.get("model")
     return SuiteRun(
         run=run,
         result=result,
         split=", ".join(str(one) for one in splits if one) or _NO_SPLIT,
-        model=str(model or (f"answers of {answers}" if answers else "the service's own")),
+        model=str(model or (f"answers of {answers}" if answers else "default model")),
         figures=figures,
-        task_success=told.get("task_success"),
+        task_success=known.get("task_success"),
     )
 
 
 def by_split(runs: Iterable[SuiteRun]) -> Mapping[str, Sequence[SuiteRun]]:
-    """The runs of each split, those with the most step success first."""
+    """Group runs by split, highest step success first."""
     found: dict[str, list[SuiteRun]] = {}
     for run in runs:
         found.setdefault(run.split, []).append(run)
@@ -97,7 +97,7 @@ def by_split(runs: Iterable[SuiteRun]) -> Mapping[str, Sequence[SuiteRun]]:
 
 
 def parts(result: Mapping[str, Any], name: str) -> list[Part]:
-    """The rows of ``websites``, ``domains``, ``policies`` or ``readings``; none where a suite has no such table."""
+    """Return the rows of ``websites``, ``domains``, ``policies`` or ``readings``; empty without such a table."""
     return [
         Part(
             name=key,
@@ -111,7 +111,7 @@ def parts(result: Mapping[str, Any], name: str) -> list[Part]:
 
 
 def published(run: SuiteRun) -> Sequence[Mapping[str, Any]]:
-    """The rows that were published for the run's split, in percent."""
+    """Return the published rows for the split of the run, in percent."""
     return (run.result or {}).get("published") or ()
 
 
@@ -120,7 +120,7 @@ def _figures(values: Mapping[str, Any]) -> Figures:
 
 
 def _figure(values: Mapping[str, Any], mean: str, measure: str) -> float | None:
-    """One figure, under whichever of three names a suite writes it."""
+    """Return one figure. The suites use three different names for it."""
     grouped = values.get(mean)
     if isinstance(grouped, Mapping):
         found = grouped.get(measure, grouped.get(_FULL[measure]))

@@ -1,4 +1,4 @@
-"""One step of a benchmark as it is looked at: every question with its options, what was said, what was right. Pure."""
+"""View of one benchmark step: questions with options, the reply of the model and the gold answer. Pure functions."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from typing import Any
 
 _FIRST = ord("B")
-"""In Mind2Web's questions A is "none of the above"."""
-_ROLES = {"gold": "right", "picked": "picked", "both": "right, and picked"}
+"""Letter of the first option. In Mind2Web, A is "none of the above"."""
+_ROLES = {"gold": "correct", "picked": "picked", "both": "correct and picked"}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -21,7 +21,7 @@ class Option:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Round:
-    """One question. ``prompt`` are (role, text)."""
+    """One question. ``prompt`` contains (role, text) pairs."""
 
     options: Sequence[Option]
     output: str
@@ -31,7 +31,7 @@ class Round:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BoxShown:
-    """An element on the screenshot, in its pixels, in words."""
+    """Description of an element on the screenshot, in pixels."""
 
     what: str
     place: str
@@ -39,7 +39,7 @@ class BoxShown:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StepShown:
-    """A step. ``wanted`` and ``said`` are operations: what was right, and what the model said."""
+    """Step for display. ``wanted`` is the gold operation, ``said`` the operation of the model."""
 
     step: Mapping[str, Any]
     page: str | None
@@ -54,7 +54,7 @@ class StepShown:
 
 
 def step_shown(found: Mapping[str, Any]) -> StepShown:
-    """The API's answer about one step, whichever suite it is of."""
+    """Convert the API response for a step of either suite."""
     step = found["step"]
     gold = step.get("gold") or {}
     rounds = _tournament(step) if "rounds" in step else _single(step)
@@ -75,7 +75,7 @@ def step_shown(found: Mapping[str, Any]) -> StepShown:
 
 
 def _tournament(step: Mapping[str, Any]) -> list[Round]:
-    """Mind2Web: round after round of five options, until one is left."""
+    """Return the rounds of Mind2Web: up to five options each, until one is left."""
     right = {str(one) for one in (step.get("gold") or {}).get("elements") or ()}
     prompts, outputs = step.get("prompt") or (), step.get("raw_output") or ()
     return [
@@ -93,7 +93,7 @@ def _tournament(step: Mapping[str, Any]) -> list[Round]:
 
 
 def _single(step: Mapping[str, Any]) -> list[Round]:
-    """Multimodal-Mind2Web~: one question with all options, after a description of the screenshot."""
+    """Return the question of Multimodal-Mind2Web~. It has all options and follows a description of the screenshot."""
     if not step.get("options"):
         return []
     right = set((step.get("gold") or {}).get("elements") or ())

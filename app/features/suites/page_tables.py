@@ -1,4 +1,4 @@
-"""The tables of suites as files: what the pages show in percent, here in parts of one. Pure."""
+"""CSV tables of suite runs. Values are fractions, while the pages show percent. Pure functions."""
 
 from __future__ import annotations
 
@@ -20,22 +20,22 @@ FIGURES_CSV = ("mean", *(f"{measure}{end}" for measure in MEASURES for end in _E
 
 
 def run_rows(suites: Mapping[str, Mapping[str, Sequence[SuiteRun]]]) -> Iterator[list[Cell]]:
-    """Every run by suite and split, and behind each split what was published for it."""
+    """Yield every run by suite and split. Published rows follow the runs of a split."""
     for suite, splits in suites.items():
         for split, runs in splits.items():
             yield from (_run_row(one) for one in runs)
             for row in published(runs[0]):
                 yield [
                     suite, None, split, _system(row), "published", *(None for _ in MEASURES), *_published(row),
-                    *(None for _ in range(2 * len(_FIGURES))), _part(row.get("task_success")),
+                    *(None for _ in range(2 * len(_FIGURES))), _fraction(row.get("task_success")),
                     *(None for _ in range(5)),
                 ]  # fmt: skip
 
 
 def figure_rows(run: SuiteRun) -> Iterator[list[Cell]]:
-    """One run's figures by mean: with its 95 % interval, and where it lies whatever was not judged turns out to be."""
-    for mean, words in MEANS.items():
-        row: list[Cell] = [words]
+    """Yield the figures of a run per mean, with 95 % intervals and bounds for unjudged steps."""
+    for mean, label in MEANS.items():
+        row: list[Cell] = [label]
         for measure in MEASURES:
             interval = run.interval(mean, measure) or {}
             lowest, highest = run.bounds(mean, measure) or (None, None)
@@ -46,7 +46,7 @@ def figure_rows(run: SuiteRun) -> Iterator[list[Cell]]:
 
 
 def part_row(part: Part) -> list[Cell]:
-    """A website, a domain, a policy or a reading."""
+    """Return the row of a website, domain, policy or reading."""
     figures = [part.figures[mean][measure] for mean, measure in _BY_MEAN]
     return [part.name, *figures, part.task_success, part.steps, part.tasks]
 
@@ -66,9 +66,9 @@ def _system(row: Mapping[str, Any]) -> str:
 
 
 def _published(row: Mapping[str, Any]) -> list[float | None]:
-    return [_part(row.get(name)) for name in _PUBLISHED.values()]
+    return [_fraction(row.get(name)) for name in _PUBLISHED.values()]
 
 
-def _part(percent: float | None) -> float | None:
-    """A part of one; what is published is percent."""
+def _fraction(percent: float | None) -> float | None:
+    """Convert percent to a fraction."""
     return None if percent is None else round(percent / 100, 6)

@@ -1,4 +1,4 @@
-"""Runs of step benchmarks: their figures by split, and their steps one by one."""
+"""Dashboard pages of suite runs: figures by split, and single steps."""
 
 from __future__ import annotations
 
@@ -23,14 +23,14 @@ router = APIRouter(route_class=PageRoute, include_in_schema=False)
 
 
 class Suite(StrEnum):
-    """The suites that run over HTTP, by their names there."""
+    """Suites that run over HTTP."""
 
     MIND2WEB = "mind2web"
     MM_MIND2WEB = "mm-mind2web"
 
 
 class Table(StrEnum):
-    """The tables of a run's page."""
+    """Tables of a run's page."""
 
     STEPS = "steps"
     FIGURES = "figures"
@@ -43,9 +43,9 @@ class Table(StrEnum):
 NAMES: Mapping[str, str] = {Suite.MIND2WEB: "Mind2Web", Suite.MM_MIND2WEB: "Multimodal-Mind2Web~"}
 _RUNS_SHOWN = 50
 _STEPS_SHOWN = 50
-_MOST_CSV = 10_000
-_MOST_STEPS_CSV = 50_000
-_NEIGHBOURS = 200
+_MAX_CSV_RUNS = 10_000
+_MAX_CSV_STEPS = 50_000
+_SEARCHED_POSITIONS = 200
 _OPTION_CSV = ("question", "letter", "option", "right", "picked")
 _STEP_CSV = ("position", "id", "task_id", "website", "domain", "status", "reason", "element_acc", "action_f1",
              "step_acc")  # fmt: skip
@@ -55,9 +55,9 @@ Position = Annotated[int, Path(ge=0, le=2**31 - 1)]
 
 @router.get("/suites")
 async def suites(viewer: ViewerDep, format: Format = Format.HTML) -> Response:
-    """The newest runs of every suite, by split."""
+    """Show the newest runs of every suite, by split."""
     if format is Format.CSV:
-        every = {suite.value: by_split(await _runs(viewer, suite, at_most=_MOST_CSV)) for suite in Suite}
+        every = {suite.value: by_split(await _runs(viewer, suite, at_most=_MAX_CSV_RUNS)) for suite in Suite}
         return await csv_file("suites", RUNS_CSV, run_rows(every))
     found = {suite: by_split(await _runs(viewer, suite, at_most=_RUNS_SHOWN)) for suite in Suite}
     return await viewer.page(
@@ -78,7 +78,7 @@ async def run(
     table: Table = Table.STEPS,
     format: Format = Format.HTML,
 ) -> Response:
-    """One run: its figures, and its steps a page at a time. As CSV, one of its tables."""
+    """Show one run: figures and a page of its steps. As CSV: one of its tables."""
     base = f"/v1/suites/{suite}/runs/{run_id}"
     chosen = {"status": status or None, "success": success or None, "task_id": task_id or None}
     if format is Format.CSV and table is not Table.STEPS:
@@ -87,7 +87,7 @@ async def run(
         header = FIGURES_CSV if table is Table.FIGURES else PARTS_CSV
         return await csv_file(f"{suite}-{run_id}-{table}", header, rows)
     if format is Format.CSV:
-        steps = await viewer.api.items(f"{base}/steps", at_most=_MOST_STEPS_CSV, **chosen)
+        steps = await viewer.api.items(f"{base}/steps", at_most=_MAX_CSV_STEPS, **chosen)
         return await csv_file(f"{suite}-{run_id}", _STEP_CSV, ([one[name] for name in _STEP_CSV] for one in steps))
     found, listed, job = await asyncio.gather(
         viewer.api.get(base),
@@ -107,7 +107,7 @@ async def run(
 async def step(
     suite: Suite, run_id: IdPath, position: Position, viewer: ViewerDep, format: Format = Format.HTML
 ) -> Response:
-    """One step: the page as the model had it, every question, what was said and what was right."""
+    """Show one step: the page, every question with its reply, and the gold answer."""
     base = f"/v1/suites/{suite}/runs/{run_id}"
     found, before, after = await asyncio.gather(
         viewer.api.get(f"{base}/steps/{position}"), _before(viewer, base, position), _after(viewer, base, position)
@@ -130,11 +130,11 @@ async def step(
 
 @router.get("/suites/{suite}/runs/{run_id}/steps/{position}/screenshot")
 async def screenshot(suite: Suite, run_id: IdPath, position: Position, viewer: ViewerDep) -> Response:
-    """The step's picture with boxes around what was right and what was picked, drawn by the service."""
+    """Return the screenshot of a step with the boxes that the service draws."""
     found = await viewer.api.request("GET", f"/v1/suites/{suite}/runs/{run_id}/steps/{position}/screenshot")
     kind = found.headers.get("content-type", "")
     if found.is_error or kind not in {"image/jpeg", "image/png"}:
-        raise NothingThere("This step has no picture")
+        raise NothingThere("This step has no screenshot")
     headers = HEADERS | {"Cache-Control": "private, max-age=600", "X-Content-Type-Options": "nosniff"}
     return Response(found.content, media_type=kind, headers=headers)
 
@@ -152,9 +152,9 @@ async def _result(viewer: Viewer, run: Mapping[str, Any]) -> Mapping[str, Any] |
 
 
 async def _before(viewer: Viewer, base: str, position: int) -> int | None:
-    """The position of the step before this one, if it is near; lists run forwards only."""
-    start = position - _NEIGHBOURS - 1
-    listed = await viewer.api.get(f"{base}/steps", limit=_NEIGHBOURS, cursor=None if start < 0 else str(start))
+    """Return the position of the preceding step if it is near. Lists only go forward, so earlier steps are searched."""
+    start = position - _SEARCHED_POSITIONS - 1
+    listed = await viewer.api.get(f"{base}/steps", limit=_SEARCHED_POSITIONS, cursor=None if start < 0 else str(start))
     earlier = [int(one["position"]) for one in listed["items"] if one["position"] < position]
     return earlier[-1] if earlier else None
 

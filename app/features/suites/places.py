@@ -1,7 +1,7 @@
-"""Which files a run over HTTP may read: those in folders that the operator named in ASSAY_SUITE_DATA, and no others.
+"""Access control for data files of suite runs over HTTP: only files in the folders of ASSAY_SUITE_DATA.
 
-Paths are followed to their ends, links and ``..`` included, before they are compared. A path outside and one that does
-not exist get the same answer, so nobody learns what else is on the machine.
+Paths are resolved, including symbolic links and ``..``, before they are compared. A path outside the folders and a
+missing path get the same error, so callers learn nothing about other files of the machine.
 """
 
 from __future__ import annotations
@@ -12,59 +12,61 @@ from pathlib import Path
 
 from app.features.suites.errors import PathNotAllowed
 
-_MOST_CHARS = 1000
-_MOST_ENTRIES = 20_000
+_MAX_CHARS = 1000
+_MAX_ENTRIES = 20_000
 
 
 class DataPlaces:
-    """The folders of one process."""
+    """Allowed data folders of one process."""
 
     def __init__(self, folders: Sequence[Path]) -> None:
         self._folders = tuple(folders)
 
     def without_folders(self, text: str) -> str:
-        """An error's text with paths as their users know them: where the folders lie is the operator's business."""
+        """Remove the allowed folders from paths in an error text: their location is internal to the operator."""
         for folder in sorted({str(each) for one in self._folders for each in (one, one.resolve())}, reverse=True):
             text = text.replace(f"{folder}/", "").replace(folder, ".")
         return text
 
-    def allowed(self, given: str) -> Path:
-        """The file or folder that ``given`` means: absolute, or below one of the folders. Blocks on the disk.
+    def allowed(self, path: str) -> Path:
+        """Resolve a path that is absolute or relative to an allowed folder. Blocks on the disk.
 
         Raises:
-            PathNotAllowed
+            PathNotAllowed: the path is outside the folders, does not exist, or contains links out of the folders.
         """
         if not self._folders:
-            raise PathNotAllowed("this service reads no benchmark data: its operator has not set ASSAY_SUITE_DATA")
-        if not given or "\0" in given or len(given) > _MOST_CHARS:
-            raise PathNotAllowed("is no path")
+            raise PathNotAllowed("this service reads no benchmark data: ASSAY_SUITE_DATA is not set")
+        if not path or "\0" in path or len(path) > _MAX_CHARS:
+            raise PathNotAllowed("is not a valid path")
         roots = [folder.resolve() for folder in self._folders]
         for root in roots:
-            found = _existing(root / given)
+            found = _existing(root / path)
             if found is not None and any(found.is_relative_to(root) for root in roots):
                 _check_inside(found, roots)
                 return found
-        raise PathNotAllowed("is in no folder of ASSAY_SUITE_DATA, or does not exist there")
+        raise PathNotAllowed("is not in a folder of ASSAY_SUITE_DATA, or does not exist")
 
 
 def _existing(path: Path) -> Path | None:
     try:
         return path.resolve(strict=True)
-    except (OSError, RuntimeError):  # missing, too long, a ring of links
+    except (OSError, RuntimeError):  # missing, too long, or a symbolic link loop
         return None
 
 
 def _check_inside(found: Path, roots: Sequence[Path]) -> None:
-    """What lies in a folder is read too, so no link in it may lead out of the folders either."""
-    seen = 0
-    for folder, folders, files in os.walk(found):  # nothing for a file; links to folders are not entered
+    """Refuse symbolic links that lead out of the folders, because everything in a folder can be read."""
+    entries = 0
+    for folder, folders, files in os.walk(found):  # yields nothing for a file; does not follow links to folders
         for name in (*folders, *files):
-            seen += 1
+            entries += 1
             entry = Path(folder, name)
-            if seen > _MOST_ENTRIES:
-                raise PathNotAllowed(f"is a folder of more than {_MOST_ENTRIES} files; name one further down")
+            if entries > _MAX_ENTRIES:
+                raise PathNotAllowed(f"is a folder with more than {_MAX_ENTRIES} files; give a subfolder")
             if not entry.is_symlink():
                 continue
             target = _existing(entry)
             if target is None or not any(target.is_relative_to(root) for root in roots):
-                raise PathNotAllowed(f"holds a link, {name}, that leads out of the folders of ASSAY_SUITE_DATA")
+                raise PathNotAllowed(
+                    f"contains a symbolic link, {name}, that leads out of the folders of ASSAY_SUITE_DATA"
+                )

@@ -1,7 +1,7 @@
-"""What one step of a benchmark came to, as it is journalled, shown and reported.
+"""Record of one benchmark step, as stored in journals and used for display and reports.
 
-A record is JSON. Every suite fills in what is below and adds its own; ``trace`` holds what is long (prompts, raw
-outputs, options), and is kept out of memory.
+A record is a JSON object. Each suite adds its own keys. ``trace`` contains the long values (prompts, raw outputs,
+options) and is not kept in memory.
 """
 
 from __future__ import annotations
@@ -18,20 +18,20 @@ TRACE = "trace"
 
 
 class StepStatus(StrEnum):
-    """What is known about a step."""
+    """Status of a step."""
 
     SCORED = "scored"
     SKIPPED = "skipped"
-    """Left out of every mean by the suite's rules; ``reason`` says by which."""
+    """Excluded from all means by a rule of the suite, which ``reason`` names."""
     NOT_JUDGED = "not_judged"
-    """We did not find out: it counts in the bounds and never as a zero."""
+    """Could not be judged. Counts in the bounds, and never as 0."""
 
 
 def without_trace(record: Record) -> dict[str, Any]:
-    """What stays in memory."""
+    """Return the part of a record that stays in memory."""
     return {name: value for name, value in record.items() if name != TRACE}
 
 
 def is_settled(record: Record) -> bool:
-    """Whether asking again could change nothing."""
+    """Return whether the step needs no further attempt."""
     return bool(record["status"] != StepStatus.NOT_JUDGED)

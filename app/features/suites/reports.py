@@ -1,4 +1,4 @@
-"""The two files of a run: its figures, and every step with what was asked, answered, expected and decided."""
+"""Files of a run: its figures, and all steps with question, answer, gold answer and verdict."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from app.features.suites.records import TRACE, Record, StepStatus
 METRICS_FILE = "mind2web_metrics.json"
 PREDICTIONS_FILE = "mind2web_predictions.json"
 MAX_LISTED = 200
-"""Steps that were not judged are named in the figures up to here; all of them stand in the predictions."""
+"""Maximum number of unjudged steps listed in the figures. The predictions file lists all steps."""
 
 
 def tool_version() -> str:
@@ -24,7 +24,7 @@ def tool_version() -> str:
 
 
 def not_judged(records: Iterable[Record]) -> dict[str, Any]:
-    """Which steps have no verdict, and why."""
+    """Return the number, reasons and ids of unjudged steps."""
     missing = [record for record in records if record["status"] == StepStatus.NOT_JUDGED]
     reasons: dict[str, int] = {}
     for record in missing:
@@ -34,7 +34,7 @@ def not_judged(records: Iterable[Record]) -> dict[str, Any]:
 
 
 def usage(records: Sequence[Record]) -> dict[str, Any]:
-    """What all steps cost together; ``usd`` is None where a price is not known."""
+    """Return the total usage. ``usd`` is None if a price is unknown."""
     parts = [record["usage"] for record in records if record.get("usage")]
     names = ("calls", "cached_calls", "input_tokens", "output_tokens")
     total: dict[str, Any] = {name: sum(part[name] for part in parts) for name in names}
@@ -43,10 +43,10 @@ def usage(records: Sequence[Record]) -> dict[str, Any]:
 
 
 def write_files(folder: Path, metrics: Mapping[str, Any], records: Iterable[Record]) -> None:
-    """Both files, each whole or not at all. Blocks.
+    """Write both files atomically. Blocks.
 
     Raises:
-        RunUnwritable
+        RunUnwritable: a file cannot be written.
     """
     with whole_file(folder / PREDICTIONS_FILE) as file:
         file.write("[")
@@ -60,16 +60,16 @@ def write_files(folder: Path, metrics: Mapping[str, Any], records: Iterable[Reco
 
 
 def prediction(record: Record) -> dict[str, Any]:
-    """A record as it is read by others: what is long beside the rest, and no layer between."""
+    """Return a record for the predictions file: the keys of the trace are moved to the top level."""
     return {**{name: value for name, value in record.items() if name != TRACE}, **record.get(TRACE, {})}
 
 
 @contextmanager
 def whole_file(path: Path) -> Iterator[TextIO]:
-    """A text file to write that is there whole or not at all.
+    """Open a text file that is written atomically.
 
     Raises:
-        RunUnwritable
+        RunUnwritable: the file cannot be written.
     """
     partial = path.with_name(f".{path.name}.{os.getpid()}")
     try:

@@ -1,7 +1,7 @@
-"""The loop of every suite: steps streamed from the data, asked side by side, journalled one by one.
+"""Main loop of all suites: stream steps from the data, judge them concurrently and journal each one.
 
-What is journalled is never asked again: a run that is killed goes on where it was. A model's fault makes one step
-``not_judged``; a refusal of every request (a wrong key) ends the run.
+Journalled steps are never asked again, so a killed run can resume. An error of the model makes a single step
+``not_judged``. If the provider refuses every request (for example, an invalid API key), the run ends.
 """
 
 from __future__ import annotations
@@ -24,60 +24,60 @@ S = TypeVar("S")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Asking:
-    """Who is asked: a client and the bare name of a model."""
+    """Client and model name for the requests of a run."""
 
     client: LLMClient
     model: str
 
     @classmethod
     def nobody(cls) -> Asking:
-        """For a plan that asks nobody."""
-        return cls(client=_Nobody(), model="")
+        """Return a value for plans that ask no model."""
+        return cls(client=_NoModel(), model="")
 
 
-class _Nobody:
+class _NoModel:
     async def complete(self, request: LLMRequest) -> LLMReply:
         raise ModelNotConfigured("this run asks no model")
 
     async def aclose(self) -> None:
-        """Nothing was opened."""
+        """Do nothing: no connection was opened."""
 
 
 class Plan(Protocol[S]):
-    """A suite on its data, with its options. Everything but ``judge`` blocks and is called in a thread."""
+    """Suite with data and options. All methods except ``judge`` block and are called in a thread."""
 
     @property
     def total(self) -> int:
-        """How many steps ``steps`` will yield."""
+        """Number of steps that ``steps`` yields."""
         ...
 
     def steps(self) -> Iterator[S]:
-        """The steps to judge, in the data's order, one at a time."""
+        """Yield the steps to judge in data order."""
         ...
 
     def step_id(self, step: S) -> str: ...
 
     async def judge(self, step: S, asking: Asking) -> Record:
-        """Ask, if the plan asks, and score. Raises LLMError where a model did not answer."""
+        """Ask the model, if the plan uses one, and score the step. Raises LLMError if the model does not answer."""
         ...
 
     def not_judged(self, step: S, error: LLMError) -> Record: ...
 
 
 class Journal(Protocol):
-    """Where records are kept as they come."""
+    """Storage for records."""
 
     async def known(self) -> Mapping[str, dict[str, Any]]:
-        """What is kept already, by step id and without traces."""
+        """Return the stored records without traces, by step id."""
         ...
 
     async def keep(self, record: Record) -> None:
-        """Returns once it would survive a crash."""
+        """Store a record durably."""
         ...
 
 
 class StepWatcher(Protocol):
-    """Told of each step as it ends; ``reused`` ones were journalled before."""
+    """Observer of finished steps. ``reused`` steps were journalled by an earlier run."""
 
     def step(self, record: Record, *, done: int, total: int, reused: bool) -> None: ...
 
@@ -96,10 +96,10 @@ class _Run:
 async def run_steps(
     plan: Plan[S], journal: Journal, asking: Asking, *, side_by_side: int, watcher: StepWatcher
 ) -> list[dict[str, Any]]:
-    """Judge every step that is not settled; returns all records without traces, by position.
+    """Judge every unsettled step. Return all records without traces, by position.
 
     Raises:
-        LLMRejected: the provider refuses whatever it is asked; what was judged before is journalled.
+        LLMRejected: the provider refuses every request. Steps judged before are journalled.
         SuiteError: the data are damaged.
     """
     known = await journal.known()
@@ -119,7 +119,7 @@ async def run_steps(
     try:
         async with asyncio.TaskGroup() as group:
             while True:
-                await slots.acquire()  # before the next step is read, so that few are in memory
+                await slots.acquire()  # before reading the next step, to bound the number of steps in memory
                 step = await asyncio.to_thread(next, steps, None)
                 if step is None:
                     break

@@ -1,4 +1,4 @@
-"""Building a snapshot of the ~ form: rows in, rows out, one at a time."""
+"""Snapshot builder for the ~ format, which converts rows one at a time."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _SPLIT = re.compile(r"train|test_(?:task|website|domain)")
 def build_snapshot(
     source: Path, out: Path, draw: Draw, *, split: str | None, watch: Callable[[int], None]
 ) -> dict[str, Any]:
-    """Write the snapshot; ``split`` None: as the files' names say, else empty. Returns what was counted. Blocks.
+    """Write a snapshot and return its counts. Without ``split``, it is taken from the row or the file name. Blocks.
 
     Raises:
         DataMissing, DataUnreadable, SnapshotUnwritable: no file is left behind.
@@ -32,7 +32,7 @@ def build_snapshot(
             step = read_source_step(row.values, place=row.place)
             id = f"{step.task_id}:{step.step}"
             if id in seen:
-                raise DataUnreadable(row.place, f"is step {id} again, which is {seen[id]}")
+                raise DataUnreadable(row.place, f"repeats step {id} of {seen[id]}")
             seen[id] = row.place
             values = tilde_values(step, draw, split=split or _split(row.values, row.place))
             writer.write(values)
@@ -46,9 +46,9 @@ def build_snapshot(
 
 
 def _split(values: dict[str, Any], place: str) -> str:
-    """The split that a row or its file's name tells."""
-    given = values.get("split")
-    if isinstance(given, str) and given:
-        return given
+    """Return the split that the row or its file name contains."""
+    split = values.get("split")
+    if isinstance(split, str) and split:
+        return split
     found = _SPLIT.search(place)
     return found[0] if found else ""

@@ -1,4 +1,4 @@
-"""Multimodal-Mind2Web~ as the service runs and shows it."""
+"""Multimodal-Mind2Web~ as a suite of the service."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _TILDE_ID = re.compile(r"(\s)bnid=")
 
 
 class TildeKind:
-    """The suite ``mm-mind2web``."""
+    """Suite ``mm-mind2web``."""
 
     name = NAME
 
@@ -67,38 +67,38 @@ class TildeKind:
         try:
             return base64.b64decode(uri.partition(",")[2], validate=True)
         except (binascii.Error, ValueError) as error:
-            raise DataUnreadable(f"{row.place}, field prompt_0", "its picture is no base64") from error
+            raise DataUnreadable(f"{row.place}, field prompt_0", "its screenshot is not valid base64") from error
 
 
 def _options(order: str, places: DataPlaces, settings: Settings) -> TildeOptions:
-    asked = TildeOrder.model_validate_json(order)
+    request = TildeOrder.model_validate_json(order)
     return TildeOptions(
-        data=places.allowed(asked.data),
-        split=asked.split,
-        counting=asked.tokens,
-        seed=asked.seed,
-        max_examples=asked.max_examples,
-        model=None if asked.predictions else asked.model or settings.model,
-        answers=None if asked.predictions is None else places.allowed(asked.predictions),
+        data=places.allowed(request.data),
+        split=request.split,
+        counting=request.tokens,
+        seed=request.seed,
+        max_examples=request.max_examples,
+        model=None if request.predictions else request.model or settings.model,
+        answers=None if request.predictions is None else places.allowed(request.predictions),
     )
 
 
 def _row(order: str, places: DataPlaces, record: Record) -> tuple[Row, TildeRow]:
-    """The row a record is about.
+    """Return the row of a record.
 
     Raises:
-        DataMissing: the data have changed since.
+        DataMissing: the data have changed since the run.
     """
-    asked = TildeOrder.model_validate_json(order)
-    source = read_row(places.allowed(asked.data), record["position"])
+    request = TildeOrder.model_validate_json(order)
+    source = read_row(places.allowed(request.data), record["position"])
     row = None if source is None else read_tilde_row(source.values, place=source.place, position=source.position)
     if source is None or row is None or row.id != record["id"]:
-        raise DataMissing(f"{asked.data} has changed since the run: step {record['id']} is not where it was")
+        raise DataMissing(f"{request.data} has changed since the run: step {record['id']} is not at its position")
     return source, row
 
 
 def _representation(source: Row, row: TildeRow) -> str:
-    """The page around the candidates as models are shown it in the other suite; empty where the page is not usable."""
+    """Return the page around the candidates in Mind2Web's text representation; empty if the page is unusable."""
     page = source.values.get("cleaned_html")
     if not isinstance(page, str):
         return ""
@@ -115,7 +115,7 @@ def _uri(row: TildeRow) -> str | None:
 
 
 def _boxes(row: TildeRow, record: Record) -> Iterator[Box]:
-    """Every right element, then the picked one."""
+    """Yield the boxes of all gold elements, then of the picked one."""
     picked = (record.get(TRACE) or {}).get("picked")
     for role, elements in ((GOLD, row.targets), (PICKED, (picked,) if picked else ())):
         for id in _ids(elements):

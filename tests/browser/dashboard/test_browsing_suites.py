@@ -134,7 +134,7 @@ async def test_a_step_shows_page_options_raw_output_gold_and_verdict(runs: Runs,
     assert table[0] == "\ufeffquestion,letter,option,right,picked"
     assert next(row for row in table if row.startswith("3,B,")).endswith("true,true")
     verdict = await reader.text(".step-view .card")
-    assert "Wanted CLICK" in verdict and "Element right" in verdict
+    assert "Expected CLICK" in verdict and "Element right" in verdict
     assert "blue click" in await reader.text(".page-text")
     await reader.page.locator(".round summary").first.click()
     assert "Which action comes next?" in await reader.text(".round details")
@@ -145,7 +145,7 @@ async def test_a_screenshot_has_the_elements_box_and_says_where_it_is(runs: Runs
     shot = reader.page.locator(".shots img")
     await reader.until("document.querySelector('.shots img').complete")
     assert await shot.evaluate("image => [image.naturalWidth, image.naturalHeight]") == [400, 300]
-    assert "right: " in (await shot.get_attribute("alt") or "")
+    assert "correct: " in (await shot.get_attribute("alt") or "")
     answer = await runs.served.http.get(f"{runs.pictured}/steps/2/screenshot")
     assert answer.headers["content-type"] in {"image/jpeg", "image/png"}
     assert answer.headers["x-content-type-options"] == "nosniff"

@@ -90,7 +90,7 @@ async def test_the_tab_is_handed_in_once_the_person_has_signed_in(person: Person
     popup = await person.bar.press()
     assert await popup.run("document.getElementById('url').value") == WALLED  # the one that the tab shows
     await popup.click("#capture")
-    await popup.until("document.getElementById('status').textContent === 'Captured and handed in.'")
+    await popup.until("document.getElementById('status').textContent === 'Captured and submitted.'")
 
     page = await person.page(WALLED)
     assert (page["outcome"], page["source"], page["title"]) == ("ok", "upload", "The tower")
@@ -137,7 +137,7 @@ async def test_a_walk_opens_one_flagged_page_after_the_other(person: Person):
     popup = await person.bar.press()
     assert "Number 2 of 2, 1 captured" in await popup.text("#walking")
     await popup.click("#capture")
-    await popup.until("document.getElementById('status').textContent.startsWith('That was the last one: 2 of 2')")
+    await popup.until("document.getElementById('status').textContent.startsWith('Done: 2 of 2')")
     for url, metres in ((WALLED, "41 metres"), (SECOND, "12 metres")):
         page = await person.page(url)
         assert metres in (await person.served.http.get(f"/v1/pages/{page['id']}/text")).text
@@ -173,7 +173,7 @@ async def test_a_wall_that_is_handed_in_is_seen_as_one(person: Person):
 
 async def test_a_wrong_code_pairs_nothing_and_a_revoked_browser_is_told(person: Person):
     popup = await person.pair("AAAA-AAAA")
-    await popup.until("document.getElementById('status').textContent.includes('wrong, was used')")
+    await popup.until("document.getElementById('status').textContent.includes('wrong, used or older')")
     assert await popup.run("document.getElementById('work').hidden")
     await person.bar.page.wait_for_timeout(2100)  # tries are few
     await (await person.pair(await person.code())).until("!document.getElementById('work').hidden")
@@ -181,7 +181,7 @@ async def test_a_wrong_code_pairs_nothing_and_a_revoked_browser_is_told(person: 
     [paired] = [one for one in pairings if one["state"] == "paired"]
     assert (await person.served.http.delete(f"/v1/pairings/{paired['id']}")).json()["state"] == "revoked"
     popup = await person.bar.press()
-    await popup.until("document.getElementById('status').textContent.includes('not paired, or not any more')")
+    await popup.until("document.getElementById('status').textContent.includes('not paired, or its pairing has ended')")
     await popup.click("#unpair")
     await popup.until("!document.getElementById('pair').hidden")
 

@@ -65,7 +65,7 @@ async def test_two_runs_are_compared_leaf_by_leaf_with_the_reasons(served: Serve
     assert "lies in -0.11 to +0.00" in await reader.text(".verdict")
     rows = await reader.page.locator("#task-towers tbody tr").all_inner_texts()
     said = {row.split()[0]: " ".join(row.split()) for row in rows}
-    assert "failed passed" in said["said"] and "answer it says something else" in said["said"]
+    assert "failed passed" in said["said"] and "answer the claim in the answer changed" in said["said"]
     assert "passed failed" in said["page"] and f"page {URL}: its text changed" in said["page"]
     assert "passed not judged" in said["third"]
 

@@ -59,7 +59,7 @@ class Tab(Person):
         await popup.run("chrome.storage.session.remove('status')")  # what it said of the capture before
         await popup.until("document.getElementById('status').textContent === ''")
         await popup.click("#capture")
-        await popup.until("document.getElementById('status').textContent === 'Captured and handed in.'")
+        await popup.until("document.getElementById('status').textContent === 'Captured and submitted.'")
         return await self.page(URL)
 
     async def places(self, page: dict[str, Any], words: str) -> Places:

@@ -1,4 +1,5 @@
-// The popup: pairing, choosing the flagged URL that the tab shows, and the buttons. The worker does what they say.
+// Popup of the extension: pairing, selection of the flagged URL that the tab shows, and the buttons. The service worker
+// carries out the actions.
 import { pairing } from "./service.js";
 
 const at = (id) => document.getElementById(id);
@@ -11,8 +12,8 @@ async function ask(act, more = {}) {
   return answer?.value ?? {};
 }
 
-// Forgiving where it only chooses: the service decides by its own rules what is one page.
-function plain(url) {
+// Lenient comparison key for preselecting a URL. The service applies its own rules for URLs of the same page.
+function comparisonKey(url) {
   try {
     const { host, pathname, search } = new URL(url);
     return `${host.replace(/^www\./, "")}${pathname.replace(/\/$/, "")}${search}`.toLowerCase();
@@ -21,17 +22,17 @@ function plain(url) {
   }
 }
 
-function said({ text, kind } = {}) {
+function showStatus({ text, kind } = {}) {
   at("status").textContent = text ?? "";
   at("status").className = kind === "wrong" ? "wrong" : "";
 }
 
-async function tried(button, act) {
+async function runAction(button, act) {
   button.disabled = true;
   try {
     await act();
   } catch (error) {
-    said({ text: error.message, kind: "wrong" });
+    showStatus({ text: error.message, kind: "wrong" });
     if (error.status === 401) await show();
   } finally {
     button.disabled = false;
@@ -40,11 +41,11 @@ async function tried(button, act) {
 
 function compare() {
   const opens = urls.find((one) => one.url === at("url").value)?.opens ?? at("url").value;
-  at("other").hidden = !tab?.url || !opens || plain(tab.url) === plain(opens);
+  at("other").hidden = !tab?.url || !opens || comparisonKey(tab.url) === comparisonKey(opens);
 }
 
-function choices(walk) {
-  const wanted = walk ? walk.all[walk.at].url : urls.find((one) => tab?.url && plain(one.opens) === plain(tab.url))?.url;
+function renderChoices(walk) {
+  const wanted = walk ? walk.all[walk.at].url : urls.find((one) => tab?.url && comparisonKey(one.opens) === comparisonKey(tab.url))?.url;
   const all = urls.some((one) => one.url === wanted) || !wanted ? urls : [{ url: wanted, opens: wanted, leaves: 0 }, ...urls];
   at("url").replaceChildren(
     ...all.map((one) => {
@@ -59,35 +60,35 @@ function choices(walk) {
   at("begin").hidden = Boolean(walk) || urls.length === 0;
   at("skip").hidden = at("stop").hidden = !walk;
   at("walking").hidden = !walk;
-  at("walking").textContent = walk ? `Number ${walk.at + 1} of ${walk.all.length}, ${walk.done} captured` : "";
-  at("capture").textContent = walk ? "Capture and go on" : "Capture this tab";
+  at("walking").textContent = walk ? `Page ${walk.at + 1} of ${walk.all.length}, ${walk.done} captured` : "";
+  at("capture").textContent = walk ? "Capture and continue" : "Capture this tab";
   compare();
 }
 
 async function show() {
-  const kept = await pairing();
-  at("pair").hidden = Boolean(kept);
-  at("work").hidden = !kept;
-  if (!kept) return;
-  at("paired").textContent = `Paired with ${kept.service} as ${kept.by}, ${kept.name}.`;
+  const current = await pairing();
+  at("pair").hidden = Boolean(current);
+  at("work").hidden = !current;
+  if (!current) return;
+  at("paired").textContent = `Paired with ${current.service} as ${current.by}, ${current.name}.`;
   [tab] = await chrome.tabs.query({ active: true, lastFocusedWindow: true });
   const { walk, status } = await chrome.storage.session.get(["walk", "status"]);
-  said(status);
+  showStatus(status);
   try {
     urls = (await ask("flagged")).items;
-    if (urls.length === 0 && !status) said({ text: "Nothing needs work." });
+    if (urls.length === 0 && !status) showStatus({ text: "No URL needs work." });
   } catch (error) {
     urls = [];
-    said({ text: error.message, kind: "wrong" });
+    showStatus({ text: error.message, kind: "wrong" });
   }
-  choices(walk ?? null);
+  renderChoices(walk ?? null);
   document.body.dataset.ready = "true";
 }
 
 at("pair").addEventListener("submit", (event) => {
   event.preventDefault();
   const fields = Object.fromEntries(new FormData(event.target));
-  tried(event.submitter, async () => {
+  runAction(event.submitter, async () => {
     await ask("pair", fields);
     event.target.reset();
     await chrome.storage.session.remove("status");
@@ -95,22 +96,22 @@ at("pair").addEventListener("submit", (event) => {
   });
 });
 at("url").addEventListener("change", compare);
-at("capture").addEventListener("click", (event) => tried(event.target, async () => {
+at("capture").addEventListener("click", (event) => runAction(event.target, async () => {
   await ask("capture", { url: at("url").value });
   await show();
 }));
 for (const act of ["begin", "skip", "stop"]) {
-  at(act).addEventListener("click", (event) => tried(event.target, async () => {
+  at(act).addEventListener("click", (event) => runAction(event.target, async () => {
     await ask(act);
     await show();
   }));
 }
-at("unpair").addEventListener("click", (event) => tried(event.target, async () => {
+at("unpair").addEventListener("click", (event) => runAction(event.target, async () => {
   await ask("unpair");
   await show();
-  said({ text: "This browser is not paired any more." });
+  showStatus({ text: "This browser is no longer paired." });
 }));
 chrome.storage.session.onChanged.addListener((changes) => {
-  if (changes.status) said(changes.status.newValue);
+  if (changes.status) showStatus(changes.status.newValue);
 });
 show();

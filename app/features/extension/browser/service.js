@@ -1,4 +1,4 @@
-// The assay service as this browser may use it: pairing, what needs work, handing in. Its token opens nothing else.
+// Client for the extension API of the assay service: pairing, flagged URLs, submission of pages.
 
 const DEADLINE_MS = 120000;
 
@@ -9,21 +9,21 @@ export class ServiceError extends Error {
   }
 }
 
-// The origin of a service as somebody typed it; what is no http(s) address is refused.
+// Return the origin of a typed service address. Throws ServiceError unless it is an http or https URL.
 export function serviceOrigin(typed) {
   const text = typed.trim();
   let found;
   try {
     found = new URL(/^[a-z]+:\/\//i.test(text) ? text : `http://${text}`);
   } catch {
-    throw new ServiceError("This is no address. It looks like http://127.0.0.1:8000.");
+    throw new ServiceError("Invalid service address. Example: http://127.0.0.1:8000");
   }
   if (!["http:", "https:"].includes(found.protocol) || found.username || found.password) {
-    throw new ServiceError("The service has an http or https address without a password in it.");
+    throw new ServiceError("The service address must start with http or https and must not contain a password.");
   }
   const here = ["127.0.0.1", "localhost", "[::1]"].includes(found.hostname);
   if (found.protocol === "http:" && !here) {
-    throw new ServiceError("Beyond this machine only https: pages that you may see alone would travel readable for all.");
+    throw new ServiceError("Use https for a service on another machine: with http, others could read the submitted pages.");
   }
   return found.origin;
 }
@@ -47,21 +47,21 @@ export async function unpair() {
   try {
     await call(kept.service, "DELETE", "pairing", { token: kept.token });
   } catch (error) {
-    if (!(error instanceof ServiceError)) throw error; // this browser forgot its token in any case
+    if (!(error instanceof ServiceError)) throw error; // the token has been removed from this browser in any case
   }
 }
 
-export const flagged = async () => (await ours("GET", "flagged")).items;
+export const flagged = async () => (await callPaired("GET", "flagged")).items;
 
-export async function handIn(seen) {
+export async function submitPage(captured) {
   const form = new FormData();
-  for (const [name, value] of Object.entries(seen.fields)) form.append(name, value);
-  if (seen.html) form.append("html", new Blob([seen.html], { type: "text/html" }), "page.html");
-  if (seen.image) form.append("image", seen.image, "page.jpg");
-  return ours("POST", "captures", { body: form });
+  for (const [name, value] of Object.entries(captured.fields)) form.append(name, value);
+  if (captured.html) form.append("html", new Blob([captured.html], { type: "text/html" }), "page.html");
+  if (captured.image) form.append("image", captured.image, "page.jpg");
+  return callPaired("POST", "captures", { body: form });
 }
 
-async function ours(method, path, options = {}) {
+async function callPaired(method, path, options = {}) {
   const kept = await pairing();
   if (!kept) throw new ServiceError("This browser is not paired.", 401);
   return call(kept.service, method, path, { ...options, token: kept.token });
@@ -76,10 +76,10 @@ async function call(service, method, path, { body, headers = {}, token } = {}) {
       signal: AbortSignal.timeout(DEADLINE_MS),
     });
   } catch {
-    throw new ServiceError(`${service} does not answer.`);
+    throw new ServiceError(`${service} does not respond.`);
   }
   const read = await answer.json().catch(() => ({}));
   if (answer.ok) return read;
   const wrong = (read.errors ?? []).map((one) => `${one.path}: ${one.message}`).join("; ");
-  throw new ServiceError([read.detail ?? `It answered ${answer.status}.`, wrong].filter(Boolean).join(" "), answer.status);
+  throw new ServiceError([read.detail ?? `The service responded with status ${answer.status}.`, wrong].filter(Boolean).join(" "), answer.status);
 }

@@ -1,4 +1,4 @@
-// What a tab shows: its text as a person reads it, its HTML, and a picture of all of it, top to bottom.
+// Capture of a tab: its visible text, its HTML and a screenshot of the full page.
 
 const MARK = "\ue000";
 const LIMITS = {
@@ -11,13 +11,13 @@ const FARTHEST_PX = 1000000;
 const MAX_HTML = 6 * 1024 * 1024;
 const MAX_WIDTH_PX = 1100;
 const MAX_HEIGHT_PX = 10000;
-const PAUSE_MS = 550; // Chromium takes two pictures a second at most
+const PAUSE_MS = 550; // Chromium allows at most two screenshots per second
 const QUALITY = 0.85;
 
-export async function seen(tab, url, tell) {
+export async function captureTab(tab, url, tell) {
   tell("Reading the page");
-  const read = await inTab(tab, readIt, [LIMITS], ["read_page.js"]);
-  const { image, places } = await picture(tab, tell);
+  const read = await inTab(tab, readPage, [LIMITS], ["read_page.js"]);
+  const { image, places } = await takeScreenshot(tab, tell);
   const text = read.text.replaceAll(new RegExp(`${MARK}\\d+${MARK}`, "g"), "").trim();
   return {
     fields: {
@@ -29,10 +29,10 @@ export async function seen(tab, url, tell) {
   };
 }
 
-// Runs in the page, out of reach of the page's own scripts.
-function readIt(limits) {
+// Runs in the page in the isolated world of the extension, out of reach of the page's scripts.
+function readPage(limits) {
   const found = globalThis.assayRead(limits);
-  // What a site keeps in hidden fields is for it and this person alone: tokens, numbers of accounts.
+  // Hidden fields can contain private data such as tokens and account numbers.
   const copy = document.documentElement.cloneNode(true);
   for (const one of copy.querySelectorAll("input[type=hidden], input[type=password]")) one.removeAttribute("value");
   return {
@@ -50,36 +50,35 @@ async function inTab(tab, func, args, files) {
   return result;
 }
 
-// Runs in the page: where its text stands, in pixels of the page, as JSON.
-function readPlaces(limits) {
+// Runs in the page. Return the text boxes in CSS pixels of the page, as JSON.
+function readBoxes(limits) {
   return globalThis.assayRead(limits).places;
 }
 
-// Of the places before the picture was taken those that were the same after it: pages move while they are scrolled. What
-// stands in inner frames is left out, as their text is.
-function unmoved(before, after) {
-  const still = new Set(JSON.parse(after).map((one) => JSON.stringify(one)));
-  const same = JSON.parse(before).filter((one) => typeof one[0] === "string" && still.has(JSON.stringify(one)));
-  return same.filter(isSound).map(([begins, ...more]) => [begins.replace(/[\ud800-\udbff]$/, "").toWellFormed(), ...more]);
+// Return the text boxes that are equal before and after the screenshots, because scrolling can move content. Boxes in
+// frames are left out, as is their text.
+function stableBoxes(before, after) {
+  const unchanged = new Set(JSON.parse(after).map((one) => JSON.stringify(one)));
+  const same = JSON.parse(before).filter((one) => typeof one[0] === "string" && unchanged.has(JSON.stringify(one)));
+  return same.filter(isValidBox).map(([begins, ...more]) => [begins.replace(/[\ud800-\udbff]$/, "").toWellFormed(), ...more]);
 }
 
-// Whether the service would take it: one odd line must not cost the page.
-function isSound([, length, lines]) {
-  const near = ([, ...box]) => box.every((one) => Math.abs(one) <= FARTHEST_PX);
-  return length > 0 && lines.every((line, nth) => line[0] >= (lines[nth - 1]?.[0] ?? 0) && line[0] <= length && near(line));
+// Return whether the service accepts the text box. One invalid box would make it reject the whole page.
+function isValidBox([, length, lines]) {
+  const inRange = ([, ...box]) => box.every((one) => Math.abs(one) <= FARTHEST_PX);
+  return length > 0 && lines.every((line, nth) => line[0] >= (lines[nth - 1]?.[0] ?? 0) && line[0] <= length && inRange(line));
 }
 
-function placesOf(before, after, width, height) {
-  for (let pieces = unmoved(before, after); pieces.length; pieces = pieces.slice(0, pieces.length >> 1)) {
-    const told = JSON.stringify({ width, height, pieces });
-    if (told.length <= MAX_PLACES_CHARS) return told;
+function boxesJson(before, after, width, height) {
+  for (let pieces = stableBoxes(before, after); pieces.length; pieces = pieces.slice(0, pieces.length >> 1)) {
+    const json = JSON.stringify({ width, height, pieces });
+    if (json.length <= MAX_PLACES_CHARS) return json;
   }
   return "";
 }
 
-// One picture from many: the window is scrolled down, and what it shows each time is put together. With it, where in it
-// the page's text stands.
-async function picture(tab, tell) {
+// Take a full-page screenshot by scrolling and stitching, and return it with the text boxes.
+async function takeScreenshot(tab, tell) {
   const page = await inTab(tab, begin, []);
   try {
     const scale = Math.min(1, MAX_WIDTH_PX / page.width);
@@ -87,37 +86,37 @@ async function picture(tab, tell) {
     const canvas = new OffscreenCanvas(Math.round(page.width * scale), Math.max(1, Math.round(height * scale)));
     const paint = canvas.getContext("2d");
     await inTab(tab, goTo, [0, false]);
-    await settled();
-    const before = await inTab(tab, readPlaces, [PLACES]);
+    await settle();
+    const before = await inTab(tab, readBoxes, [PLACES]);
     const tops = [];
     for (let top = 0; top < height; top += page.window) tops.push(top);
     for (const [nth, top] of tops.entries()) {
-      tell(`Picture ${nth + 1} of ${tops.length}`);
+      tell(`Screenshot ${nth + 1} of ${tops.length}`);
       const at = await inTab(tab, goTo, [top, nth > 0]);
-      await settled();
-      await stillShown(tab, at.url);
+      await settle();
+      await checkStillShown(tab, at.url);
       const shot = await chrome.tabs.captureVisibleTab(tab.windowId, { format: "jpeg", quality: 90 });
       const bitmap = await createImageBitmap(await (await fetch(shot)).blob());
       paint.drawImage(bitmap, 0, Math.round(at.top * scale), canvas.width, Math.round((bitmap.height / bitmap.width) * canvas.width));
       bitmap.close();
     }
     await inTab(tab, showAll, []);
-    await settled();
-    const after = await inTab(tab, readPlaces, [PLACES]);
+    await settle();
+    const after = await inTab(tab, readBoxes, [PLACES]);
     const image = await canvas.convertToBlob({ type: "image/jpeg", quality: QUALITY });
-    return { image, places: placesOf(before, after, page.width, canvas.height / scale) };
+    return { image, places: boxesJson(before, after, page.width, canvas.height / scale) };
   } finally {
-    // The tab may be gone; then nothing is to be put back.
+    // If the tab was closed, there is nothing to restore.
     await inTab(tab, showAll, []).catch(() => {});
     await inTab(tab, end, [page.top]).catch(() => {});
   }
 }
 
-const settled = () => new Promise((ready) => setTimeout(ready, PAUSE_MS));
+const settle = () => new Promise((ready) => setTimeout(ready, PAUSE_MS));
 
-async function stillShown(tab, url) {
+async function checkStillShown(tab, url) {
   const now = await chrome.tabs.get(tab.id);
-  if (!now.active || (now.url ?? url) !== url) throw new Error("The tab was changed or left meanwhile: nothing was handed in.");
+  if (!now.active || (now.url ?? url) !== url) throw new Error("The tab changed or was left during the capture. Nothing was submitted.");
 }
 
 function begin() {
@@ -129,7 +128,7 @@ function begin() {
   return { width: innerWidth, window: innerHeight, height: Math.max(root.scrollHeight, innerHeight), top: scrollY };
 }
 
-// What stays in place while the rest moves would stand in every picture; it is in the first.
+// Hide fixed and sticky elements after the first screenshot, because they would appear in every screenshot.
 function goTo(top, hideFixed) {
   if (hideFixed && !globalThis.assayHidden) {
     globalThis.assayHidden = [];
@@ -144,7 +143,7 @@ function goTo(top, hideFixed) {
   return { top: scrollY, url: location.href };
 }
 
-// As it was before the first picture, and at its top.
+// Show the hidden elements again and scroll to the top.
 function showAll() {
   for (const [one, value, priority] of globalThis.assayHidden ?? []) {
     if (value) one.style.setProperty("visibility", value, priority);

@@ -1,7 +1,7 @@
-// Does the work, so that it goes on when the popup closes: one capture at a time, and the walk through all flagged URLs.
-// What it is at stands in chrome.storage.session, where the popup reads it.
-import { flagged, handIn, pair, unpair } from "./service.js";
-import { seen } from "./tab.js";
+// Service worker: runs one capture at a time and the walk through all flagged URLs, also while the popup is closed.
+// Its status is in chrome.storage.session, where the popup reads it.
+import { flagged, submitPage, pair, unpair } from "./service.js";
+import { captureTab } from "./tab.js";
 
 const READY = chrome.storage.session.setAccessLevel?.({ accessLevel: "TRUSTED_CONTEXTS" });
 let busy = false;
@@ -22,39 +22,39 @@ async function shownTab() {
 
 async function capture({ url }) {
   const tab = await shownTab();
-  if (tab.url && !/^https?:/.test(tab.url)) throw new Error("This tab is no web page.");
-  const page = await handIn(await seen(tab, url, tell));
+  if (tab.url && !/^https?:/.test(tab.url)) throw new Error("This tab is not a web page.");
+  const page = await submitPage(await captureTab(tab, url, tell));
   const good = !page.problem;
   const now = await walk();
-  if (good && now && now.all[now.at].url === url) await onward(now, tab, 1);
-  else await tell(good ? "Captured and handed in." : `Handed in, but it looks like a ${page.outcome.replaceAll("_", " ")}: ${page.detail}`, good ? "done" : "wrong");
+  if (good && now && now.all[now.at].url === url) await openNext(now, tab, 1);
+  else await tell(good ? "Captured and submitted." : `Submitted, but it looks like a ${page.outcome.replaceAll("_", " ")}: ${page.detail}`, good ? "done" : "wrong");
   return { problem: page.problem, outcome: page.outcome, id: page.id };
 }
 
-// Opens the next flagged URL in the tab; the person does what only a person can, then presses the button again.
-async function onward(now, tab, done) {
+// Open the next flagged URL in the tab. The person then solves what blocks the page and presses the button again.
+async function openNext(now, tab, done) {
   const next = { ...now, at: now.at + 1, done: now.done + done };
   if (next.at >= next.all.length) {
     await keepWalk(null);
-    await tell(`That was the last one: ${next.done} of ${next.all.length} captured.`, "done");
+    await tell(`Done: ${next.done} of ${next.all.length} captured.`, "done");
     return;
   }
   await keepWalk(next);
   await chrome.tabs.update(tab.id, { url: next.all[next.at].opens });
-  await tell(`${next.done} captured. Now ${next.at + 1} of ${next.all.length}: when the page is there, press the button again.`, "done");
+  await tell(`${next.done} captured. Now ${next.at + 1} of ${next.all.length}: when the page is visible, press the button again.`, "done");
 }
 
 async function begin() {
   const all = (await flagged()).filter((one) => /^https?:/i.test(one.opens)).map(({ url, opens }) => ({ url, opens }));
-  if (all.length === 0) throw new Error("Nothing needs work.");
+  if (all.length === 0) throw new Error("No URL needs work.");
   const tab = await shownTab();
-  await onward({ all, at: -1, done: 0 }, tab, 0);
+  await openNext({ all, at: -1, done: 0 }, tab, 0);
   return {};
 }
 
 async function skip() {
   const now = await walk();
-  if (now) await onward(now, await shownTab(), 0);
+  if (now) await openNext(now, await shownTab(), 0);
   return {};
 }
 
@@ -76,7 +76,7 @@ const ALONE = new Set(["capture", "begin", "skip"]);
 async function run(message) {
   await READY;
   const alone = ALONE.has(message.act);
-  if (alone && busy) throw new Error("It is at work already.");
+  if (alone && busy) throw new Error("A capture is already running.");
   busy ||= alone;
   try {
     return await acts[message.act](message);
@@ -94,5 +94,5 @@ chrome.runtime.onMessage.addListener((message, sender, answer) => {
       answer({ error: error.message, status: error.status });
     },
   );
-  return true; // the answer comes later
+  return true; // the response is asynchronous
 });

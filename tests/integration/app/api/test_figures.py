@@ -124,7 +124,7 @@ async def flips(api: httpx.AsyncClient, one: dict[str, Any]) -> None:
     assert {task["task_id"]: task["flipped"] for task in one["tasks"]} == {"bridges": 0, "rivers": 1, "towers": 2}
     assert (one["flipped"], one["flips_left_out"]) == (3, 0)
     listed = [flip for task in one["tasks"] for flip in task["flips"]]
-    assert all(flip["causes"] == [{"cause": "answer", "detail": "it says something else"}] for flip in listed)
+    assert all(flip["causes"] == [{"cause": "answer", "detail": "the claim in the answer changed"}] for flip in listed)
     sides = {"a": "walker@before", "b": "walker@after"}
     paged, cursor = list[dict[str, Any]](), None
     while not paged or cursor:

@@ -81,7 +81,7 @@ async def test_the_exit_code_says_what_the_gate_came_to(url: str, tmp_path: Path
     assert "failed: regression: the mean difference over 3 tasks is -0.5000" in failed.err
     undecided = await gate("open", "--min-score", "0.8")
     assert undecided.code == 3
-    assert "open: judged: 1 of 3 answers could not be judged" in undecided.err
+    assert "open: judged: 1 of 3 answers were not judged" in undecided.err
     assert "open: score: the score is 0.6667 to 0.8333" in undecided.err
     # What is open can no longer save it.
     assert (await gate("open", "--min-score", "0.9")).code == 100

@@ -78,11 +78,11 @@ def test_the_other_forms_are_written(assay: Call, judged: Path) -> None:
     ("arguments", "said"),
     [
         (("--agent", "oter", "--results", "eval_results"), "Did you mean: otter?"),
-        (("--agent", "otter", "--results", "eval_results", "--task", "moat"), "no such result"),
+        (("--agent", "otter", "--results", "eval_results", "--task", "moat"), "no matching result"),
         (("--agent", "otter", "--results", "nowhere"), "no such folder"),
         (("--agent", "../otter", "--results", "eval_results"), "must be 1 to 100 letters"),
         (("--agent", "otter", "--results", "eval_results", "--format", "inspect", "--rows", "leaves"), "--rows"),
-        (("--agent", "otter", "--results", "eval_results", "--run", "a"), "know no runs"),
+        (("--agent", "otter", "--results", "eval_results", "--run", "a"), "have no runs"),
     ],
 )
 def test_what_cannot_be_exported_is_said(assay: Call, judged: Path, arguments: tuple[str, ...], said: str) -> None:

@@ -66,14 +66,14 @@ def test_a_folder_and_a_server_cannot_be_compared(assay: Call, folder: Path) -> 
     [
         (["--agent", "right", "--min-score", "0.9"], 0, ""),
         (["--agent", "half", "--min-score", "0.9"], 100, "failed: score"),
-        (["--agent", "open", "--min-score", "0.9"], 3, "open: judged: 1 of 8 answers could not be judged"),
+        (["--agent", "open", "--min-score", "0.9"], 3, "open: judged: 1 of 8 answers were not judged"),
         (["--agent", "right", "--min-lower-bound", "0.99"], 100, "failed: lower bound"),
-        (["--agent", "nobody", "--min-score", "0.9"], 2, "no judged answer below it"),
-        (["--agent", "right"], 2, "nothing is asked of the agent"),
-        (["--agent", "right", "--max-regression", "0.1"], 2, "--max-regression needs a --baseline"),
+        (["--agent", "nobody", "--min-score", "0.9"], 2, "contains no judged answer"),
+        (["--agent", "right"], 2, "no threshold given"),
+        (["--agent", "right", "--max-regression", "0.1"], 2, "--max-regression requires --baseline"),
         (["--agent", "right", "--min-score", "nan"], 2, ""),
         (["--agent", "right", "--min-score", "1.5"], 2, ""),
-        (["--agent", "right", "--min-score", "0.9", "--run", "nightly"], 2, "result files do not know runs"),
+        (["--agent", "right", "--min-score", "0.9", "--run", "nightly"], 2, "result files have no runs"),
     ],
 )
 def test_a_gate_ends_with_what_it_came_to(assay: Call, folder: Path, wanted: list[str], code: int, said: str) -> None:
@@ -95,14 +95,14 @@ def test_answers_that_ended_without_a_result_count_in_a_gate(assay: Call, folder
     write_summaries(folder, "right", [crashed])
     ended = assay("gate", "--out", str(folder), "--agent", "right", "--min-score", "0.9")
     assert ended.code == 3
-    assert "1 of 9 answers could not be judged" in ended.err
+    assert "1 of 9 answers were not judged" in ended.err
 
 
 def test_a_report_that_cannot_be_written_is_named(assay: Call, folder: Path) -> None:
     wanted = ["--agent", "right", "--min-score", "0.9", "--junit", str(folder / "right" / "task_0")]
     ended = assay("gate", "--out", str(folder), *wanted)
     assert ended.code == 1
-    assert "cannot be written" in ended.err
+    assert "Cannot write" in ended.err
 
 
 def test_the_flips_of_a_result_file_come_weightiest_first(assay: Call, folder: Path) -> None:
@@ -126,7 +126,7 @@ def test_the_order_of_two_folders_is_held_against_changes(assay: Call, folder: P
     ended = assay("sensitivity", "order", str(folder / "half"), str(folder / "right"))
     assert ended.code == 0
     assert f"{folder}/right is ahead, over 8 task(s)" in ended.out
-    assert "weights drawn again" in ended.out
+    assert "weights resampled" in ended.out
 
 
 def test_a_judge_is_held_against_itself_over_a_folder(assay: Call, folder: Path) -> None:

@@ -125,7 +125,7 @@ def test_scripts_run_again_without_a_network(home: Path):
     played = offline(home, "bundle", "replay", "bundle.zip", "--run-scripts")
     assert played.returncode == Exit.DONE, played.stderr
     assert "equal: 2 results" in played.stderr
-    assert "code of whoever made it" in played.stderr
+    assert "code of its author" in played.stderr
 
 
 def test_a_score_that_was_changed_is_named(home: Path):
@@ -164,7 +164,7 @@ def test_what_is_no_bundle(home: Path):
     for command in ("verify", "replay"):
         ended = run(home, environment_for(home), "bundle", command, "no.zip")
         assert ended.returncode == Exit.FAILED
-        assert "it is no zip" in ended.stderr
+        assert "the file is not a zip" in ended.stderr
         assert "Traceback" not in ended.stderr
 
 

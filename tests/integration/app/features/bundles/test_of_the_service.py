@@ -147,9 +147,9 @@ async def test_what_people_said_is_in_it_and_the_scores_are_recomputed_with_and_
     trees = json.dumps([part["verification_tree"] for part in odd["eval_breakdown"]]).encode()
     files = {result: json.dumps(odd).encode(), f"trees/{job.result_id}.json": trees}
     [unclear] = replay(changed(bundle, tmp_path / "odd.zip", files))
-    assert "cannot be worked out" in str(unclear.differences[0])
+    assert "cannot be recomputed" in str(unclear.differences[0])
     nonsense = changed(bundle, tmp_path / "nonsense.zip", {path: b'{"overrides": [1]}'})
-    with pytest.raises(BundleRefused, match="cannot be read"):
+    with pytest.raises(BundleRefused, match="is invalid"):
         replay(nonsense)
 
 

@@ -137,7 +137,7 @@ def test_a_link_in_a_cache_is_refused(tmp_path: Path) -> None:
     secret.write_text("not yours")
     next((tmp_path / "otter" / "bridge").glob("*.txt")).unlink()
     ((tmp_path / "otter" / "bridge") / ("0" * 32 + ".txt")).symlink_to(secret)
-    with pytest.raises(TransferRefused, match="is a link"):
+    with pytest.raises(TransferRefused, match="is a symbolic link"):
         task_caches(tmp_path, None, ())
 
 

@@ -88,7 +88,7 @@ def test_a_bag_packed_by_another_program_is_sound_only_for_who_says_so(tmp_path:
     ("change", "says"),
     [
         (lambda name, data: None if name.endswith("aa.txt") else data, "data/evidence/aa.txt is missing"),
-        (lambda name, data: data + b"!" if name.endswith("aa.txt") else data, "counts other"),
+        (lambda name, data: data + b"!" if name.endswith("aa.txt") else data, "does not match the number of files"),
         (lambda name, data: b"!" + data[1:] if name.endswith("aa.txt") else data, "data/evidence/aa.txt has changed"),
         (lambda name, data: data.upper() if name.endswith("/manifest-sha256.txt") else data, "missing"),
         (lambda name, data: None if name.endswith("bagit.txt") else data, "bagit.txt is missing"),
@@ -108,7 +108,7 @@ def test_a_file_beside_the_payload_is_found(tmp_path: Path, bundle: Path):
         archive.writestr("assay-otter/more.txt", "x")
         archive.writestr("assay-otter/data/more.txt", "x")
     problems = verify(other, repacked=True).problems
-    assert any("more.txt is no part of the bag" in each for each in problems)
+    assert any("more.txt is not part of the bag" in each for each in problems)
     assert any("data/more.txt is not in the manifest" in each for each in problems)
 
 
@@ -218,7 +218,7 @@ def test_a_directory_that_lies_about_its_length(tmp_path: Path, bundle: Path):
 
 
 def test_a_file_that_is_not_there(tmp_path: Path):
-    with pytest.raises(BundleRefused, match=r"bundle\.zip cannot be read"):
+    with pytest.raises(BundleRefused, match=r"Cannot read .*bundle\.zip"):
         verify(tmp_path / "bundle.zip")
 
 

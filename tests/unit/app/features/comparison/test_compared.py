@@ -109,7 +109,7 @@ def test_swapping_the_sides_turns_every_sign():
         ([0.5] * 5, 1, 2 / 32, "5 of 5 tasks differ, so the sign-flip test cannot give a p below 0.0625:"),
         ([0.5] * 6, 1, 2 / 64, None),
         ([0.5] * 3 + [0.0] * 9, 1, 2 / 8, "3 of 12 tasks differ, so the sign-flip test cannot give a p below 0.25:"),
-        ([0.5] * 6, 2, 2 / 64, "cannot give a p below 0.0625, corrected by Holm:"),
+        ([0.5] * 6, 2, 2 / 64, "cannot give a p below 0.0625, Holm-corrected:"),
         ([0.0] * 12, 1, 1.0, "0 of 12 tasks differ"),
     ],
 )

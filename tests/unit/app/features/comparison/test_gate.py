@@ -65,7 +65,7 @@ def test_a_failure_outweighs_what_is_open():
 def test_jobs_that_have_not_ended_leave_a_gate_open():
     found = held({"a": 1.0}, min_score=0.5, unfinished=2)
     assert found.state is OPEN
-    assert "2 jobs still wait or run" in found.checks[1].why
+    assert "2 jobs are unfinished" in found.checks[1].why
 
 
 def test_the_success_rate_is_that_of_full_scores():

@@ -28,6 +28,6 @@ def test_it_writes_the_extension_and_says_what_to_do(tmp_path: Path, capsys: pyt
 def test_a_folder_with_something_else_in_it_is_left_alone(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
     (tmp_path / "mine.txt").write_text("mine")
     assert called("--out", str(tmp_path)) == 2
-    assert "holds something else" in capsys.readouterr().err
+    assert "contains other files" in capsys.readouterr().err
     assert called("--out", str(tmp_path / "mine.txt")) == 2
     assert [path.name for path in tmp_path.iterdir()] == ["mine.txt"]

@@ -113,7 +113,7 @@ def test_the_public_layout_comes_back_as_it_went(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("changes", [{"agent_name": "../x"}, {"task_id": "a/b"}, {"answer_name": "../../etc.md"}])
 def test_a_name_of_somebody_elses_result_never_becomes_a_path(tmp_path: Path, changes: dict[str, str]) -> None:
-    with pytest.raises(NotExportable, match="no folder"):
+    with pytest.raises(NotExportable, match="cannot be a folder name"):
         write_layout(tmp_path / "out", [judged("fine"), judged(**changes)])
     assert list(tmp_path.iterdir()) == []
 
@@ -121,7 +121,7 @@ def test_a_name_of_somebody_elses_result_never_becomes_a_path(tmp_path: Path, ch
 def test_the_layout_has_no_place_for_two_runs_or_a_lost_text(tmp_path: Path) -> None:
     with pytest.raises(NotExportable, match="--run"):
         write_layout(tmp_path / "out", [judged(run="a"), judged(run="b")])
-    with pytest.raises(NotExportable, match="not at hand"):
+    with pytest.raises(NotExportable, match="is not available"):
         write_layout(tmp_path / "out", [JudgedResult(result=judged().result)])
 
 
@@ -208,7 +208,7 @@ def test_an_inspect_log_says_what_the_results_say() -> None:
     values = {name: score["value"] for name, score in sample["scores"].items()}
     assert math.isclose(values["score_low"], 1 / 3) and math.isclose(values["score_high"], 2 / 3)
     explanation = sample["scores"]["final_score"]["explanation"]
-    assert "not found out" in explanation
+    assert "not completely judged" in explanation
     assert "new: failed" in explanation and "facts/old" not in explanation
     (usage,) = log["stats"]["model_usage"].values()
     assert usage["total_tokens"] == usage["input_tokens"] + usage["output_tokens"] > 0

@@ -62,7 +62,7 @@ def test_a_leaf_that_should_have_moved_fails_the_command_and_is_named(assay: Cal
 
     assert ended.code == 100, ended.out
     assert "MISSED" in ended.out
-    assert "did not move: price (asked the same as before: the claim is the judge's own" in ended.out
+    assert "missed: price (the claim did not change: it is constant in the judge file" in ended.out
 
 
 def test_an_answer_of_which_nothing_passes_is_of_no_use(assay: Call, mine: Path) -> None:

@@ -66,5 +66,5 @@ def test_steps_without_a_verdict_and_answers_without_a_step_are_named():
     lines = list(not_judged_lines(metrics("t8")))
     assert lines[0].startswith("1 steps were not judged (1 llm_unavailable)")
     assert "t8:0  llm_unavailable: no reply" in lines[1]
-    assert lines[-1].endswith("and 2 more: those answers count nowhere")
+    assert lines[-1].endswith("and 2 more: these answers are ignored")
     assert list(not_judged_lines(metrics())) == []

@@ -57,10 +57,10 @@ async def test_half_a_line_at_the_end_is_cut_off(cut: int, tmp_path: Path):
 async def test_the_journal_of_another_run_is_refused_with_the_difference(tmp_path: Path):
     path = tmp_path / "steps.jsonl"
     await filled(path, record(0))
-    with pytest.raises(RunMismatch, match="another model, seed"):
+    with pytest.raises(RunMismatch, match="different model, seed"):
         FileJournal.opened(path, RUN | {"model": "other", "seed": 1})
     path.write_text('{"something": "else"}\n')
-    with pytest.raises(RunMismatch, match="no journal"):
+    with pytest.raises(RunMismatch, match="not the journal of a run"):
         FileJournal.opened(path, RUN)
 
 

@@ -298,7 +298,7 @@ def test_unknown_steps_are_reported_and_not_judged(tmp_path: Path):
 
 def test_a_step_that_stands_twice_in_the_data_ends_the_run(tmp_path: Path):
     twice = [task("T", [action("a", items()), action("a", items())])]
-    with pytest.raises(DataUnreadable, match="is step T_a again"):
+    with pytest.raises(DataUnreadable, match="repeats step T_a"):
         run(plan(tmp_path, twice))
 
 

@@ -44,7 +44,7 @@ def test_what_is_not_known_has_bounds():
 def test_a_run_that_goes_on_shows_what_it_knows():
     run = suite_run(RUN | {"order": {}}, None)
     assert run.figures["micro"] == {"element": 0.5, "operation": 0.6, "step": 0.4}
-    assert (run.split, run.model, run.usd) == ("split not known yet", "the service's own", None)
+    assert (run.split, run.model, run.usd) == ("split unknown", "default model", None)
 
 
 def test_the_best_run_of_a_split_stands_first():

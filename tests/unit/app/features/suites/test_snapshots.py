@@ -60,7 +60,7 @@ def test_the_split_is_in_the_name_of_the_file_or_given(tmp_path: Path):
 
 def test_after_an_error_there_is_no_file(tmp_path: Path):
     rows = write_rows(tmp_path / "in.jsonl", [STEPS[0], source_row("t1", 0, "CLICK")])
-    with pytest.raises(DataUnreadable, match=r"in\.jsonl, row 1: is step t1:0 again"):
+    with pytest.raises(DataUnreadable, match=r"in\.jsonl, row 1: repeats step t1:0"):
         built(rows, tmp_path / "out.parquet")
     assert sorted(path.name for path in tmp_path.iterdir()) == ["in.jsonl"]
 
