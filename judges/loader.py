@@ -71,7 +71,7 @@ def load_judge(path: Path, *, importing: bool = True) -> Judge:
     except (SyntaxError, ValueError) as error:
         raise JudgeNotLoadable(f"cannot be parsed: {error}") from error
     file = Judge(task=path.stem, path=path.resolve(), sha256=hashlib.sha256(source).hexdigest(), source=source)
-    if _is_script(tree):
+    if is_script(tree):
         return replace(file, description=ast.get_docstring(tree) or "", kind=JudgeKind.MIND2WEB2)
     if not importing:
         return file
@@ -97,7 +97,7 @@ def _read(path: Path) -> bytes:
         raise JudgeNotLoadable(f"cannot be read: {error.strerror}") from error
 
 
-def _is_script(tree: ast.Module) -> bool:
+def is_script(tree: ast.Module) -> bool:
     """Whether the file binds ``evaluate_answer`` at its top level, checked as far as can be seen without running it."""
     found = False
     for node in tree.body:
