@@ -70,8 +70,8 @@ PRODUCTS = TaskShape(
     pages={
         f"{SHOP}/brenn-24": "Brenn Sauté 24. Brand: Brenn. The Brenn Sauté 24 costs 189 euros. Its diameter is 24 cm. "
         "The Brenn Sauté 24 has a warranty of 25 years. It works on an induction hob.",
-        f"{SHOP}/halvard": "Halvard Classic. Brand: Halvard. The Halvard Classic costs 142 euros. Its diameter is 28 cm."
-        " The Halvard Classic has a warranty of 10 years. It works on an induction hob.",
+        f"{SHOP}/halvard": "Halvard Classic. Brand: Halvard. The Halvard Classic costs 142 euros. It has a "
+        "diameter of 28 cm. The Halvard Classic has a warranty of 10 years. It works on an induction hob.",
         f"{SHOP}/ostrava": "Ostrava Pro. Brand: Ostrava. The Ostrava Pro costs 97 euros. Its diameter is 20 cm. "
         "The Ostrava Pro has a warranty of 5 years. It works on an induction hob.",
     },
@@ -351,8 +351,8 @@ STEPS = TaskShape(
     pages={
         f"{OFFICE}/register": "Register the boat: apply at the Harbour Registry. Register the boat: the fee is 35 "
         "crowns. Register the boat: it takes 3 days.",
-        f"{OFFICE}/inspection": "Have the hull inspected: apply at the Survey Board. Have the hull inspected: the fee is "
-        "120 crowns. Have the hull inspected: it takes 10 days.",
+        f"{OFFICE}/inspection": "Have the hull inspected: apply at the Survey Board. Have the hull inspected: the "
+        "fee is 120 crowns. Have the hull inspected: it takes 10 days.",
         f"{OFFICE}/berth": "Apply for a berth: apply at the Mooring Desk. Apply for a berth: the fee is 60 crowns. "
         "Apply for a berth: it takes 14 days.",
     },
