@@ -122,11 +122,7 @@ async def open_runtime(
     clock = SystemClock()
     ids = SortableIds(clock)
     async with AsyncExitStack() as stack:
-        try:
-            secret = await asyncio.to_thread(_installation_secret, settings.data_dir)
-            blobs = await asyncio.to_thread(open_blobs, settings)
-        except (OSError, ValueError) as error:
-            raise WrongSettings(f"{settings.data_dir} or ASSAY_BLOBS cannot be used: {error}") from error
+        secret, blobs = await asyncio.to_thread(_open_folders, settings)
         sharing = None
         if database is not None:
             redact = Redactor(settings.secrets).redact
@@ -175,6 +171,14 @@ async def open_runtime(
             clock=clock,
             ids=ids,
         )
+
+
+def _open_folders(settings: Settings) -> tuple[bytes, BlobStore]:
+    """The secret of this installation and its blob store. Blocks."""
+    try:
+        return _installation_secret(settings.data_dir), open_blobs(settings)
+    except (OSError, ValueError) as error:
+        raise WrongSettings(f"{settings.data_dir} or ASSAY_BLOBS cannot be used: {error}") from error
 
 
 async def _loaded(settings: Settings) -> JudgeCatalogue:
