@@ -72,7 +72,7 @@ def load_judge(path: Path, *, importing: bool = True) -> Judge:
     except (SyntaxError, ValueError) as error:
         raise JudgeNotLoadable(f"cannot be parsed: {error}") from error
     file = Judge(task=path.stem, path=path.resolve(), sha256=hashlib.sha256(source).hexdigest(), source=source)
-    if _is_script(tree):
+    if is_script(tree):
         return replace(file, description=ast.get_docstring(tree) or "", kind=JudgeKind.MIND2WEB2)
     if not importing:
         return file
@@ -98,7 +98,7 @@ def _read(path: Path) -> bytes:
         raise JudgeNotLoadable(f"cannot be read: {error.strerror}") from error
 
 
-def _is_script(tree: ast.Module) -> bool:
+def is_script(tree: ast.Module) -> bool:
     """Return whether the file defines ``evaluate_answer`` at its top level, as far as the syntax tree shows."""
     found = False
     for node in tree.body:

@@ -98,11 +98,14 @@ def evaluate(
         isolate=None if isolate is None else isolate is OnOff.ON,
     )
     quiet_logging(settings)
-    catalogue, planned = _plan(settings, submissions, task or (), out, public, overwrite=overwrite)
-    if dry_run:
-        _foretell(settings, catalogue, planned, out, public, as_json=as_json)
-        return
-    evaluated = _judged(settings, planned, public)
+    try:
+        catalogue, planned = _plan(settings, submissions, task or (), out, public, overwrite=overwrite)
+        if dry_run:
+            _foretell(settings, catalogue, planned, out, public, as_json=as_json)
+            return
+        evaluated = event_loop.run(_run(settings, catalogue, planned, public))
+    except KeyboardInterrupt:
+        raise Interrupted("stopped; what is judged is kept, and the same command goes on from there") from None
     _report(agent, out, evaluated, as_json=as_json)
 
 
@@ -136,13 +139,6 @@ def _plan(
     return catalogue, planned
 
 
-def _judged(settings: Settings, planned: Sequence[PlannedAnswer], public: PublicCache | None) -> list[Evaluated]:
-    try:
-        return event_loop.run(_run(settings, planned, public))
-    except KeyboardInterrupt:
-        raise Interrupted("stopped; what is judged is kept, and the same command goes on from there") from None
-
-
 def _foretell(
     settings: Settings,
     catalogue: JudgeCatalogue,
@@ -159,7 +155,9 @@ def _foretell(
     print_plan(planned, forecasts, settings.model, as_json=as_json)
 
 
-async def _run(settings: Settings, planned: Sequence[PlannedAnswer], public: PublicCache | None) -> list[Evaluated]:
+async def _run(
+    settings: Settings, catalogue: JudgeCatalogue, planned: Sequence[PlannedAnswer], public: PublicCache | None
+) -> list[Evaluated]:
     from app.console.progress import Board
     from app.engine.evaluation import evaluate_all
     from app.engine.runtime import open_runtime
@@ -172,7 +170,7 @@ async def _run(settings: Settings, planned: Sequence[PlannedAnswer], public: Pub
         f"{pages} pages cited",
         markup=False,
     )
-    async with open_runtime(settings) as runtime:
+    async with open_runtime(settings, catalogue=catalogue) as runtime:
         leave_out_what_is_loaded()
         if any(one.to_judge for one in planned):
             for warning in await runtime.models.warnings(None):

@@ -8,6 +8,9 @@ from __future__ import annotations
 
 import asyncio
 import json
+import math
+import os
+import signal
 import subprocess
 import sys
 from collections.abc import Callable, Iterable, Mapping
@@ -34,7 +37,9 @@ from judges.analysis.mutation.report import report_json
 from judges.analysis.mutation.trying import MutationTest
 from judges.analysis.rubric_lint import finding_json, lint_of_result
 from judges.errors import JudgeError
+from judges.isolation.confining import confine, die_with
 from judges.isolation.fork_server_pool import clean_environment
+from judges.isolation.limits import MIB, ScriptLimits
 from judges.llm.client import LLMClient
 from judges.llm.providers import LEXICAL
 from judges.loader import load_judge
@@ -44,6 +49,9 @@ from rubrics.verdict import Outcome
 FIELD_TEST_S = 600.0
 LINT_S = 120.0
 LINT_ONE_S = 20.0
+MEMORY_BYTES = 2048 * MIB
+"""Address space of the child: the program itself needs about half of it."""
+TAIL_BYTES = 2_000
 _ANY_PAGE = "A page that says nothing in particular."
 _MADE_UP_ANSWER = f"An answer that is made up. See {PAGE}."
 
@@ -114,33 +122,61 @@ def lint_judges(judges: Iterable[Judge]) -> dict[str, LintReport]:
 
 
 def _in_child(order: Mapping[str, Any], *, timeout_s: float) -> dict[str, Any]:
+    limits = ScriptLimits(memory_bytes=MEMORY_BYTES, cpu_s=math.ceil(timeout_s))
     with TemporaryDirectory(prefix="assay-trial-") as folder:
-        out = Path(folder) / "report.json"
+        out, printed = Path(folder) / "report.json", Path(folder) / "stderr"
         command = [sys.executable, "-P", "-m", __name__, str(out)]
-        try:
-            ended = subprocess.run(  # noqa: S603 - our own program
+        with printed.open("wb") as errors:  # a file, whose size the limits bound
+            child = subprocess.Popen(  # noqa: S603 - our own program
                 command,
-                input=json.dumps(order),
-                text=True,
+                stdin=subprocess.PIPE,
+                stdout=subprocess.DEVNULL,
+                stderr=errors,
                 env=clean_environment(),
                 cwd=folder,
-                stdout=subprocess.DEVNULL,
-                stderr=subprocess.PIPE,
-                timeout=timeout_s,
-                check=False,
+                start_new_session=True,
             )
+        try:
+            child.communicate(json.dumps({**order, "limits": limits.plain()}).encode(), timeout=timeout_s)
         except subprocess.TimeoutExpired as error:
             raise TrialFailed(f"the judge was not tested within {timeout_s:g} s") from error
-        if ended.returncode != 0 or not out.is_file():
-            raise TrialFailed(f"the test of the judge ended early: {ended.stderr.strip()[-2000:]}")
+        finally:
+            child.kill()
+            child.wait()
+        if child.returncode != 0 or not out.is_file():
+            raise TrialFailed(f"the judge could not be tested: {_why(child.returncode, _tail(printed), limits)}")
         found: dict[str, Any] = json.loads(out.read_text(encoding="utf-8"))
         return found
 
 
+def _why(code: int, printed: str, limits: ScriptLimits) -> str:
+    """Why a child ended without a report."""
+    last = printed.rpartition("\n")[2]
+    if last.startswith("MemoryError") or "MemoryError" in last:
+        return f"it needed more memory than there is for it ({limits.memory_bytes // MIB} MiB)"
+    if code == -signal.SIGXCPU:
+        return f"it used more than {limits.cpu_s} s of processor time"
+    if code < 0:
+        return f"its process was ended by {signal.Signals(-code).name}"
+    return printed or f"it ended its process (exit status {code})"
+
+
+def _tail(path: Path) -> str:
+    """The end of what a child printed."""
+    with path.open("rb") as file:
+        file.seek(max(0, path.stat().st_size - TAIL_BYTES))
+        return file.read().decode("utf-8", "replace").strip()
+
+
 def main() -> None:
-    """Carry out the order on stdin."""
+    """Carry out the order on stdin, within its limits."""
+    die_with(os.getppid())
     order = json.load(sys.stdin)
-    done = asyncio.run(_carried_out(order))
+    confine(ScriptLimits(**order.pop("limits")))
+    try:
+        done = asyncio.run(_carried_out(order))
+    except (JudgeError, AppError) as error:
+        sys.exit("\n".join(part for part in (getattr(error, "traceback", ""), str(error)) if part))
     Path(sys.argv[1]).write_text(json.dumps(done), encoding="utf-8")
 
 
@@ -168,9 +204,9 @@ async def _field_test(runtime: Runtime, order: Mapping[str, Any]) -> dict[str, A
             base = await test.base()
             refuted = frozenset(key for key, leaf in base.leaves.items() if leaf.outcome is Outcome.FAILED)
             result["base"] = base_json(base)
-            if not base.passed:
-                return result
-            runs = await test.run(base, pages, seed=seed, per_kind=per_kind)
+            if not base.passed:  # what is refuted tells nothing then
+                refuted = frozenset()
+            runs = await test.run(base, pages, seed=seed, per_kind=per_kind) if base.passed else ()
             result["answer_changes"] = report_json(base, runs, seed=seed, model=LEXICAL)
         anywhere = await stack.enter_async_context(with_pages_of(runtime, pages, _ANY_PAGE))
 
@@ -219,8 +255,13 @@ async def _judged(
 
 
 def base_json(base: Seen) -> dict[str, Any]:
-    """The run on the answer as it is: how many claims pass, and what was not judged."""
-    return {"passed": len(base.passed), "leaves": len(base.leaves), "not_judged": list(base.not_judged)}
+    """The run on the answer as it is: how many claims pass or are shown a page, and what was not judged."""
+    return {
+        "passed": len(base.passed),
+        "with_pages": sum(bool(leaf.sources) for leaf in base.leaves.values()),
+        "leaves": len(base.leaves),
+        "not_judged": list(base.not_judged),
+    }
 
 
 if __name__ == "__main__":

@@ -19,7 +19,7 @@ import judges.tasks
 from app.clock import Clock, Ids, SortableIds, SystemClock
 from app.engine.limits import Limits
 from app.engine.model_clients import ModelClients, reply_store
-from app.engine.script_check import described, import_reports
+from app.engine.script_check import ImportCheck, described
 from app.errors import UnknownTask, WrongSettings
 from app.observability.redaction import Redactor
 from app.settings import Settings
@@ -36,6 +36,7 @@ from cache.backends.sibling_probe import PROBE_BYTES, PROBE_S, SiblingProbe
 from cache.blobs import BlobStore
 from cache.capture import Capturer, Observation
 from cache.capture_locks import HostPace, ProcessPace
+from cache.daemon_threads import DaemonThreads
 from cache.egress.guard import EgressGuard, parse_place
 from cache.egress.politeness import PoliteCapturer
 from cache.errors import BrowserUnavailable
@@ -102,11 +103,16 @@ class Runtime:
 
 @asynccontextmanager
 async def open_runtime(
-    settings: Settings, database: Database | None = None, *, and_folder: bool = False
+    settings: Settings,
+    database: Database | None = None,
+    *,
+    and_folder: bool = False,
+    catalogue: JudgeCatalogue | None = None,
 ) -> AsyncIterator[Runtime]:
     """The runtime for as long as the block lasts; with a ``database`` captures are recorded there.
 
-    ``and_folder``: in the data folder too, for commands that work without a server.
+    ``and_folder``: in the data folder too, for commands that work without a server. ``catalogue``: the judges, if they
+    are loaded already.
 
     Raises:
         WrongSettings: a folder or store of the settings cannot be used.
@@ -116,11 +122,7 @@ async def open_runtime(
     clock = SystemClock()
     ids = SortableIds(clock)
     async with AsyncExitStack() as stack:
-        try:
-            secret = await asyncio.to_thread(_installation_secret, settings.data_dir)
-            blobs = await asyncio.to_thread(open_blobs, settings)
-        except (OSError, ValueError) as error:
-            raise WrongSettings(f"{settings.data_dir} or ASSAY_BLOBS cannot be used: {error}") from error
+        secret, blobs = await asyncio.to_thread(_open_folders, settings)
         sharing = None
         if database is not None:
             redact = Redactor(settings.secrets).redact
@@ -155,7 +157,7 @@ async def open_runtime(
         yield Runtime(
             settings=settings,
             limits=limits,
-            catalogue=await asyncio.to_thread(load_catalogue, settings),
+            catalogue=catalogue or await _loaded(settings),
             pages=pages,
             blobs=blobs,
             index=index,
@@ -171,7 +173,26 @@ async def open_runtime(
         )
 
 
-def load_catalogue(settings: Settings) -> JudgeCatalogue:
+def _open_folders(settings: Settings) -> tuple[bytes, BlobStore]:
+    """The secret of this installation and its blob store. Blocks."""
+    try:
+        return _installation_secret(settings.data_dir), open_blobs(settings)
+    except (OSError, ValueError) as error:
+        raise WrongSettings(f"{settings.data_dir} or ASSAY_BLOBS cannot be used: {error}") from error
+
+
+async def _loaded(settings: Settings) -> JudgeCatalogue:
+    """The catalogue, loaded in a thread. If this is cancelled, neither that thread nor the child process is awaited."""
+    check = ImportCheck()
+    thread = DaemonThreads(1, name="judges")
+    try:
+        return await asyncio.get_running_loop().run_in_executor(thread, load_catalogue, settings, check)
+    finally:
+        check.cancel()
+        thread.shutdown()
+
+
+def load_catalogue(settings: Settings, check: ImportCheck | None = None) -> JudgeCatalogue:
     """Every judge file of the settings' folders, then the shipped ones. Blocks.
 
     The settings' files are imported in a child process (native ones in this one where nothing is isolated): one that
@@ -181,7 +202,7 @@ def load_catalogue(settings: Settings) -> JudgeCatalogue:
     found = load_judges(settings.judges, importing=not settings.isolate)
     ours = load_judges([shipped])
     unseen = [judge for judge in found.judges.values() if judge.coroutine is None and judge.path is not None]
-    reports = import_reports([judge.path for judge in unseen if judge.path is not None])
+    reports = (check or ImportCheck()).reports([judge.path for judge in unseen if judge.path is not None])
     taken = found.judges.keys() | found.broken.keys()
     sound = {**{task: judge for task, judge in ours.judges.items() if task not in taken}, **found.judges}
     broken = {**{task: why for task, why in ours.broken.items() if task not in taken}, **found.broken}

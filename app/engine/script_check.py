@@ -13,11 +13,11 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
-from threading import Timer
+from threading import Lock, Timer
 from typing import Any, TypeAlias
 
 import structlog
@@ -50,58 +50,97 @@ def described(judge: Judge, report: Mapping[str, Any]) -> Judge:
     )
 
 
-def import_reports(
-    scripts: Sequence[Path], *, script_s: float = SCRIPT_S, total_s: float = TOTAL_S
-) -> dict[Path, Report]:
-    """What a child says of each judge file once it has imported it. Blocks.
-
-    ``script_s`` bounds one import; what could not be looked at within ``total_s`` is taken to be sound.
-    """
-    found: dict[Path, Report] = {}
-    left, give_up_at = list(scripts), time.monotonic() + total_s
-    while left:
-        report = _in_child(left, script_s, give_up_at) if time.monotonic() < give_up_at else None
-        if report is None:
-            _log.warning("judge scripts not checked", scripts=[path.stem for path in left])
-            break
-        reports, ending = report
-        found |= dict(zip(left, reports, strict=False))
-        left = left[len(reports) :]
-        if ending is not None and left:
-            found[left.pop(0)] = ending
-    return found
+class ImportCheckCancelled(Exception):
+    """The check of judge files was cancelled."""
 
 
-def _in_child(scripts: Sequence[Path], script_s: float, give_up_at: float) -> tuple[list[Report], str | None] | None:
-    """The child's reports on the first scripts, and what the next one did to it (None: it reported on all).
+class ImportCheck:
+    """Check of judge files in a child process, which another thread can cancel."""
 
-    None when the child itself did not start, which is no script's fault.
-    """
-    command = [sys.executable, "-P", "-m", _PROGRAM, *map(str, scripts)]
-    with subprocess.Popen(  # noqa: S603 - our own program, and paths of the operator
-        command,
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.DEVNULL,
-        env=clean_environment(),
-        start_new_session=True,
-    ) as child:
-        try:
+    def __init__(self, *, script_s: float | None = None, total_s: float | None = None) -> None:
+        """``script_s`` bounds one import (default: SCRIPT_S); files not checked within ``total_s`` count as sound."""
+        self._script_s = SCRIPT_S if script_s is None else script_s
+        self._total_s = TOTAL_S if total_s is None else total_s
+        self._lock = Lock()
+        self._child: subprocess.Popen[bytes] | None = None
+        self._is_cancelled = False
+
+    def cancel(self) -> None:
+        """Kill the child process and start no other; ``reports`` raises in its thread."""
+        with self._lock:
+            self._is_cancelled = True
+            if self._child is not None:
+                _kill(self._child)
+
+    def reports(self, scripts: Sequence[Path]) -> dict[Path, Report]:
+        """What a child says of each judge file once it has imported it. Blocks.
+
+        Raises:
+            ImportCheckCancelled: ``cancel`` was called.
+        """
+        found: dict[Path, Report] = {}
+        left, give_up_at = list(scripts), time.monotonic() + self._total_s
+        while left:
+            report = self._in_child(left, give_up_at) if time.monotonic() < give_up_at else None
+            if self._is_cancelled:
+                raise ImportCheckCancelled
+            if report is None:
+                _log.warning("judge scripts not checked", scripts=[path.stem for path in left])
+                break
+            reports, ending = report
+            found |= dict(zip(left, reports, strict=False))
+            left = left[len(reports) :]
+            if ending is not None and left:
+                found[left.pop(0)] = ending
+        return found
+
+    def _in_child(self, scripts: Sequence[Path], give_up_at: float) -> tuple[list[Report], str | None] | None:
+        """The child's reports on the first scripts, and what the next one did to it (None: it reported on all).
+
+        None when the child itself did not start, which is no script's fault.
+        """
+        with self._started(scripts) as child:
             if not _line(child, START_S):
                 return None
             reports: list[Report] = []
             for _ in scripts:
-                allowed_s = max(0.1, min(script_s, give_up_at - time.monotonic()))
+                allowed_s = max(0.1, min(self._script_s, give_up_at - time.monotonic()))
                 began = time.monotonic()
                 line = _line(child, allowed_s)
                 if not line.endswith(b"\n"):
                     late = time.monotonic() - began >= allowed_s
-                    ending = f"takes longer than {script_s:g} s" if late else "ends the process"
+                    ending = f"takes longer than {self._script_s:g} s" if late else "ends the process"
                     return reports, f"importing it {ending}"
                 reports.append(json.loads(line))
             return reports, None
-        finally:
-            _kill(child)
+
+    @contextmanager
+    def _started(self, scripts: Sequence[Path]) -> Iterator[subprocess.Popen[bytes]]:
+        """The child process, which ``cancel`` can kill for as long as the block lasts."""
+        command = [sys.executable, "-P", "-m", _PROGRAM, *map(str, scripts)]
+        with subprocess.Popen(  # noqa: S603 - our own program, and paths of the operator
+            command,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            env=clean_environment(),
+            start_new_session=True,
+        ) as child:
+            try:
+                with self._lock:
+                    self._child = child
+                    if self._is_cancelled:
+                        _kill(child)
+                yield child
+            finally:
+                with self._lock:
+                    self._child = None
+                    _kill(child)
+
+
+def import_reports(scripts: Sequence[Path], *, script_s: float | None = None) -> dict[Path, Report]:
+    """What a child says of each judge file once it has imported it. Blocks. ``script_s`` as in ``ImportCheck``."""
+    return ImportCheck(script_s=script_s).reports(scripts)
 
 
 def _line(child: subprocess.Popen[bytes], allowed_s: float) -> bytes:

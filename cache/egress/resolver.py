@@ -6,9 +6,9 @@ import asyncio
 import socket
 import time
 from collections.abc import Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from typing import Any, Protocol
 
+from cache.daemon_threads import DaemonThreads
 from cache.errors import HostUnknown, LookupFailed
 
 WORLD = "example.com"
@@ -40,7 +40,7 @@ class SystemResolver:
         """``look_up`` is called in a thread and raises ``socket.gaierror``, as ``socket.getaddrinfo`` does."""
         self._look_up = look_up or _look_up
         self._now = now
-        self._threads = ThreadPoolExecutor(_THREADS, thread_name_prefix="resolve")
+        self._threads = DaemonThreads(_THREADS, name="resolve")
         self._knows_the_world = False
         self._asked_again_at = float("-inf")
 

@@ -24,6 +24,7 @@ MAY_CATCH_EVERYTHING = {
     "app.jobs.execution": "one job's fault must not stop the others",
     "cache.backends.patchright": "the browser library raises plain exceptions when its driver is gone",
     "mind2web2.foreign_client": "a public script may bring a client of its own, which may raise anything",
+    "cache.daemon_threads": "a thread pool hands whatever a call raises to the caller, through its future",
 }
 PUBLIC_TOOLKIT_NAMES = {"mind2web2.utils", "mind2web2.utils.misc"}
 """Module paths that judge scripts import: the public toolkit chose them."""

@@ -87,12 +87,17 @@ def test_judge(
     except KeyboardInterrupt:
         raise Interrupted("Interrupted.") from None
     base, changes, fields = report["base"], report["answer_changes"], report["fields"]
+    if not base["passed"]:
+        _refuse_without_passes(base, fields)
     if as_json:
         print_json({"task_id": task_id, **changes, "fields": fields, "lint": report["lint"]})
     else:
         _print_fields(task_id, judge, fields)
         _print_lint(report["lint"])
-        _print(task_id, changes)
+        if base["passed"]:
+            _print(task_id, changes)
+        else:
+            _line("\nNo claim of this answer passes, so its text was not changed. Fix the judge, then test it again.")
     if changes["missed"] or changes["strays"] or fields["findings"]:
         raise typer.Exit(Exit.GATE_FAILED)
     if changes["not_judged"] or base["not_judged"]:
@@ -110,34 +115,38 @@ def _tested(settings: Settings, case: _Case) -> dict[str, Any]:
     if case.judge.path is None:
         raise WrongUsage(f"the judge of {case.judge.task!r} was not loaded from a file")
     if case.model == LEXICAL and case.pages is not None:
-        report = field_test(case.judge.path, case.answer, case.pages, answer_changes=(case.seed, case.per_kind))
-        _refuse_without_passes(report["base"])
-        return report
+        return field_test(case.judge.path, case.answer, case.pages, answer_changes=(case.seed, case.per_kind))
     from judges.analysis.mutation.report import report_json
     from rubrics.verdict import Outcome
 
     run = asyncio.run(_run(settings, case))
-    base = base_json(run.base)
-    _refuse_without_passes(base)
-    refuted = [key for key, leaf in run.base.leaves.items() if leaf.outcome is Outcome.FAILED]
+    failed = [key for key, leaf in run.base.leaves.items() if leaf.outcome is Outcome.FAILED]
+    refuted = failed if run.base.passed else []  # if nothing passes, this tells nothing
     report = field_test(case.judge.path, case.answer, run.pages, replies=run.replies, refuted=refuted)
     changes = report_json(run.base, run.tried, seed=case.seed, model=case.model)
-    return {**report, "base": base, "answer_changes": changes}
+    return {**report, "base": base_json(run.base), "answer_changes": changes}
 
 
-def _refuse_without_passes(base: dict[str, Any]) -> None:
-    """Refuse an answer without a passing claim: no outcome could change from passed."""
-    if base["passed"]:
-        return
+def _refuse_without_passes(base: dict[str, Any], fields: dict[str, Any]) -> None:
+    """Refuse to report on a judge without a passing claim, unless the edits of the fields show the cause.
+
+    If no claim is shown a page, the findings are about a failed extraction and not about the judge.
+    """
     if base["not_judged"]:
         raise Incomplete(
             f"no claim of this answer passes: {len(base['not_judged'])} leaves were not judged",
             hint="Run `assay evaluate` to see the reasons. With --pages no page has to be captured.",
         )
-    raise WrongUsage(
-        "no claim of this answer passes, so no change can be detected",
-        hint="Use --answer to give an answer that the judge passes.",
-    )
+    if not base["with_pages"]:
+        raise WrongUsage(
+            "no claim of this answer passes, and none is shown a page: the model extracted no values or no citations",
+            hint="Use --model to choose another model, or --answer to give an answer that the judge passes.",
+        )
+    if not fields["findings"]:
+        raise WrongUsage(
+            "no claim of this answer passes, so no change can be detected",
+            hint="Use --answer to give an answer that the judge passes.",
+        )
 
 
 def _judge(task_id: str, settings: Settings) -> Judge:
@@ -219,11 +228,11 @@ async def _run(settings: Settings, case: _Case) -> _Run:
                 progress.update(bar, completed=done, total=total, description=escape(change.title))
 
             base = await mutation_test.base()
-            if not base.passed:
-                return _Run(base=base, tried=(), pages={}, replies={})
             recorded = dict(replies)
             pages = await texts_of(runtime, unique_urls(case.answer))
-            tried = await mutation_test.run(base, pages, seed=case.seed, per_kind=case.per_kind, before=before)
+            tried: Sequence[Tried] = ()
+            if base.passed:
+                tried = await mutation_test.run(base, pages, seed=case.seed, per_kind=case.per_kind, before=before)
             return _Run(base=base, tried=tried, pages=pages, replies=recorded)
 
 

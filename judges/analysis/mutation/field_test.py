@@ -18,6 +18,11 @@ from judges.analysis.mutation.replay import Recordings, ReplayClient
 from judges.errors import JudgeBug
 from judges.llm.client import LLMClient
 
+_REFUSED = (
+    "The judge asks the model questions of its own (`client.async_response` or `client.response`). The field test "
+    "replays extractions and confirms claims, and answers nothing else: read the values with `extract` and put claims "
+    "to the model with `verify`"
+)
 MAX_RUNS = 1500
 MAX_CONSTANT_RUNS = 120
 _WRONG_RUNS = (EditKind.WRONG, EditKind.OTHER_URL)
@@ -142,7 +147,12 @@ async def observe(
 
 
 async def _base(judge: JudgeText, answer: str, recordings: Recordings) -> Seen:
-    return seen(await judge(answer, lambda client: ReplayClient(client, recordings, None)))
+    try:
+        return seen(await judge(answer, lambda client: ReplayClient(client, recordings, None)))
+    except JudgeBug as bug:
+        if not recordings.has_refused:
+            raise
+        raise JudgeBug(f"{bug}. {_REFUSED}", traceback=bug.traceback) from bug
 
 
 def unmoved_checks(observed: Observed) -> frozenset[str]:

@@ -19,6 +19,7 @@ from judges.analysis.mutation.pieces import sections
 from judges.analysis.mutation.places import Place
 from judges.analysis.mutation.variants import has_digits
 from judges.llm.lexical import decide
+from rubrics.verdict import Outcome
 
 _COMPARING = re.compile(
     r"\b(?:same|equals?|equal to|match(?:es)?|identical|equivalent|refers?|corresponds?|one of|among|before|after"
@@ -234,13 +235,22 @@ class _Finder:
             for run in self._seen.runs:
                 if run.edit.kind is not EditKind.NO_CITATIONS or key not in run.leaves or not leaf.sources:
                     continue
+                if self._is_gated_by_check(run, key):
+                    continue
                 after = run.leaves[key].sources
                 if after:
                     message = f"If the answer cites nothing, it is shown {after[0]}."
                     yield self._finding(Code.FALLBACK_SOURCES, key, message, _NO_FALLBACK)
                 elif after is None:
                     message = "If the answer cites nothing, it is judged by the answer's own words."
-                    yield self._finding(Code.FALLBACK_SOURCES, key, message, _NO_FALLBACK)
+                    fix = _GATE if self._seen.file.is_script else _NO_FALLBACK
+                    yield self._finding(Code.FALLBACK_SOURCES, key, message, fix)
+
+    def _is_gated_by_check(self, run: Run, key: str) -> bool:
+        """Whether a check of the judge fails in this run, so that the leaf is not put to the model at all."""
+        leaf = run.leaves[key]
+        blocker = run.leaves.get(leaf.blocked_by or "")
+        return leaf.outcome is Outcome.SKIPPED and blocker is not None and blocker.check is False
 
     def _left_out(self, key: str) -> Iterator[Finding]:
         """Pages that are cited in the same list as those that the claim is shown, and shown to other claims only."""
@@ -444,6 +454,7 @@ class _Finder:
 
 _USE_CITED = "Pass the pages that the answer cites for this value as `sources`."
 _NO_FALLBACK = "Pass the cited pages as they are: a claim without any fails, as it should."
+_GATE = "Check beside it that pages are cited: `add_custom_node(bool(urls), ..., critical=True)`."
 _MESSAGES = {
     Code.FIELD_NOT_JUDGED: (
         "No leaf changes when this value is wrong or missing.",

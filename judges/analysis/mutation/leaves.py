@@ -24,6 +24,8 @@ class SeenLeaf:
     desc: str = ""
     check: bool | None = None
     """What code decided, also for a leaf that was then skipped; None where that is not known."""
+    blocked_by: str | None = None
+    """The id of the leaf or group that failed, so that this leaf was skipped."""
 
     @property
     def question(self) -> tuple[object, ...]:
@@ -79,6 +81,7 @@ def _leaf(key: str, data: Mapping[str, Any]) -> SeenLeaf:
         reason=data.get("reason"),
         desc=str(data.get("desc") or ""),
         check=check,
+        blocked_by=data.get("blocked_by"),
     )
 
 

@@ -15,11 +15,14 @@ from dataclasses import dataclass
 from typing import Any
 
 from judges.analysis.mutation.leaves import SeenLeaf
+from judges.loader import is_script
 
 _EXEMPTION = re.compile(r"#\s*untested\b:?\s*(?P<reason>.*)", re.IGNORECASE)
 _DECLARING = ("verify", "check", "add_leaf", "add_custom_node", "verify_by_url", "verify_by_urls", "simple_verify")
 _GROUPING = ("parallel", "sequential", "add_parallel", "add_sequential")
 _MAX_CONSTANT_CHARS = 200
+_REPEATED = re.compile(r"_\d+$")
+"""What the toolkit adds to the id of a node that is already taken."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -49,10 +52,14 @@ class JudgeFile:
         self._exempt = dict(_exemptions(source))
         self.constants = tuple(dict.fromkeys(_constants(tree)))
         """Texts and numbers in it: what its checks may compare values with."""
+        self.is_script = is_script(tree)
+        """Whether it is a public judge script."""
 
     def leaf(self, leaf: SeenLeaf) -> Place | None:
         """The call that declares a leaf, as far as its id and its texts tell."""
         parent, _, own = leaf.key.rpartition("/")
+        if self.is_script:
+            own = _REPEATED.sub("", own)
         group = parent.rpartition("/")[2]
         texts = [text for text in (leaf.claim, leaf.desc, own, leaf.key) if text]
         scored = [

@@ -62,6 +62,8 @@ class Recordings:
     def __init__(self, replies: Mapping[str, str]) -> None:
         self._replies = replies
         self.extracted: dict[str, Extracted] = {}
+        self.has_refused = False
+        """Whether the judge asked the model something that is neither an extraction nor a claim."""
 
     async def read(self, request: LLMRequest, client: LLMClient) -> tuple[Any, bool]:
         """The values of an extraction, and whether it was new; ``client`` is asked for what was not recorded."""
@@ -100,6 +102,7 @@ class ReplayClient:
     async def complete(self, request: LLMRequest) -> LLMReply:
         schema = request.schema
         if schema is None or request.purpose == "free":
+            self._recordings.has_refused = True
             raise LLMOutputUnusable(UnusableKind.REFUSED, "a field test answers claims and extractions only")
         if request.purpose == "verify":
             return confirmed(schema)

@@ -26,6 +26,8 @@ class Fate(StrEnum):
     """Nobody found out."""
     GONE = "gone"
     """The judge no longer asks it."""
+    REPLACED = "replaced"
+    """It is asked about another item of the answer, of which the same claim passed before: a list moved up."""
     DEAF = "deaf"
     """It passes, asked the same as before: what the answer says never reached it."""
     FIXED = "fixed"
@@ -75,10 +77,15 @@ class Tried:
 def tried(mutation: Mutation, base: Seen, after: Seen, expectation: Expectation) -> Tried:
     """Hold one run on a changed answer against the run on the answer as it was."""
     watched = []
-    for leaf in expectation.of(mutation):
-        fate: Fate | None = _fate(leaf, after.leaves.get(leaf.key))
+    expected = expectation.of(mutation)
+    untouched = {leaf.question for leaf in base.passed} - {leaf.question for leaf in expected}
+    for leaf in expected:
+        now = after.leaves.get(leaf.key)
+        fate: Fate | None = _fate(leaf, now)
         if fate is Fate.DEAF:
             fate = _why_the_same(leaf, mutation, base, after, expectation)
+        if fate is Fate.LENIENT and now is not None and now.question in untouched:
+            fate = Fate.REPLACED
         if fate is not None:
             watched.append(Watched(before=leaf, after=after.leaves.get(leaf.key), fate=fate))
     known = {one.before.key for one in watched}

@@ -1,0 +1,150 @@
+"""`assay tasks test` as a user runs it: public scripts, a model behind HTTP, judges that misbehave."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import re
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from app.engine.judge_trials import TrialFailed, field_test
+from tests.standin.call import Call
+from tests.standin.llm import StandInLLM
+from tests.unit.judges.analysis.mutation.task_shapes import PRODUCTS
+
+pytestmark = pytest.mark.timeout(180)
+
+HOST = "https://museum.example"
+ANSWER = f"""\
+# Two museums
+
+## Museums
+
+| Name | Price | Urls |
+|---|---|---|
+| Louvre | 22 euros | {HOST}/louvre |
+| Orsay | 16 euros | {HOST}/orsay |
+"""
+PAGES = {
+    f"{HOST}/louvre": "A ticket of the Louvre costs 22 euros. The Louvre is open on Mondays.",
+    f"{HOST}/orsay": "A ticket of the Orsay costs 16 euros. The Orsay is open on Mondays.",
+}
+SCRIPT = Path(__file__).parents[4] / "compat" / "scripts" / "museums.py"
+NATIVE = """
+from judges.context import JudgeContext
+from judges.registry import judge
+
+@judge(task="odd", description="It is odd.")
+async def odd(ctx: JudgeContext) -> None:
+    {body}
+"""
+FREE = """
+from pydantic import BaseModel
+from mind2web2 import Evaluator
+
+class Best(BaseModel):
+    best: str
+
+async def evaluate_answer(client, answer, agent_name, answer_name, cache, semaphore, logger, model="lexical"):
+    e = Evaluator()
+    e.initialize("odd", agent_name=agent_name, answer_name=answer_name, client=client, answer=answer,
+        global_cache=cache, global_semaphore=semaphore, logger=logger, default_model=model)
+    found = await client.async_response(
+        model=model, messages=[{"role": "user", "content": "Which is best?"}], response_format=Best
+    )
+    await e.verify(f"The best is {found.best}", e.add_leaf("best", "The best"))
+    return e.get_summary()
+"""
+
+
+async def tasks_test(folder: Path, task: str, *arguments: str, **more: str) -> tuple[int, dict[str, Any], str]:
+    """Run the command on the judge, the answer and the pages in ``folder``."""
+    outside = {name: value for name, value in os.environ.items() if not name.startswith("ASSAY_")}
+    given = ["--judges", ".", "--answer", "answer.md", "--pages", "pages.json", "--per-kind", "1", "--json"]
+    process = await asyncio.create_subprocess_exec(
+        *[sys.executable, "-m", "app.cli", "tasks", "test", task, *given, *arguments],
+        cwd=folder,
+        env={**outside, "ASSAY_DATA_DIR": str(folder / "data"), **more},
+        stdout=asyncio.subprocess.PIPE,
+        stderr=asyncio.subprocess.PIPE,
+    )
+    out, err = await process.communicate()
+    assert process.returncode is not None
+    return process.returncode, json.loads(out) if out.strip() else {}, err.decode()
+
+
+def prepare(folder: Path, task: str, judge: str, answer: str, pages: Mapping[str, str]) -> None:
+    (folder / f"{task}.py").write_text(judge)
+    (folder / "answer.md").write_text(answer)
+    (folder / "pages.json").write_text(json.dumps(pages))
+
+
+def museums(call: Call) -> dict[str, Any]:
+    """The table of the answer that the model is shown."""
+    rows = re.findall(r"^\| (\w+) \| (\d[^|]*) \| ([^|]*) \|$", call.text, re.MULTILINE)
+    return {"museums": [{"name": name, "price": price, "urls": [url]} for name, price, url in rows]}
+
+
+async def test_a_public_script_is_tested_with_a_model_behind_http(tmp_path: Path) -> None:
+    await asyncio.to_thread(prepare, tmp_path, "museums", SCRIPT.read_text(), ANSWER, PAGES)
+    async with StandInLLM(rule=lambda call: call.claim.strip() in call.page, extractions={"Museums": museums}) as model:
+        code, report, err = await tasks_test(
+            tmp_path, "museums", "--model", "openai/m", OPENAI_API_KEY="key", OPENAI_BASE_URL=model.base_url
+        )
+    assert code == 100, err
+    assert model.calls
+    findings = {each["subject"]: each for each in report["fields"]["findings"]}
+    assert findings.keys() == {"price, price_1", "monday, monday_1"}
+    assert all("critical=True" in each["fix"] and each["line"] for each in findings.values())
+    assert report["leaves"]["watched"] == 4
+
+
+async def test_a_model_that_extracts_nothing_is_not_the_judges_fault(tmp_path: Path) -> None:
+    await asyncio.to_thread(prepare, tmp_path, PRODUCTS.task, PRODUCTS.judge, PRODUCTS.answer, PRODUCTS.pages)
+    async with StandInLLM() as model:
+        code, _, err = await tasks_test(
+            tmp_path, PRODUCTS.task, "--model", "openai/m", OPENAI_API_KEY="key", OPENAI_BASE_URL=model.base_url
+        )
+    assert code == 2
+    assert "extracted no values or no citations" in err
+    assert "--model" in err
+
+
+async def test_a_judge_that_shows_every_claim_the_wrong_pages_is_found(tmp_path: Path) -> None:
+    defect = next(each for each in PRODUCTS.defects if each.name == "wrong index")
+    broken = PRODUCTS.judge.replace(defect.old, defect.new)
+    await asyncio.to_thread(prepare, tmp_path, PRODUCTS.task, broken, PRODUCTS.answer, PRODUCTS.pages)
+    code, report, err = await tasks_test(tmp_path, PRODUCTS.task)
+    assert code == 100, err
+    assert {each["code"] for each in report["fields"]["findings"]} == {"wrong_item"}
+    assert report["changes"] == 0
+
+
+async def test_items_that_move_up_in_a_list_are_not_missed(tmp_path: Path) -> None:
+    await asyncio.to_thread(prepare, tmp_path, PRODUCTS.task, PRODUCTS.judge, PRODUCTS.answer, PRODUCTS.pages)
+    code, report, err = await tasks_test(tmp_path, PRODUCTS.task)
+    assert (code, report["missed"], report["fields"]["findings"]) == (0, 0, []), err
+
+
+@pytest.mark.parametrize(
+    ("judge", "message"),
+    [
+        (NATIVE.format(body="import os; os._exit(3)"), r"exit status 3"),
+        (NATIVE.format(body="held = [bytearray(8_000_000) for _ in range(100_000)]"), "more memory than there is"),
+        (NATIVE.format(body="import os; os.kill(os.getpid(), 11)"), "SIGSEGV"),
+        (NATIVE.format(body="import subprocess; subprocess.run(['true'])"), "Operation not permitted"),
+        (NATIVE.format(body="raise ValueError('no such thing')"), "no such thing"),
+        (FREE, "questions of its own"),
+    ],
+    ids=["exits", "eats", "crashes", "starts a process", "raises", "asks freely"],
+)
+def test_a_judge_that_misbehaves_ends_with_a_reason(tmp_path: Path, judge: str, message: str) -> None:
+    (tmp_path / "odd.py").write_text(judge)
+    with pytest.raises(TrialFailed, match=message):
+        field_test(tmp_path / "odd.py", ANSWER, PAGES)

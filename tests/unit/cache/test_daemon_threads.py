@@ -1,0 +1,72 @@
+"""A pool of daemon threads runs what it is given, and never more at once than it may."""
+
+from __future__ import annotations
+
+import threading
+from concurrent.futures import CancelledError
+
+import pytest
+
+from cache.daemon_threads import DaemonThreads
+
+
+def test_results_and_errors_reach_the_caller() -> None:
+    pool = DaemonThreads(2, name="test")
+    assert pool.submit(divmod, 7, 2).result(10) == (3, 1)
+    with pytest.raises(ZeroDivisionError):
+        pool.submit(divmod, 7, 0).result(10)
+    pool.shutdown()
+
+
+def test_a_thread_is_used_again() -> None:
+    pool = DaemonThreads(4, name="test")
+    used = {pool.submit(threading.get_ident).result(10) for _ in range(20)}
+    assert len(used) <= 4
+    pool.shutdown()
+
+
+def test_no_more_calls_run_at_once_than_there_may_be_threads() -> None:
+    pool = DaemonThreads(2, name="test")
+    both, free = threading.Barrier(3), threading.Event()
+
+    def wait() -> None:
+        both.wait(10)
+        free.wait(10)
+
+    running = [pool.submit(wait) for _ in range(2)]
+    both.wait(10)
+    third = pool.submit(threading.get_ident)
+    assert not third.running()
+    free.set()
+    assert third.result(10)
+    assert all(each.result(10) is None for each in running)
+    pool.shutdown()
+
+
+def test_threads_are_daemons_and_end_after_shutdown() -> None:
+    pool = DaemonThreads(1, name="test")
+    thread = pool.submit(threading.current_thread).result(10)
+    assert thread.daemon
+    pool.shutdown()
+    thread.join(10)
+    assert not thread.is_alive()
+    with pytest.raises(RuntimeError):
+        pool.submit(threading.get_ident)
+
+
+def test_queued_calls_can_be_cancelled() -> None:
+    pool = DaemonThreads(1, name="test")
+    began, free = threading.Event(), threading.Event()
+
+    def wait() -> bool:
+        began.set()
+        return free.wait(10)
+
+    running = pool.submit(wait)
+    assert began.wait(10)
+    queued = pool.submit(threading.get_ident)
+    pool.shutdown(cancel_futures=True)
+    free.set()
+    assert running.result(10)
+    with pytest.raises(CancelledError):
+        queued.result(10)
