@@ -131,11 +131,11 @@ async def test_a_walk_opens_one_flagged_page_after_the_other(person: Person):
     await popup.click("#begin")
     await person.bar.page.wait_for_url(SECOND)
     popup = await person.bar.press()
-    assert "Number 1 of 2" in await popup.text("#walking")
+    assert "Page 1 of 2" in await popup.text("#walking")
     await popup.click("#capture")
     await person.bar.page.wait_for_url(WALLED)
     popup = await person.bar.press()
-    assert "Number 2 of 2, 1 captured" in await popup.text("#walking")
+    assert "Page 2 of 2, 1 captured" in await popup.text("#walking")
     await popup.click("#capture")
     await popup.until("document.getElementById('status').textContent.startsWith('Done: 2 of 2')")
     for url, metres in ((WALLED, "41 metres"), (SECOND, "12 metres")):
