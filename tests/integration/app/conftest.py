@@ -16,6 +16,7 @@ from app.storage.database import Database, connect
 from app.storage.embedded import EmbeddedPostgres
 from app.storage.migrate import migrate
 from tests.fakes.services import Rig
+from tests.unit.app.conftest import assay  # noqa: F401 - fixture
 
 _TEMPLATE = "migrated"
 _names = count(1)

@@ -13,7 +13,7 @@ from app.maintenance import doctor
 from app.maintenance.doctor import State
 from judges.loader import load_judge
 from tests.fakes.settings import settings_for_tests
-from tests.unit.app.conftest import Call, assay  # noqa: F401 - fixture
+from tests.unit.app.conftest import Call
 
 JUDGE = """
 from pydantic import BaseModel
@@ -53,7 +53,7 @@ def judges_in(folder: Path, **sources: str) -> Path:
     return folder
 
 
-def test_the_list_of_tasks_shows_the_findings_of_each_rubric(assay: Call, tmp_path: Path) -> None:  # noqa: F811
+def test_the_list_of_tasks_shows_the_findings_of_each_rubric(assay: Call, tmp_path: Path) -> None:
     judges_in(tmp_path / "mine", repeated=REPEATED, sound=SOUND, failing=FAILING)
 
     ended = assay("tasks", "--judges", "mine")
@@ -68,7 +68,7 @@ def test_the_list_of_tasks_shows_the_findings_of_each_rubric(assay: Call, tmp_pa
     assert by_id["failing"]["lint"] is None and "made-up values" in by_id["failing"]["lint_error"]
 
 
-def test_the_shipped_tasks_are_listed_and_have_no_findings(assay: Call) -> None:  # noqa: F811
+def test_the_shipped_tasks_are_listed_and_have_no_findings(assay: Call) -> None:
     listed = json.loads(assay("tasks", "--json").out)
 
     assert [task["id"] for task in listed["tasks"]] == ["karrow_visit", "pellard_gauges", "velm_directors"]
@@ -77,7 +77,7 @@ def test_the_shipped_tasks_are_listed_and_have_no_findings(assay: Call) -> None:
     assert listed["broken"] == {}
 
 
-def test_a_judge_file_that_does_not_load_is_named_and_fails_the_command(assay: Call, tmp_path: Path) -> None:  # noqa: F811
+def test_a_judge_file_that_does_not_load_is_named_and_fails_the_command(assay: Call, tmp_path: Path) -> None:
     judges_in(tmp_path / "mine", bridge="def (")
 
     ended = assay("tasks", "--judges", "mine")
@@ -87,7 +87,7 @@ def test_a_judge_file_that_does_not_load_is_named_and_fails_the_command(assay: C
     assert "karrow_visit" in ended.out
 
 
-def test_a_task_is_shown_with_its_judge_and_its_findings(assay: Call, tmp_path: Path) -> None:  # noqa: F811
+def test_a_task_is_shown_with_its_judge_and_its_findings(assay: Call, tmp_path: Path) -> None:
     judges_in(tmp_path / "mine", repeated=REPEATED)
 
     ended = assay("tasks", "show", "repeated", "--judges", "mine")
