@@ -14,7 +14,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
-from cache.backends.devtools import DevTools
+from cache.backends.devtools import DevTools, PageLost
 from cache.backends.navigation import Navigation
 from cache.egress.guard import Lane
 from cache.page_scripts import script
@@ -129,14 +129,22 @@ class Settling:
         with suppress(TimeoutError):
             async with asyncio.timeout(self._left_s()):  # meanwhile others of its requests may bring text
                 await self._requests.runaway.wait()
-        await self._stop_scripts()
+        with suppress(PageLost):  # whatever is asked of the page next says so
+            await self._stop_scripts()
 
     async def _stop_scripts(self) -> None:
-        """Stop the page's scripts for good, in the middle of a loop or a synchronous request if need be."""
+        """Stop the page's scripts for good, in the middle of a loop if need be.
+
+        Those that wait for a promise cannot be stopped. They get no answer to their requests any more.
+        """
         if self._scripts_run:
             self._scripts_run = False
-            await self._devtools.send("Emulation.setScriptExecutionDisabled", {"value": True})
-            await self._devtools.send("Runtime.terminateExecution")
+            disabling = self._devtools.send("Emulation.setScriptExecutionDisabled", {"value": True})
+            stopping = asyncio.gather(disabling, self._devtools.send("Runtime.terminateExecution"))
+            # The replies may be queued behind thousands of events of the loop.
+            await asyncio.wait({stopping}, timeout=_FRAMES_REAL_S)
+            await self._navigation.cut_off()
+            await stopping
 
     async def _without_scripts(self) -> bool:
         """Stop the page's scripts and wait for the document, which they may have held up; whether it came whole."""

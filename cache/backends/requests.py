@@ -19,7 +19,7 @@ MAX_RETRIES_PER_HOST = 20
 hundreds of pictures at once does not retry."""
 MAX_RETRIES = 100
 """The same for all hosts of a page together."""
-_RUNAWAY = 10
+_RUNAWAY = 3
 _ALL = ""
 
 

@@ -109,7 +109,7 @@ def test_requests_that_each_follow_a_failure_are_a_flood_and_are_told_once() -> 
         session.asks(f"{number}", "Fetch")
         session.fails(f"{number}", errorText="net::ERR_UNSAFE_PORT")
     assert told == []
-    for number in range(20, 10 * MAX_RETRIES_PER_HOST):
+    for number in range(20, 3 * MAX_RETRIES_PER_HOST):
         session.asks(f"{number}", "Fetch")
         session.answers(f"{number}", 404)
     assert told == ["https://a.example/20"]
