@@ -38,6 +38,8 @@ _WAIT_REAL_S = 5.0
 _QUIET_S = 1.0
 _POLL_S = 0.25
 _FRAMES_REAL_S = 0.08
+_FRAMES_WATCHED = 5
+_FRAMES_MAX_S = 1.0
 _FLOODED_S = 4.0
 _LOOKS_FOR_THE_END = 25
 _MAX_RESTARTS = 5
@@ -58,6 +60,11 @@ _IS_PARSED = '() => document.readyState !== "loading"'
 _LOADED = """() => document.readyState === "complete" ||
   new Promise((resolve) => addEventListener("load", () => resolve(true), { once: true }))"""
 _DRAWN = "() => new Promise((resolve) => requestAnimationFrame(() => requestAnimationFrame(() => resolve(true))))"
+
+_FRAMES = """(wanted) => new Promise((resolve) => {
+  const next = () => wanted-- > 0 ? requestAnimationFrame(next) : resolve(true);
+  next();
+})"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -285,9 +292,11 @@ class Settling:
             self._worker_since = time.monotonic()
 
     async def _changes(self) -> int:
-        """How often text changes while a few frames are drawn. Not waited for by a frame: there may come none."""
+        """How often text changes while a few frames are drawn, however long a busy machine takes for them."""
         await self._devtools.run(script("changes"))
-        await asyncio.sleep(_FRAMES_REAL_S)
+        with suppress(TimeoutError):  # a page may never be drawn
+            async with asyncio.timeout(_FRAMES_MAX_S):
+                await self._devtools.run(_FRAMES, _FRAMES_WATCHED)
         return int(await self._devtools.run(script("changes")))
 
     async def _run_ahead(self, budget_ms: int, *, real_s: float) -> None:
