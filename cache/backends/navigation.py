@@ -23,6 +23,7 @@ _SHOWN_TYPES = frozenset({"image/svg+xml"})
 _OF_THE_BODY = frozenset(
     {"content-type", "content-length", "content-encoding", "content-disposition", "transfer-encoding"}
 )
+_EVERYTHING = [{"urlPattern": "*", "requestStage": "Request"}]
 _DOCUMENTS = [{"resourceType": "Document", "requestStage": stage} for stage in ("Request", "Response")]
 
 
@@ -70,6 +71,7 @@ class Navigation:
     come: asyncio.Event = field(default_factory=asyncio.Event)
     stopped: asyncio.Event = field(default_factory=asyncio.Event)
     _held: bool = False
+    _is_cut_off: bool = False
     _request: str = ""
     _answered_request: str = ""
     _bytes: int = 0
@@ -98,6 +100,11 @@ class Navigation:
         """From now on the main document stays what it is."""
         self._held = True
 
+    async def cut_off(self) -> None:
+        """From now on, leave every request unanswered. A script that waits for an answer does nothing else."""
+        self._is_cut_off = True
+        await self.devtools.send("Fetch.enable", {"patterns": _EVERYTHING})
+
     def again_for_bytes(self) -> None:
         """Start over with the next navigation, and take whatever is answered as bytes."""
         self.take_all, self._held = True, False
@@ -116,7 +123,8 @@ class Navigation:
             self.come.set()
 
     def _on_paused(self, event: dict[str, Any]) -> None:
-        self._in_background(self._decide(event))
+        if not self._is_cut_off:
+            self._in_background(self._decide(event))
 
     def _on_data(self, event: dict[str, Any]) -> None:
         """A piece of some resource came, unpacked. More of the main document than anybody reads is not taken."""

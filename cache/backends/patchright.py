@@ -44,6 +44,7 @@ _TRIES = 2
 _TRIES_ACROSS_NAVIGATIONS = 5
 _GRACE_S = 2.0
 _LOST = ("crashed", "has been closed", "Connection closed", "handler is closed")
+_INTERRUPTED = ("context was destroyed", "Execution was terminated")
 _FRAME_ANSWER_S = 1.0
 _CHARS_SHOWN = "() => document.body ? document.body.innerText.trim().length : 0"
 _NOWHERE = "http://127.0.0.1:9"  # whatever has no lane of its own goes nowhere
@@ -350,7 +351,7 @@ class _OpenPage:
                 with _raising_error():
                     return await self._page.evaluate(script, argument)
             except Error as lost:
-                if "context was destroyed" not in lost.message:
+                if not any(interrupted in lost.message for interrupted in _INTERRUPTED):
                     raise PageLost(lost.message) from lost
         raise PageLost("the page keeps replacing itself")
 

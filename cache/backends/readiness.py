@@ -10,11 +10,13 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Awaitable, Callable
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
-from cache.backends.devtools import DevTools
+from cache.backends.devtools import DevTools, PageLost
 from cache.backends.navigation import Navigation
+from cache.egress.guard import Lane
 from cache.page_scripts import script
 
 WIDTH_PX = 1280
@@ -36,7 +38,10 @@ _WAIT_REAL_S = 5.0
 _QUIET_S = 1.0
 _POLL_S = 0.25
 _FRAMES_REAL_S = 0.08
+_FRAMES_WATCHED = 5
+_FRAMES_MAX_S = 1.0
 _FLOODED_S = 4.0
+_LOOKS_FOR_THE_END = 25
 _MAX_RESTARTS = 5
 _LITTLE_CHARS = 300
 _PLENTY_CHARS = 2000
@@ -51,9 +56,15 @@ _WORKERS_TOO = {
 }
 _PARSED = """() => document.readyState !== "loading" ||
   new Promise((resolve) => document.addEventListener("DOMContentLoaded", () => resolve(true), { once: true }))"""
+_IS_PARSED = '() => document.readyState !== "loading"'
 _LOADED = """() => document.readyState === "complete" ||
   new Promise((resolve) => addEventListener("load", () => resolve(true), { once: true }))"""
 _DRAWN = "() => new Promise((resolve) => requestAnimationFrame(() => requestAnimationFrame(() => resolve(true))))"
+
+_FRAMES = """(wanted) => new Promise((resolve) => {
+  const next = () => wanted-- > 0 ? requestAnimationFrame(next) : resolve(true);
+  next();
+})"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -75,12 +86,13 @@ class Settling:
         *,
         deadline: float,
         framed_chars: Callable[[], Awaitable[int]],
-        flooded_at: Callable[[], float | None] = lambda: None,
+        lane: Lane,
     ) -> None:
-        """``framed_chars`` counts the characters of text that the page's frames show. ``flooded_at`` is when the page
-        had made too many requests to a host that is refused: it is not waited for long after that.
+        """``framed_chars`` counts the characters of text that the page's frames show. When a script of the page floods
+        the ``lane`` with failing requests, the scripts are stopped soon after that.
         """
-        self._flooded_at = flooded_at
+        self._lane = lane
+        self._scripts_run = True
         self._devtools = devtools
         self._navigation = navigation
         self._requests = navigation.requests
@@ -97,6 +109,14 @@ class Settling:
     async def run(self) -> Readiness:
         """Settle the page; nothing late or lazy is awaited of an error. Raises PageLost when it goes away."""
         await self._devtools.send("Target.setAutoAttach", _WORKERS_TOO)
+        watch = asyncio.create_task(self._watch_for_flood())
+        try:
+            return await self._settled()
+        finally:
+            watch.cancel()
+            await asyncio.wait({watch})
+
+    async def _settled(self) -> Readiness:
         parsed = await self._arrive()
         self._navigation.hold()
         if self._navigation.failed or self._navigation.taken.is_set():
@@ -104,9 +124,45 @@ class Settling:
         else:
             height = await self._bring_in()
             await self._wait_for_promises()
+        if self._lane.flooded.is_set():
+            parsed = await self._without_scripts() or parsed
         late = "the deadline came first" if self._deadline <= time.monotonic() else ""
         cut = late if parsed else "the document was still arriving"
         return Readiness(height_px=height, viewport_px=self._viewport_px, cut=cut)
+
+    async def _watch_for_flood(self) -> None:
+        """Stop the page's scripts some time after they began to repeat failing requests."""
+        await self._lane.flooded.wait()
+        with suppress(TimeoutError):
+            async with asyncio.timeout(self._left_s()):  # meanwhile others of its requests may bring text
+                await self._requests.runaway.wait()
+        with suppress(PageLost):  # whatever is asked of the page next says so
+            await self._stop_scripts()
+
+    async def _stop_scripts(self) -> None:
+        """Stop the page's scripts for good, in the middle of a loop if need be.
+
+        Those that wait for a promise cannot be stopped. They get no answer to their requests any more.
+        """
+        if self._scripts_run:
+            self._scripts_run = False
+            disabling = self._devtools.send("Emulation.setScriptExecutionDisabled", {"value": True})
+            stopping = asyncio.gather(disabling, self._devtools.send("Runtime.terminateExecution"))
+            # The replies may be queued behind thousands of events of the loop.
+            await asyncio.wait({stopping}, timeout=_FRAMES_REAL_S)
+            await self._navigation.cut_off()
+            await stopping
+
+    async def _without_scripts(self) -> bool:
+        """Stop the page's scripts and wait for the document, which they may have held up; whether it came whole."""
+        await self._stop_scripts()
+        parsed = False
+        for _ in range(_LOOKS_FOR_THE_END):
+            parsed = bool(await self._devtools.run(_IS_PARSED))
+            if parsed:
+                break
+            await asyncio.sleep(_FRAMES_REAL_S)  # without scripts, no listener is called when it has come
+        return parsed
 
     async def _arrive(self) -> bool:
         """Wait for the document, and for the one it sends on to; whether it came whole.
@@ -236,9 +292,11 @@ class Settling:
             self._worker_since = time.monotonic()
 
     async def _changes(self) -> int:
-        """How often text changes while a few frames are drawn. Not waited for by a frame: there may come none."""
+        """How often text changes while a few frames are drawn, however long a busy machine takes for them."""
         await self._devtools.run(script("changes"))
-        await asyncio.sleep(_FRAMES_REAL_S)
+        with suppress(TimeoutError):  # a page may never be drawn
+            async with asyncio.timeout(_FRAMES_MAX_S):
+                await self._devtools.run(_FRAMES, _FRAMES_WATCHED)
         return int(await self._devtools.run(script("changes")))
 
     async def _run_ahead(self, budget_ms: int, *, real_s: float) -> None:
@@ -298,6 +356,8 @@ class Settling:
         return seen
 
     def _left_s(self) -> float:
-        flooded_at = self._flooded_at()
+        if not self._scripts_run:
+            return 0.0
+        flooded_at = self._lane.flooded_at
         until = self._deadline if flooded_at is None else min(self._deadline, flooded_at + _FLOODED_S)
         return until - time.monotonic()

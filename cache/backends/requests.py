@@ -1,15 +1,26 @@
-"""The requests of a page: which are open, and how many scripts and style sheets could not be loaded."""
+"""The requests of a page: which are open, which could not be loaded, and whether failing ones are repeated."""
 
 from __future__ import annotations
 
+import asyncio
 import time
+from collections import Counter
+from collections.abc import Callable
 from typing import Any
+from urllib.parse import urlsplit
 
 from cache.backends.devtools import DevTools
 
 _BRING_TEXT = frozenset({"Document", "Script", "Stylesheet", "XHR", "Fetch"})
 _NOTED = {"Script": "scripts", "Stylesheet": "style sheets"}
 _MANY = 0.5
+MAX_RETRIES_PER_HOST = 20
+"""Number of times in a row that a page may ask a host again after a failure. A page that asks a host that is down for
+hundreds of pictures at once does not retry."""
+MAX_RETRIES = 100
+"""The same for all hosts of a page together."""
+_RUNAWAY = 3
+_ALL = ""
 
 
 class Requests:
@@ -18,10 +29,16 @@ class Requests:
     Attributes:
         listening_since: When the page last opened a channel over which text may come at any time (a socket or an
             event stream), on the monotonic clock.
+        on_flood: Called once with a URL when the page repeats failing requests.
+        runaway: Set when the page goes on with that faster than any delay slows it down.
     """
 
     def __init__(self, devtools: DevTools, *, main_frame: str) -> None:
         self.listening_since = float("-inf")
+        self.on_flood: Callable[[str], None] | None = None
+        self.runaway = asyncio.Event()
+        self._attempts: dict[str, dict[str, int]] = {}
+        self._failed: Counter[str] = Counter()
         self._main_frame = main_frame
         self._open: dict[str, str] = {}
         self._given_up: set[str] = set()
@@ -80,20 +97,44 @@ class Requests:
             self.listening_since = time.monotonic()
         elif kind != "Document" or of_main:  # the end of a frame's document may be told to another session
             self._open[request] = kind
+        self._count_attempt(request, str(event["request"]["url"]))
         if kind in _NOTED and of_main:
             noted = self._noted[request] = (kind, str(event["request"]["url"]))
             self._loaded.setdefault(noted, False)
 
+    def _count_attempt(self, request: str, url: str) -> None:
+        """Note how many failures in a row precede a request, on its host and on all hosts.
+
+        Requests that are sent before the first of them fails all count as one attempt.
+        """
+        host = urlsplit(url).netloc.lower()
+        attempts = {each: self._failed[each] + 1 for each in (host, _ALL)}
+        self._attempts[request] = attempts
+        excess = max(attempts[host] / MAX_RETRIES_PER_HOST, attempts[_ALL] / MAX_RETRIES)
+        if excess > 1 and self.on_flood is not None:
+            self.on_flood(url)
+            self.on_flood = None
+        if excess > _RUNAWAY:
+            self.runaway.set()
+
+    def _count_failure(self, request: str) -> None:
+        for each, attempt in self._attempts.pop(request, {}).items():
+            self._failed[each] = max(self._failed[each], attempt)
+
     def _on_response(self, event: dict[str, Any]) -> None:
+        if int(event["response"]["status"]) >= 400:
+            self._count_failure(event["requestId"])
         noted = self._noted.get(event["requestId"])
         if noted is not None and int(event["response"]["status"]) < 400:
             self._loaded[noted] = True
 
     def _on_finished(self, event: dict[str, Any]) -> None:
         self._open.pop(event["requestId"], None)
+        self._attempts.pop(event["requestId"], None)
 
     def _on_failed(self, event: dict[str, Any]) -> None:
         self._open.pop(event["requestId"], None)
+        self._count_failure(event["requestId"])
         noted = self._noted.get(event["requestId"])
         if noted is not None and event.get("canceled") and not event.get("blockedReason"):
             self._loaded.pop(noted, None)

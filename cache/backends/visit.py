@@ -63,6 +63,7 @@ class Visit:
     async def run(self) -> Observation:
         """Observe the page. Raises PageLost when the browser goes away."""
         navigation = await Navigation.watch(self.page)
+        navigation.requests.on_flood = self.lane.delay_refusals
         try:
             seen = await self._observe(navigation)
             if seen.text.startswith("%PDF-") and not navigation.take_all:
@@ -153,7 +154,7 @@ class Visit:
             navigation,
             deadline=until,
             framed_chars=self.page.framed_chars,
-            flooded_at=lambda: self.lane.flooded_at,
+            lane=self.lane,
         )
         ready = await settling.run()
         # It may have sent on: to a document that is no page, or to where there is nothing.
@@ -187,6 +188,9 @@ class Visit:
             outcome, detail = CaptureOutcome.TOO_LARGE, "the byte budget of this page is used up"
         notes = [detail, *navigation.requests.notes()]
         notes += [] if drawn else ["its picture could not be drawn to the end"]
+        notes += (
+            ["its scripts were stopped because too many of its requests failed"] if self.lane.flooded.is_set() else []
+        )
         notes += [f"it wanted to move on to {navigation.moved_to[:200]}"] if navigation.moved_to else []
         return replace(
             arrived,

@@ -18,9 +18,10 @@ from cache.urls import host_and_port
 _log = structlog.get_logger(__name__)
 _CHUNK_BYTES = 64 * 1024
 _REMEMBERED_REFUSALS = 1000
-MAX_REFUSALS_PER_HOST = 20
+MAX_REFUSALS_PER_HOST = 500
 """Number of requests to one denied host that are refused immediately. Later ones are delayed, so that a script that
-retries without a pause does not prevent the page from settling."""
+retries without a pause does not prevent the page from settling. A page may have hundreds of pictures on a host that is
+down; the browser, which knows what is a retry, calls ``Lane.delay_refusals`` much earlier."""
 _DELAY_S = 4.0
 """Maximum delay of such a request. It is bounded because a synchronous request blocks the page meanwhile."""
 _MAX_DELAYED = 8  # of the 32 connections that Chromium opens to a proxy
@@ -90,9 +91,12 @@ class Lane:
         self._connections: set[asyncio.Task[None]] = set()
         self._refusals: deque[Refusal] = deque(maxlen=_REMEMBERED_REFUSALS)
         self._refused: Counter[tuple[str, int]] = Counter()
+        self._retried: set[tuple[str, int]] = set()
         self._delayed = 0
         self.flooded_at: float | None = None
         """When, on the monotonic clock, a host had been refused too often."""
+        self.flooded = asyncio.Event()
+        """Set together with ``flooded_at``."""
         self.bytes_passed = 0
 
     @property
@@ -116,6 +120,15 @@ class Lane:
         except ValueError:
             return None
         return next((known for known in reversed(self._refusals) if (known.host, known.port) == place), None)
+
+    def delay_refusals(self, url: str) -> None:
+        """Delay what is refused from now on of the place a URL is served from, because a script retries it."""
+        try:
+            place = host_and_port(url)
+        except ValueError:
+            place = ("", 0)
+        self._retried.add(place)
+        self._flood(place)
 
     async def start(self) -> None:
         self._server = await asyncio.start_server(self._accept, "127.0.0.1", 0, limit=MAX_HEAD_BYTES, backlog=256)
@@ -171,14 +184,17 @@ class Lane:
         try:
             if self.is_exhausted:
                 raise ConnectionRefused(RefusalReason.BYTES, _NO_BYTES_LEFT)
-            is_refused = self._refused[request.host, request.port] >= MAX_REFUSALS_PER_HOST
-            if is_refused and await self._leaves_during_delay(client):
+            if self._is_delayed((request.host, request.port)) and await self._leaves_during_delay(client):
                 return None
             return await self._dial(request.host, request.port)
         except ConnectionRefused as refused:
             self._remember((request.host, request.port), refused.reason, refused.detail)
             client[1].write(_refusal_response(refused.reason))
             return None
+
+    def _is_delayed(self, place: tuple[str, int]) -> bool:
+        """Whether a place was refused, and too often."""
+        return self._refused[place] >= (1 if place in self._retried else MAX_REFUSALS_PER_HOST)
 
     async def _leaves_during_delay(self, client: Stream) -> bool:
         """Delay the answer to a client that was refused this host too often. Return whether it went away meanwhile.
@@ -207,8 +223,14 @@ class Lane:
         if self._refused[place] == 1:
             _log.info("egress_refused", host=place[0], port=place[1], reason=reason.value, detail=detail)
         elif self._refused[place] == MAX_REFUSALS_PER_HOST:
-            self.flooded_at = self.flooded_at or time.monotonic()
-            _log.info("egress_flood", host=place[0], port=place[1], refusals=MAX_REFUSALS_PER_HOST)
+            self._flood(place)
+
+    def _flood(self, place: tuple[str, int]) -> None:
+        """Note that a place is asked again and again, and log the first one."""
+        if self.flooded_at is None:
+            self.flooded_at = time.monotonic()
+            self.flooded.set()
+            _log.info("egress_flood", host=place[0], port=place[1], refusals=self._refused[place])
 
     async def _pass(self, request: Request, client: Stream, server: Stream) -> None:
         try:

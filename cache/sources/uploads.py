@@ -24,6 +24,7 @@ from cache.backends.documents import (
     read_document,
     sniff,
 )
+from cache.backends.plain_html import read_html
 from cache.backends.reading import read_content, read_page
 from cache.capture import CaptureOutcome, CaptureSource, Observation, PageKind
 from cache.classify.quality import PageFacts, classify
@@ -90,7 +91,7 @@ async def observe(given: HandedIn, *, source: CaptureSource = CaptureSource.UPLO
     if given.content is not None:
         seen = await _of_content(blank, given.content, given.content_type)
     elif given.text is not None and given.browser is not None:
-        seen = _of_browser(blank, given.text, given.browser)
+        seen = await _of_browser(blank, given.text, given.browser)
     elif given.text is not None:
         seen = _of_text(blank, given.text, has_image=given.image is not None)
     else:
@@ -146,26 +147,35 @@ def _of_text(blank: Observation, text: str, *, has_image: bool) -> Observation:
     )
 
 
-def _of_browser(blank: Observation, text: str, told: InBrowser) -> Observation:
-    """What a person's browser showed: rendered at last, and searched for walls as every page is."""
+async def _of_browser(blank: Observation, text: str, told: InBrowser) -> Observation:
+    """What a person's browser showed: rendered at last, and searched for walls as every page is.
+
+    What the browser did not say of its forms and headings is read from its HTML.
+    """
     if len(text) > MAX_TEXT_CHARS:
         raise DocumentRejected(CaptureOutcome.TOO_LARGE, f"more than {MAX_TEXT_CHARS} characters of text")
     if told.html is not None and len(told.html) > MAX_PAGE_BYTES:
         raise DocumentRejected(CaptureOutcome.TOO_LARGE, f"more than {MAX_PAGE_BYTES} bytes of HTML")
+    html = "" if told.html is None else told.html.decode("utf-8", "replace")
+    page = await asyncio.to_thread(read_html, html, told.url or blank.url)
+    shown = " ".join(text.split())
     facts = PageFacts(
         url=blank.url,
         final_url=told.url or blank.url,
         status=None,
         title=told.title,
         text=text,
-        html="" if told.html is None else told.html.decode("utf-8", "replace"),
+        html=html,
+        headlines=tuple(headline for headline in page.headlines if headline in shown),
         has_password_field=told.password_field,
         login_form_chars=told.login_form_chars,
         consent_chars=told.consent_chars,
         inputs=told.inputs,
         large_images=told.large_images,
+        has_user_field=page.has_user_field,
+        is_registration=told.password_field and page.is_registration,
     )
-    finding = classify(facts)
+    finding = await asyncio.to_thread(classify, facts)
     known = {**blank.provenance, "as": "browser", **told.noted}
     return replace(
         blank,

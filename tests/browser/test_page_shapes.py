@@ -15,13 +15,15 @@ from cache.egress.guard import EgressGuard
 from tests.fakes.sandbox import unsandboxed_here
 from tests.page_shapes.articles import ARTICLES
 from tests.page_shapes.captured import captured, faults
+from tests.page_shapes.loops import DOWN, LOOPS, STOPPED
 from tests.page_shapes.lost import COVERED, NOTED, OVERLAYS
 from tests.page_shapes.shapes import Shape
 from tests.page_shapes.short import EMPTY, SHORT
+from tests.page_shapes.varied import VARIED
 
 pytestmark = [pytest.mark.browser, pytest.mark.asyncio(loop_scope="module"), pytest.mark.timeout(300)]
 
-ALL: Mapping[str, Shape] = {**SHORT, **EMPTY, **OVERLAYS, **COVERED, **NOTED, **ARTICLES}
+ALL: Mapping[str, Shape] = {**SHORT, **EMPTY, **OVERLAYS, **COVERED, **NOTED, **ARTICLES, **VARIED, **DOWN, **LOOPS}
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
@@ -68,3 +70,20 @@ async def test_all_visible_text_of_articles_is_read_although_hosts_are_down(seen
         "6 of 6 scripts could not be loaded; 4 of 4 style sheets could not be loaded"
     )
     assert seen["all-there"].detail == ""
+
+
+async def test_pages_of_other_languages_and_frameworks_are_called_what_they_are(
+    seen: Mapping[str, Observation],
+) -> None:
+    assert _wrong(VARIED, seen) == {}
+
+
+async def test_a_loop_of_failing_requests_is_ended_and_costs_no_text(seen: Mapping[str, Observation]) -> None:
+    assert _wrong(LOOPS, seen) == {}
+    assert {seen[name].outcome for name in LOOPS} == {CaptureOutcome.OK}
+
+
+async def test_a_page_with_much_on_a_host_that_is_down_is_no_loop(seen: Mapping[str, Observation]) -> None:
+    assert _wrong(DOWN, seen) == {}
+    assert {seen[name].outcome for name in DOWN} == {CaptureOutcome.OK}
+    assert [name for name in DOWN if STOPPED in seen[name].detail] == []

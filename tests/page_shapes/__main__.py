@@ -17,8 +17,10 @@ from cache.backends.patchright import BrowserCapturer
 from tests.fakes.sandbox import installed_browser, unsandboxed_here
 from tests.page_shapes.articles import ARTICLES
 from tests.page_shapes.captured import faults, served
+from tests.page_shapes.loops import DOWN, LOOPS
 from tests.page_shapes.lost import COVERED, NOTED, OVERLAYS
 from tests.page_shapes.short import EMPTY, SHORT
+from tests.page_shapes.varied import OPEN, VARIED
 
 
 def _cpu_s() -> float:
@@ -37,7 +39,7 @@ def _cpu_s() -> float:
 
 async def _main(program: Path, wanted: list[str], *, allow_unsandboxed: bool) -> None:
     print(f"{'page':26} {'outcome':10} {'s':>6} {'CPU s':>6}  faults and detail")
-    shapes = {**SHORT, **EMPTY, **OVERLAYS, **COVERED, **NOTED, **ARTICLES}
+    shapes = {**SHORT, **EMPTY, **OVERLAYS, **COVERED, **NOTED, **ARTICLES, **VARIED, **OPEN, **DOWN, **LOOPS}
     taken: list[tuple[float, float]] = []
     wrong = found = all_shown = 0
     async with served({name: shape for name, shape in shapes.items() if not wanted or name in wanted}) as (guard, urls):

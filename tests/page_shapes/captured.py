@@ -20,13 +20,13 @@ async def served(shapes: Mapping[str, Shape]) -> AsyncIterator[tuple[EgressGuard
 
     def answer(visit: Visit) -> Reply:
         shape = hosts[visit.headers["host"].partition(":")[0]]
-        return shape.reply if visit.path == "/" else shape.beside.get(visit.path, Reply(status=404))
+        return shape.reply if visit.path == shape.path else shape.beside.get(visit.path, Reply(status=404))
 
-    paths: Mapping[str, Answer] = {path: answer for shape in shapes.values() for path in ("/", *shape.beside)}
+    paths: Mapping[str, Answer] = {path: answer for shape in shapes.values() for path in (shape.path, *shape.beside)}
     async with StandInWeb(paths) as site:
         allowed = frozenset(f"{host}:{site.port}" for host in hosts)
         async with EgressGuard(allowed, resolver=OnlyHosts(frozenset(hosts))) as guard:
-            yield guard, {name: f"http://{name}.example:{site.port}/" for name in shapes}
+            yield guard, {name: f"http://{name}.example:{site.port}{shape.path}" for name, shape in shapes.items()}
 
 
 async def captured(make: Callable[[EgressGuard], Capturer], shapes: Mapping[str, Shape]) -> Mapping[str, Observation]:

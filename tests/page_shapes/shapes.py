@@ -22,6 +22,7 @@ class Shape:
         detail: Phrases that the detail of the capture must contain.
         evidence: False for a page that must not count as evidence.
         beside: Further resources of the same host, by path.
+        path: The path of the page's address.
     """
 
     reply: Reply
@@ -30,6 +31,7 @@ class Shape:
     detail: tuple[str, ...] = ()
     evidence: bool = True
     beside: Mapping[str, Reply] = field(default_factory=dict)
+    path: str = "/"
 
 
 def page(body: str, *, title: str = "Harbour news", head: str = "") -> Reply:

@@ -219,6 +219,23 @@ async def test_a_page_that_asks_a_refused_host_again_and_again_waits_for_its_ans
     ]
 
 
+async def test_a_refused_host_that_a_page_retries_waits_with_its_answers_at_once_and_no_other_host() -> None:
+    async with (
+        StandInWeb({"/": Reply(body=b"here")}) as site,
+        EgressGuard(frozenset({site.place})) as guard,
+        guard.lane() as lane,
+        httpx.AsyncClient(proxy=lane.url, trust_env=False) as page,
+    ):
+        assert (await page.get("http://127.0.0.1/")).status_code == 403
+        lane.delay_refusals("http://127.0.0.1/again")
+        lane.delay_refusals(site.url("/"))
+        assert lane.flooded.is_set()
+        with pytest.raises(httpx.ReadTimeout):
+            await page.get("http://127.0.0.1/again", timeout=0.2)
+        assert (await page.get("http://127.0.0.2/")).status_code == 403
+        assert (await page.get(site.url("/"))).text == "here"
+
+
 async def test_of_many_requests_to_a_refused_host_only_a_few_wait_for_their_answers() -> None:
     async with EgressGuard() as guard, guard.lane() as lane, httpx.AsyncClient(proxy=lane.url) as page:
         for _ in range(MAX_REFUSALS_PER_HOST):

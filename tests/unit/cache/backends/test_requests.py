@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from cache.backends.requests import Requests
+from cache.backends.requests import MAX_RETRIES, MAX_RETRIES_PER_HOST, Requests
 
 
 class Session:
@@ -23,12 +23,12 @@ class Session:
     async def run(self, script: str, argument: object = None) -> Any:
         return None
 
-    def asks(self, request: str, kind: str, *, frame: str = "main") -> None:
+    def asks(self, request: str, kind: str, *, frame: str = "main", host: str = "a.example") -> None:
         event = {
             "requestId": request,
             "type": kind,
             "frameId": frame,
-            "request": {"url": f"https://a.example/{request}"},
+            "request": {"url": f"https://{host}/{request}"},
         }
         self._listeners["Network.requestWillBeSent"](event)
 
@@ -94,3 +94,51 @@ def test_a_picture_is_open_but_brings_no_text_and_what_was_given_up_is_not_waite
     session.fails("p")
     session.answers("f", 200)
     assert not requests.given_up
+
+
+def _flooded() -> tuple[Session, Requests, list[str]]:
+    session, requests = _watched()
+    told: list[str] = []
+    requests.on_flood = told.append
+    return session, requests, told
+
+
+def test_requests_that_each_follow_a_failure_are_a_flood_and_are_told_once() -> None:
+    session, requests, told = _flooded()
+    for number in range(MAX_RETRIES_PER_HOST):
+        session.asks(f"{number}", "Fetch")
+        session.fails(f"{number}", errorText="net::ERR_UNSAFE_PORT")
+    assert told == []
+    for number in range(20, 3 * MAX_RETRIES_PER_HOST):
+        session.asks(f"{number}", "Fetch")
+        session.answers(f"{number}", 404)
+    assert told == ["https://a.example/20"]
+    assert not requests.runaway.is_set()
+    session.asks("last", "Fetch")
+    assert requests.runaway.is_set()
+
+
+def test_many_requests_at_once_to_a_host_that_is_down_are_no_flood() -> None:
+    session, _, told = _flooded()
+    for number in range(1000):
+        session.asks(f"{number}", "Image")
+    for number in range(1000):
+        session.fails(f"{number}", errorText="net::ERR_TUNNEL_CONNECTION_FAILED")
+    session.asks("again", "Image")
+    assert told == []
+
+
+def test_requests_that_succeed_are_no_flood() -> None:
+    session, _, told = _flooded()
+    for number in range(1000):
+        session.asks(f"{number}", "Fetch")
+        session.answers(f"{number}", 200)
+    assert told == []
+
+
+def test_a_loop_over_many_hosts_is_a_flood_too() -> None:
+    session, _, told = _flooded()
+    for number in range(MAX_RETRIES + 1):
+        session.asks(f"{number}", "Fetch", host=f"h{number}.example")
+        session.fails(f"{number}")
+    assert told == [f"https://h{MAX_RETRIES}.example/{MAX_RETRIES}"]

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import hashlib
+from dataclasses import replace
 
 import pytest
 
 from cache.capture import CaptureOutcome, CaptureSource, Observation, PageKind
 from cache.errors import DocumentRejected
-from cache.sources.uploads import HandedIn, observe
+from cache.sources.uploads import HandedIn, InBrowser, observe
 from tests.unit.cache.scripted import NOON
 from tests.unit.cache.sources.test_mhtml import HTML, saved
 
@@ -107,3 +108,33 @@ async def test_what_cannot_be_shown_is_refused_in_words(fields: dict[str, object
         await given(**fields)
     assert refused.value.outcome is outcome
     assert refused.value.detail
+
+
+def _shown(title: str, heading: str, form: str) -> tuple[str, InBrowser]:
+    html = f"<!doctype html><title>{title}</title><h1>{heading}</h1>{form}"
+    return heading, InBrowser(title=title, html=html.encode(), inputs=1)
+
+
+async def test_a_user_field_in_what_a_browser_showed_is_a_sign_of_a_wall() -> None:
+    form = "<form><input type=email autocomplete=username><button>Next</button></form>"
+    text, told = _shown("Benches", "Sign in", form)
+    seen = await given(text=f"# {text}\nNext", browser=told)
+    assert (seen.outcome, seen.detail) == (CaptureOutcome.LOGIN_WALL, "a user name field under a login title")
+    search = replace(told, html=told.html and told.html.replace(b"type=email autocomplete=username", b"name=q"))
+    assert (await given(text=f"# {text}\nNext", browser=search)).outcome is CaptureOutcome.OK
+
+
+async def test_a_registration_form_that_a_browser_showed_is_told_from_a_login() -> None:
+    form = "<form><input name=mail><input type=password autocomplete=new-password><button>Go</button></form>"
+    text, told = _shown("Benches", "Benches", form)
+    told = replace(told, password_field=True, login_form_chars=2, inputs=2)
+    seen = await given(text=f"# {text}\nGo", browser=told)
+    assert (seen.outcome, seen.detail) == (CaptureOutcome.LOGIN_WALL, "a registration form and little beside it")
+    login = replace(told, html=told.html and told.html.replace(b"new-password", b"current-password"))
+    assert "password field" in (await given(text=f"# {text}\nGo", browser=login)).detail
+
+
+async def test_a_heading_that_a_browser_did_not_show_says_nothing() -> None:
+    _, told = _shown("Benches", "Page not found", "")
+    assert (await given(text="Two benches stand by the gate.", browser=told)).outcome is CaptureOutcome.OK
+    assert (await given(text="Page not found", browser=told)).outcome is CaptureOutcome.SOFT_404

@@ -1,0 +1,72 @@
+"""Pages whose scripts repeat failing requests without end, and pages that only have much on a host that is down."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from tests.page_shapes.shapes import CDN, Shape, article, page, paragraphs
+
+STOPPED = "its scripts were stopped because too many of its requests failed"
+_PRIVATE = "http://10.0.0.1/again"
+_UNSAFE = "http://cdn.missing.example:6667/again"
+
+
+def _sync(url: str) -> str:
+    return (
+        "setInterval(() => { for (let n = 0; n < 50; n++) { try { const asked = new XMLHttpRequest();"
+        f"asked.open('GET', '{url}?' + Math.random(), false); asked.send() }} catch (error) {{}} }} }}, 0)"
+    )
+
+
+def _fetch(url: str) -> str:
+    return f"const go = () => fetch({url} + Math.random()).then(go, go); for (let n = 0; n < 8; n++) go()"
+
+
+def _loop(name: str, script: str) -> Shape:
+    reply = page(f"{article(name)}<script>{script}</script>")
+    return Shape(reply=reply, shown=paragraphs(name), detail=(STOPPED,))
+
+
+def _picture(url: str) -> str:
+    return (
+        f"const go = () => {{ const i = new Image(); i.onerror = go; i.src = '{url}?' + Math.random() }};"
+        "for (let n = 0; n < 8; n++) go()"
+    )
+
+
+LOOPS: Mapping[str, Shape] = {
+    "sync-to-private": _loop("sync-to-private", _sync(_PRIVATE)),
+    "sync-to-missing-host": _loop("sync-to-missing-host", _sync(f"{CDN}/again")),
+    "sync-to-unsafe-port": _loop("sync-to-unsafe-port", _sync(_UNSAFE)),
+    "sync-to-itself": _loop("sync-to-itself", _sync("/nothing")),
+    "fetch-to-private": _loop("fetch-to-private", _fetch(f"'{_PRIVATE}?'")),
+    "fetch-to-unsafe-port": _loop("fetch-to-unsafe-port", _fetch(f"'{_UNSAFE}?'")),
+    "fetch-to-many-hosts": _loop(
+        "fetch-to-many-hosts", _fetch("'https://' + Math.floor(Math.random() * 1e9) + '.missing.example/?'")
+    ),
+    "pictures-from-unsafe-port": _loop("pictures-from-unsafe-port", _picture(_UNSAFE)),
+}
+DOWN: Mapping[str, Shape] = {
+    "many-pictures-down": Shape(
+        reply=page(
+            article("many-pictures-down")
+            + "".join(f"<img width=200 height=90 src='{CDN}/{n}.jpg'>" for n in range(300))
+        ),
+        shown=paragraphs("many-pictures-down"),
+    ),
+    "many-scripts-down": Shape(
+        reply=page(
+            article("many-scripts-down"), head="".join(f"<script src='{CDN}/{n}.js'></script>" for n in range(40))
+        ),
+        shown=paragraphs("many-scripts-down"),
+        detail=("40 of 40 scripts could not be loaded",),
+    ),
+    "many-pieces-down": Shape(
+        reply=page(
+            f"{article('many-pieces-down')}<script>for (let n = 0; n < 80; n++) {{ const piece ="
+            f"document.createElement('script'); piece.src = `{CDN}/${{n}}.js`; document.head.append(piece) }}</script>"
+        ),
+        shown=paragraphs("many-pieces-down"),
+        detail=("80 of 80 scripts could not be loaded",),
+    ),
+}
