@@ -3,7 +3,8 @@
 PYTHON ?= python3
 BIN    := .venv/bin
 PYTEST := $(BIN)/python -m pytest -q --dist worksteal
-QUICK  := $(PYTEST) -n logical --hypothesis-profile quick tests/unit
+QUICK  := $(PYTEST) -n logical --hypothesis-profile quick -m "not slow" tests/unit
+REST   := $(PYTEST) -n auto -m "slow or hypothesis or not unit"
 
 # Tests start hundreds of Python processes. Without bytecode files, each of them would compile every library again.
 unexport PYTHONDONTWRITEBYTECODE
@@ -29,7 +30,7 @@ demo: setup ## Judge the example answers end to end (needs no key or internet)
 serve: setup ## Start the service on 127.0.0.1:8000
 	@$(BIN)/assay serve
 
-quick: setup-check ## Run the unit tests (no browser, server or database)
+quick: setup-check ## Run the fast unit tests (no browser, server or database)
 	@$(QUICK)
 
 check: setup-check ## Check format, lint, types and import contracts, then run `quick`
@@ -40,7 +41,7 @@ check: setup-check ## Check format, lint, types and import contracts, then run `
 	@$(QUICK)
 
 test: setup-test check ## Run `check`, then all tests with a real browser, PostgreSQL and the S3 protocol
-	@$(PYTEST) -n auto
+	@$(REST)
 
 screenshots: setup-test ## Regenerate docs/screenshots: every page, wide and narrow, light and dark
 	@$(BIN)/python -m tests.screenshots

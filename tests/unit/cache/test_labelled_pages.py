@@ -11,6 +11,8 @@ from cache.capture import CaptureOutcome
 from cache.classify.quality import Finding, PageFacts, classify
 from tests.labelled.labels import LabelledPage, detection, labelled_pages
 
+pytestmark = pytest.mark.slow
+
 
 def _found(page: LabelledPage) -> Finding:
     plain = read_html(page.html, page.final_url)

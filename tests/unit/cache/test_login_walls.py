@@ -13,6 +13,8 @@ from cache.classify.logins import is_login_address, is_login_title, is_registrat
 from cache.classify.quality import Finding, PageFacts, classify
 from tests.labelled.forms import FormPage, content_pages, login_pages
 
+pytestmark = pytest.mark.slow
+
 
 def _found(page: FormPage) -> Finding:
     plain = read_html(page.html, page.url)

@@ -32,6 +32,8 @@ from rubrics.verdict import Claim, Verdict
 from tests.fakes.backend import ScriptedBackend, raw
 from tests.fakes.pages import page
 
+pytestmark = pytest.mark.slow
+
 VOTES = 2
 SECRET = b"0123456789abcdef"
 FITS_EVERY_SCHEMA = '{"reasoning": "so", "result": true, "quotes": [], "passages": []}'

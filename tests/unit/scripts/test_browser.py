@@ -11,6 +11,8 @@ from bootstrap.commands import Commands, Finished
 from bootstrap.errors import SetupFailed
 from bootstrap.system_packages import SystemPackages
 
+pytestmark = pytest.mark.slow
+
 WORKING = f"#!{sys.executable}\nprint('<html><head></head><body><p>assay 42</p></body></html>')\n"
 BROKEN = "#!/bin/sh\necho 'error while loading shared libraries: libnss3.so' >&2\nexit 127\n"
 ONLY_A_VERSION = "#!/bin/sh\necho 'Chromium 1.2.3'\n"

@@ -10,6 +10,8 @@ from pathlib import Path
 import pytest
 from bootstrap.commands import Commands, last_lines
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture
 def said() -> list[str]:

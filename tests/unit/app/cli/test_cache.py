@@ -13,6 +13,8 @@ from judges.llm.response_cache import ReplyStore
 from rubrics.verdict import Usage
 from tests.unit.app.conftest import Call
 
+pytestmark = pytest.mark.slow
+
 DAY_S = 86_400
 
 

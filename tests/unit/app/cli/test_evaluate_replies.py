@@ -14,6 +14,8 @@ from tests.standin.faults import Fault
 from tests.standin.llm import StandInLLM
 from tests.unit.app.conftest import Call
 
+pytestmark = pytest.mark.slow
+
 JUDGE = """
 from judges.registry import judge
 

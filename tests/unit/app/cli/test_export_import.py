@@ -16,6 +16,8 @@ from rubrics.verdict import Outcome
 from tests.fakes.judged import leaf, result_of, rubric_of
 from tests.unit.app.conftest import Call
 
+pytestmark = pytest.mark.slow
+
 AT = datetime(2026, 3, 1, 9, 30, tzinfo=UTC)
 
 

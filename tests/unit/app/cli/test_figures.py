@@ -14,6 +14,8 @@ from judges.result_files import AnswerFolder, write_json
 from tests.fakes.judged import FAILED, NOT_JUDGED, PASSED, leaf, result_of, rubric_of
 from tests.unit.app.conftest import Call
 
+pytestmark = pytest.mark.slow
+
 TASKS = [f"task_{nth}" for nth in range(8)]
 
 

@@ -4,6 +4,8 @@ import pytest
 
 from tests.unit.app.conftest import Call
 
+pytestmark = pytest.mark.slow
+
 COMMANDS = (
     "demo",
     "serve",

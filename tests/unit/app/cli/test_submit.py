@@ -10,6 +10,8 @@ from app.console.connection import URL
 from app.console.errors import WrongUsage
 from tests.unit.app.conftest import Call
 
+pytestmark = pytest.mark.slow
+
 FOR_BRIDGE = ("--agent", "otter", "--task", "bridge")
 NOBODY = "http://127.0.0.1:9"
 

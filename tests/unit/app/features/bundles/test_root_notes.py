@@ -11,6 +11,8 @@ from hypothesis import strategies as st
 
 from app.features.bundles.root_notes import with_root, without_roots
 
+pytestmark = pytest.mark.slow
+
 VALUES = st.recursive(
     st.none() | st.booleans() | st.integers() | st.text(),
     lambda inner: st.lists(inner) | st.dictionaries(st.text() | st.just("bundles"), inner),

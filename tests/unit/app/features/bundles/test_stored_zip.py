@@ -6,7 +6,11 @@ import io
 import struct
 import zipfile
 
+import pytest
+
 from app.features.bundles.stored_zip import Entry, StoredZip, directory, first_wrong_byte, local_header
+
+pytestmark = pytest.mark.slow
 
 
 def written(members: dict[str, bytes]) -> tuple[io.BytesIO, StoredZip]:

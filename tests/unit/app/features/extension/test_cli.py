@@ -9,6 +9,8 @@ import pytest
 
 from app.cli.program import run
 
+pytestmark = pytest.mark.slow
+
 
 def called(*arguments: str) -> int:
     with pytest.raises(SystemExit) as ended:

@@ -12,6 +12,8 @@ from judges.verifier import DEFAULT_TRIALS
 from rubrics.verdict import Outcome
 from tests.unit.app.conftest import Call
 
+pytestmark = pytest.mark.slow
+
 URL = "https://pellard.example/heron-2"
 PAGE = LabelledPage(url=URL, text="The Heron 2 costs 430 crowns and weighs 310 grams.")
 

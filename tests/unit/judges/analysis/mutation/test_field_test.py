@@ -26,6 +26,8 @@ from judges.runner import JudgeTools, run
 from judges.text_pages import evidence_of
 from judges.verifier import Verifier
 
+pytestmark = pytest.mark.slow
+
 HOST = "https://lights.example"
 ANSWER = f"""\
 # Two lighthouses

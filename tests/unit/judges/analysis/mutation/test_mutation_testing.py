@@ -16,6 +16,8 @@ from judges.analysis.mutation.trying import MutationTest
 from judges.result import native_summary
 from judges.trial import try_judge
 
+pytestmark = pytest.mark.slow
+
 HERON, OTTER = "https://pellard.example/heron", "https://pellard.example/otter"
 PAGES = {
     HERON: "The Heron costs 430 crowns. The Heron was made by Ida Norrstad.",

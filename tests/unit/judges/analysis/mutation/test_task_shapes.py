@@ -9,6 +9,8 @@ import pytest
 from tests.unit.judges.analysis.mutation.task_shapes import SHAPES, Defect, TaskShape
 from tests.unit.judges.analysis.mutation.test_field_test import report_of
 
+pytestmark = pytest.mark.slow
+
 DEFECTS = [(shape, defect) for shape in SHAPES for defect in shape.defects]
 
 

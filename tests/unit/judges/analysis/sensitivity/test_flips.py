@@ -12,6 +12,8 @@ from rubrics.verdict import Outcome
 from tests.fakes.judged import FAILED, NOT_JUDGED, SKIPPED, group, leaf, result_of, rubric_of
 from tests.unit.judges.analysis.sensitivity.trees import results
 
+pytestmark = pytest.mark.slow
+
 
 def changes(*children, sequential: bool = False) -> dict[tuple[str, str], tuple[float, float]]:
     found = flips(result_of(rubric_of(*children, sequential=sequential)))

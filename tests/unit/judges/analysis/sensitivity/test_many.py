@@ -17,6 +17,8 @@ from rubrics.tree import leaves_below, walk
 from tests.fakes.judged import FAILED, SKIPPED, leaf
 from tests.unit.judges.analysis.sensitivity.trees import results, tree
 
+pytestmark = pytest.mark.slow
+
 KNOWN = {"passed": (1.0, 1.0), "failed": (0.0, 0.0), "not_judged": (0.0, 1.0)}
 
 

@@ -13,6 +13,8 @@ from scipy.stats import binomtest
 from judges.analysis.statistics.bounded_mean import bounded_mean, tails
 from tests.bench.coverage import QUOTED, SHAPES, measured, samples
 
+pytestmark = pytest.mark.slow
+
 SCORES = st.lists(st.sampled_from([0.0, 0.1, 0.25, 0.5, 0.9, 1.0]), min_size=1, max_size=12)
 
 

@@ -1,0 +1,15 @@
+"""Mark every test below this folder as a unit test, so that `make quick` and `make test` can select by marker."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+_HERE = Path(__file__).parent
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    for item in items:
+        if _HERE in item.path.parents:
+            item.add_marker("unit")
