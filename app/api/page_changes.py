@@ -101,7 +101,7 @@ async def undo(
             to_url=before.to_url,
             task_id=before.task_id,
             page_id=before.page_id,
-            why=storable(why.strip()),
+            reason=storable(why.strip()),
             by=storable(by.strip()) or caller.owner,
             key_owner=caller.owner,
             created_at=service.runtime.clock.now(),
@@ -138,7 +138,7 @@ def _change(service: Service, caller: Caller, body: PageChangeIn) -> PageChange:
         url=storable(body.url.strip()),
         to_url=None if body.to is None else storable(body.to.strip()),
         task_id=body.task_id,
-        why=storable(body.why.strip()),
+        reason=storable(body.why.strip()),
         by=storable(body.by.strip()) or caller.owner,
         key_owner=caller.owner,
         created_at=service.runtime.clock.now(),
@@ -193,7 +193,7 @@ async def _cited(service: Service, caller: Caller, made: PageChange) -> CitedUrl
 def provenance_of(edit: PageChange) -> dict[str, str]:
     """What a reader of the stored page must know of a correction."""
     told = {"corrected_by": edit.by, "corrected_to": str(edit.to_url), "corrected_at": edit.created_at.isoformat()}
-    return told | ({"corrected_why": edit.why} if edit.why else {})
+    return told | ({"corrected_why": edit.reason} if edit.reason else {})
 
 
 def _with(made: PageChange, capture: Capture) -> PageChange:

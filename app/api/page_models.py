@@ -200,7 +200,7 @@ class PageChangeOut(BaseModel):
     def of(cls, change: PageChange) -> PageChangeOut:
         fields = dataclasses.asdict(change)
         del fields["key_sha256"]
-        return cls(**fields)
+        return cls(why=fields.pop("reason"), **fields)
 
 
 class PairingOut(BaseModel):
@@ -210,7 +210,7 @@ class PairingOut(BaseModel):
     owner: str
     state: str = Field(description="waiting, paired, expired or revoked")
     name: str | None = Field(description="What the browser's person called it")
-    made_at: datetime
+    created_at: datetime
     code_expires_at: datetime
     paired_at: datetime | None
     expires_at: datetime | None
@@ -225,7 +225,7 @@ class PairingOut(BaseModel):
         else:
             state = "paired" if pairing.usable(now) else "expired"
         fields = dataclasses.asdict(pairing)
-        del fields["code_sha256"], fields["token_sha256"], fields["everybody"]
+        del fields["code_sha256"], fields["token_sha256"], fields["sees_all_owners"]
         return cls(**fields, state=state)
 
 

@@ -126,7 +126,7 @@ async def keep(service: Service, url: str, seen: Observation, *, owner: str, by:
                 id=service.runtime.ids.new("chg"),
                 action=ChangeAction.UNFLAG,
                 page_id=capture.id,
-                why="the page was handed in",
+                reason="the page was handed in",
                 by=by,
                 key_owner=owner,
                 created_at=service.runtime.clock.now(),

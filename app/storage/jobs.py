@@ -167,8 +167,8 @@ async def pause_for_money(
         connection,
         _fenced(fence),
         attempts_allowed=jobs.c.attempts_allowed + 1,
-        paused_purse=purse,
-        paused_limit_usd=limit_usd,
+        paused_budget_id=purse,
+        paused_limit=limit_usd,
         result_id=func.coalesce(result_id, jobs.c.result_id),
         **_paused_values(error),
     )
@@ -182,21 +182,21 @@ async def resume(connection: AsyncConnection, job_id: str, *, queue_id: int) -> 
         stage=None,
         queue_id=queue_id,
         error=None,
-        paused_purse=None,
-        paused_limit_usd=None,
+        paused_budget_id=None,
+        paused_limit=None,
         **_counts(NOTHING_YET),
     )
 
 
 async def paused_models(connection: AsyncConnection) -> list[str | None]:
     """Return the models (None: the default model) that paused jobs wait for."""
-    query = select(jobs.c.model).where(_paused(), jobs.c.paused_purse.is_(None)).distinct()
+    query = select(jobs.c.model).where(_paused(), jobs.c.paused_budget_id.is_(None)).distinct()
     return list((await connection.execute(query)).scalars())
 
 
 async def paused_jobs(connection: AsyncConnection, model: str | None, *, limit: int) -> list[Job]:
     """Return the jobs that are paused because of a model, oldest first."""
-    query = select(jobs).where(_paused(), jobs.c.paused_purse.is_(None), jobs.c.model.is_not_distinct_from(model))
+    query = select(jobs).where(_paused(), jobs.c.paused_budget_id.is_(None), jobs.c.model.is_not_distinct_from(model))
     return [_job(row) for row in (await connection.execute(query.order_by(jobs.c.id).limit(limit))).mappings()]
 
 
@@ -209,13 +209,13 @@ async def jobs_with_money(
     to submissions.
     """
     present = case(
-        *((jobs.c.paused_purse == purse, literal(amount, Float)) for purse, amount in installation.items()),
+        *((jobs.c.paused_budget_id == purse, literal(amount, Float)) for purse, amount in installation.items()),
         else_=submissions.c.budget_usd,
     )
     query = (
         select(jobs)
-        .outerjoin(submissions, submissions.c.id == jobs.c.paused_purse)
-        .where(_paused(), jobs.c.paused_purse.is_not(None), or_(present.is_(None), present > jobs.c.paused_limit_usd))
+        .outerjoin(submissions, submissions.c.id == jobs.c.paused_budget_id)
+        .where(_paused(), jobs.c.paused_budget_id.is_not(None), or_(present.is_(None), present > jobs.c.paused_limit))
     )
     return [_job(row) for row in (await connection.execute(query.order_by(jobs.c.id).limit(limit))).mappings()]
 

@@ -40,7 +40,7 @@ async def entries_of(database: Database, keys: Sequence[str]) -> Mapping[str, st
     """
     async with database.quickly() as connection:
         try:
-            found = await connection.execute("SELECT key, entry FROM kept_replies WHERE key = ANY(%s)", [list(keys)])
+            found = await connection.execute("SELECT key, entry FROM llm_cache WHERE key = ANY(%s)", [list(keys)])
             return dict(await found.fetchall())
         except psycopg.DatabaseError as error:
             raise _unavailable(error) from error
@@ -56,7 +56,7 @@ async def add_entries(database: Database, entries: Iterable[KeptEntry]) -> None:
     """
     rows = sorted(entries, key=lambda each: each.key)
     query = (
-        "INSERT INTO kept_replies (key, model, entry, bytes, used_at)"
+        "INSERT INTO llm_cache (key, model, entry, bytes, used_at)"
         " SELECT key, model, entry, octet_length(entry), clock_timestamp()"
         " FROM unnest(%s::text[], %s::text[], %s::text[]) AS new(key, model, entry)"
         " ON CONFLICT (key) DO UPDATE SET model = excluded.model, entry = excluded.entry, bytes = excluded.bytes,"
@@ -77,7 +77,7 @@ async def touch_entries(database: Database, keys: Iterable[str]) -> None:
         DatabaseUnavailable: The statement failed.
     """
     query = (
-        "UPDATE kept_replies SET used_at = clock_timestamp() WHERE key IN (SELECT key FROM kept_replies"
+        "UPDATE llm_cache SET used_at = clock_timestamp() WHERE key IN (SELECT key FROM llm_cache"
         " WHERE key = ANY(%s) AND used_at < clock_timestamp() - make_interval(secs => %s) FOR UPDATE SKIP LOCKED)"
     )
     async with database.quickly() as connection:
@@ -98,8 +98,8 @@ async def make_room(connection: AsyncConnection, *, max_bytes: int) -> int:
         return 0
     removed = await connection.execute(
         text(
-            "DELETE FROM kept_replies WHERE key IN (SELECT key FROM"
-            " (SELECT key, sum(bytes) OVER (ORDER BY used_at, key) - bytes AS before FROM kept_replies) AS aged"
+            "DELETE FROM llm_cache WHERE key IN (SELECT key FROM"
+            " (SELECT key, sum(bytes) OVER (ORDER BY used_at, key) - bytes AS before FROM llm_cache) AS aged"
             " WHERE before < :excess)"
         ),
         {"excess": stored - KEPT_SHARE * max_bytes},
@@ -109,7 +109,7 @@ async def make_room(connection: AsyncConnection, *, max_bytes: int) -> int:
 
 async def kept_size(connection: AsyncConnection) -> StoreSize:
     """Return the number and the total size of the entries."""
-    found = await connection.execute(text("SELECT count(*), coalesce(sum(bytes), 0) FROM kept_replies"))
+    found = await connection.execute(text("SELECT count(*), coalesce(sum(bytes), 0) FROM llm_cache"))
     entries, size = found.one()
     return StoreSize(int(entries), int(size))
 
@@ -120,7 +120,7 @@ async def kept_by_model(connection: AsyncConnection) -> tuple[ModelReplies, ...]
         text(
             "SELECT model, count(*) AS entries, sum(bytes) AS bytes,"
             " extract(epoch FROM min(used_at))::float8 AS oldest, extract(epoch FROM max(used_at))::float8 AS newest"
-            " FROM kept_replies GROUP BY model ORDER BY model"
+            " FROM llm_cache GROUP BY model ORDER BY model"
         )
     )
     return tuple(
@@ -140,7 +140,7 @@ async def clear_kept(
     """
     found = await connection.execute(
         text(
-            "WITH removed AS (DELETE FROM kept_replies WHERE (CAST(:model AS text) IS NULL OR model = :model)"
+            "WITH removed AS (DELETE FROM llm_cache WHERE (CAST(:model AS text) IS NULL OR model = :model)"
             " AND (CAST(:before AS timestamptz) IS NULL OR used_at < :before) RETURNING bytes)"
             " SELECT count(*), coalesce(sum(bytes), 0) FROM removed"
         ),

@@ -45,7 +45,7 @@ class Line:
 
     model: str
     state: str
-    refusal: str | None
+    rejection: str | None
     age_s: float
     probed_s: float
 
@@ -92,20 +92,20 @@ class ModelLines:
     async def look(self, key: str) -> list[Line]:
         """Return the status rows of a key; none if the database is unavailable."""
         query = (
-            "SELECT model, state, refusal,"
+            "SELECT model, state, rejection,"
             " extract(epoch FROM clock_timestamp() - changed_at)::float8 AS age_s,"
             " extract(epoch FROM clock_timestamp() - probed_at)::float8 AS probed_s"
-            " FROM model_lines WHERE circuit = :key"
+            " FROM provider_status WHERE credential_id = :key"
         )
         return [Line(**row) for row in await self._execute(query, {"key": key})]
 
     async def ask_first(self, key: str, model: str) -> bool:
         """Return whether the caller should send the first request to ``model`` while others wait."""
         query = (
-            "INSERT INTO model_lines AS line (circuit, model, state, changed_at, probed_at)"
+            "INSERT INTO provider_status AS line (credential_id, model, state, changed_at, probed_at)"
             " VALUES (:key, :model, 'asking', clock_timestamp(), clock_timestamp())"
-            " ON CONFLICT (circuit, model) DO UPDATE"
-            " SET state = 'asking', refusal = NULL, changed_at = clock_timestamp(), probed_at = clock_timestamp()"
+            " ON CONFLICT (credential_id, model) DO UPDATE"
+            " SET state = 'asking', rejection = NULL, changed_at = clock_timestamp(), probed_at = clock_timestamp()"
             " WHERE (line.state = 'asking' AND line.changed_at < clock_timestamp() - make_interval(secs => :asking))"
             " OR (line.state = 'answering' AND line.changed_at < clock_timestamp() - make_interval(secs => :fresh))"
             " RETURNING 1"
@@ -116,8 +116,8 @@ class ModelLines:
     async def may_probe(self, key: str, model: str, *, after_s: float) -> bool:
         """Return whether the caller may send a probe. At most one process gets True per interval of ``after_s``."""
         query = (
-            "UPDATE model_lines SET state = 'refused', probed_at = clock_timestamp()"
-            " WHERE circuit = :key AND model = :model AND (state = 'probe_wanted'"
+            "UPDATE provider_status SET state = 'refused', probed_at = clock_timestamp()"
+            " WHERE credential_id = :key AND model = :model AND (state = 'probe_wanted'"
             " OR (state = 'refused' AND probed_at <= clock_timestamp() - make_interval(secs => :after))) RETURNING 1"
         )
         values = {"key": key, "model": model, "after": _LEEWAY * after_s}
@@ -132,9 +132,9 @@ class ModelLines:
             "no_such_model": refusal.no_such_model,
         }
         query = (
-            "INSERT INTO model_lines (circuit, model, state, refusal, changed_at, probed_at)"
+            "INSERT INTO provider_status (credential_id, model, state, rejection, changed_at, probed_at)"
             " VALUES (:key, :model, 'refused', :refusal, clock_timestamp(), clock_timestamp())"
-            " ON CONFLICT (circuit, model) DO UPDATE SET state = 'refused', refusal = excluded.refusal,"
+            " ON CONFLICT (credential_id, model) DO UPDATE SET state = 'refused', rejection = excluded.rejection,"
             " changed_at = clock_timestamp(), probed_at = clock_timestamp()"
         )
         self._in_background(query, {"key": key, "model": model, "refusal": json.dumps(details)})
@@ -142,18 +142,18 @@ class ModelLines:
     def answered(self, key: str, model: str) -> None:
         """Record that the provider accepts the key and the model, in the background."""
         query = (
-            "INSERT INTO model_lines (circuit, model, state, changed_at, probed_at)"
+            "INSERT INTO provider_status (credential_id, model, state, changed_at, probed_at)"
             " SELECT :key, name, 'answering', clock_timestamp(), clock_timestamp()"
             " FROM unnest(ARRAY['', CAST(:model AS text)]) AS name ORDER BY name"
-            " ON CONFLICT (circuit, model) DO UPDATE"
-            " SET state = 'answering', refusal = NULL, changed_at = clock_timestamp(), probed_at = clock_timestamp()"
+            " ON CONFLICT (credential_id, model) DO UPDATE"
+            " SET state = 'answering', rejection = NULL, changed_at = clock_timestamp(), probed_at = clock_timestamp()"
         )
         self._in_background(query, {"key": key, "model": model})
 
     def probe_wanted(self, provider: str) -> None:
         """Allow the next request to a rejected provider as a probe, at most once per ``_MIN_PROBE_INTERVAL_S``."""
         query = (
-            "UPDATE model_lines SET state = 'probe_wanted' WHERE circuit LIKE :keys AND state = 'refused'"
+            "UPDATE provider_status SET state = 'probe_wanted' WHERE credential_id LIKE :keys AND state = 'refused'"
             " AND probed_at <= clock_timestamp() - make_interval(secs => :after)"
         )
         self._in_background(query, {"keys": f"{provider}:%", "after": _LEEWAY * _MIN_PROBE_INTERVAL_S})
@@ -227,8 +227,8 @@ class _KeyBoard:
 def tell(circuit: Circuit, line: Line) -> None:
     """Update a circuit from a status row."""
     model = line.model or None
-    if line.refusal is not None:
-        details = json.loads(line.refusal)
+    if line.rejection is not None:
+        details = json.loads(line.rejection)
         refusal = LLMRejected(
             details["message"],
             status=details["status"],

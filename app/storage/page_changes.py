@@ -59,7 +59,7 @@ class PageChange:
     to_url: str | None = None
     task_id: str | None = None
     page_id: str | None = None
-    why: str
+    reason: str
     by: str
     key_owner: str
     created_at: datetime

@@ -19,15 +19,15 @@ from app.storage.tables import pairings
 class Pairing:
     """Pairing code and the browser that used it.
 
-    The browser submits pages as ``owner``, who created the code. ``everybody``: the owner may see the data of all
+    The browser submits pages as ``owner``, who created the code. ``sees_all_owners``: the owner may see the data of all
     owners.
     """
 
     id: str
     code_sha256: str
     owner: str
-    everybody: bool
-    made_at: datetime
+    sees_all_owners: bool
+    created_at: datetime
     code_expires_at: datetime
     token_sha256: str | None = None
     name: str | None = None

@@ -12,7 +12,7 @@ from sqlalchemy import func, select, text
 from sqlalchemy.dialects.postgresql import insert
 from sqlalchemy.ext.asyncio import AsyncConnection
 
-from app.storage.tables import purse_holds, purses, submissions
+from app.storage.tables import budget_reservations, budgets, submissions
 
 INSTALLATION = "installation"
 """ID of the budget of ``ASSAY_BUDGET_USD``. A submission's budget has the ID of the submission."""
@@ -20,22 +20,22 @@ INSTALLATION_TOKENS = "installation tokens"
 """ID of the budget of ``ASSAY_BUDGET_TOKENS``. Its amounts are tokens, not USD."""
 
 
-async def add_spent(connection: AsyncConnection, usd: Mapping[str, float]) -> dict[str, float]:
+async def add_spent(connection: AsyncConnection, amounts: Mapping[str, float]) -> dict[str, float]:
     """Add amounts to budgets and lock the rows until the transaction ends. Return the new totals.
 
     An amount of 0 only locks and reads the row.
     """
-    rows = [{"id": purse, "spent_usd": usd[purse]} for purse in sorted(usd)]
-    adding = insert(purses).values(rows)
+    rows = [{"id": budget_id, "spent": amounts[budget_id]} for budget_id in sorted(amounts)]
+    adding = insert(budgets).values(rows)
     adding = adding.on_conflict_do_update(
-        index_elements=["id"], set_={"spent_usd": purses.c.spent_usd + adding.excluded.spent_usd}
+        index_elements=["id"], set_={"spent": budgets.c.spent + adding.excluded.spent}
     )
-    found = await connection.execute(adding.returning(purses.c.id, purses.c.spent_usd))
-    return {row.id: row.spent_usd for row in found}
+    found = await connection.execute(adding.returning(budgets.c.id, budgets.c.spent))
+    return {row.id: row.spent for row in found}
 
 
-async def spent(connection: AsyncConnection, purse: str) -> float:
-    query = select(purses.c.spent_usd).where(purses.c.id == purse)
+async def spent(connection: AsyncConnection, budget_id: str) -> float:
+    query = select(budgets.c.spent).where(budgets.c.id == budget_id)
     return float((await connection.execute(query)).scalar_one_or_none() or 0.0)
 
 
@@ -50,31 +50,34 @@ async def limits_of(connection: AsyncConnection, ids: Iterable[str]) -> dict[str
 async def held_by_others(connection: AsyncConnection, ids: Iterable[str], *, holder: str) -> dict[str, float]:
     """Return the unexpired reservations of other processes, by budget."""
     query = (
-        select(purse_holds.c.purse, func.sum(purse_holds.c.usd).label("usd"))
+        select(budget_reservations.c.budget_id, func.sum(budget_reservations.c.amount).label("amount"))
         .where(
-            purse_holds.c.purse.in_(list(ids)),
-            purse_holds.c.holder != holder,
-            purse_holds.c.expires_at > func.clock_timestamp(),
+            budget_reservations.c.budget_id.in_(list(ids)),
+            budget_reservations.c.holder != holder,
+            budget_reservations.c.expires_at > func.clock_timestamp(),
         )
-        .group_by(purse_holds.c.purse)
+        .group_by(budget_reservations.c.budget_id)
     )
-    return {row.purse: row.usd for row in await connection.execute(query)}
+    return {row.budget_id: row.amount for row in await connection.execute(query)}
 
 
-async def hold(connection: AsyncConnection, usd: Mapping[str, float], *, holder: str, for_s: float) -> None:
+async def hold(connection: AsyncConnection, amounts: Mapping[str, float], *, holder: str, for_s: float) -> None:
     """Set the reservations of ``holder``, which expire after ``for_s`` seconds. An amount of 0 removes one."""
-    kept = [purse for purse in sorted(usd) if usd[purse] > 0]
-    removed = [purse for purse in usd if purse not in kept]
+    kept = [budget_id for budget_id in sorted(amounts) if amounts[budget_id] > 0]
+    removed = [budget_id for budget_id in amounts if budget_id not in kept]
     if removed:
-        query = text("DELETE FROM purse_holds WHERE holder = :holder AND purse = ANY(CAST(:purses AS text[]))")
-        await connection.execute(query, {"holder": holder, "purses": removed})
+        query = text("DELETE FROM budget_reservations WHERE holder = :holder AND budget_id = ANY(CAST(:ids AS text[]))")
+        await connection.execute(query, {"holder": holder, "ids": removed})
     if kept:
         until = func.clock_timestamp() + func.make_interval(0, 0, 0, 0, 0, 0, for_s)
-        rows = [{"purse": purse, "holder": holder, "usd": usd[purse], "expires_at": until} for purse in kept]
-        holding = insert(purse_holds).values(rows)
+        rows = [
+            {"budget_id": budget_id, "holder": holder, "amount": amounts[budget_id], "expires_at": until}
+            for budget_id in kept
+        ]
+        holding = insert(budget_reservations).values(rows)
         await connection.execute(
             holding.on_conflict_do_update(
-                index_elements=["purse", "holder"],
-                set_={"usd": holding.excluded.usd, "expires_at": holding.excluded.expires_at},
+                index_elements=["budget_id", "holder"],
+                set_={"amount": holding.excluded.amount, "expires_at": holding.excluded.expires_at},
             )
         )

@@ -72,8 +72,8 @@ class Job:
     finished_at: datetime | None
     revision: int
     priority: int = 0
-    paused_purse: str | None = None
-    paused_limit_usd: float | None = None
+    paused_budget_id: str | None = None
+    paused_limit: float | None = None
     kind: JobKind = JobKind.ANSWER
 
     @property

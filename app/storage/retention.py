@@ -66,7 +66,7 @@ async def forget(connection: AsyncConnection, *, before: datetime) -> Forgotten:
         "DELETE FROM answers WHERE NOT EXISTS (SELECT FROM jobs WHERE jobs.answer_sha256 = answers.sha256)"
     )
     keys = await delete("DELETE FROM idempotency_keys WHERE created_at < :before")
-    replies = await delete("DELETE FROM kept_replies WHERE used_at < :before")
+    replies = await delete("DELETE FROM llm_cache WHERE used_at < :before")
     removed_captures = await connection.execute(
         text(
             "DELETE FROM captures WHERE captured_at < :before"

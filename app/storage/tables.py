@@ -82,8 +82,8 @@ jobs = Table(
     Column("revision", BigInteger, nullable=False, server_default=text("1")),
     Column("priority", Integer, nullable=False, server_default=text("0")),
     # For a job that is paused because of a budget: the budget, and its limit at that time.
-    Column("paused_purse", Text),
-    Column("paused_limit_usd", Float),
+    Column("paused_budget_id", Text),
+    Column("paused_limit", Float),
     # A ``JobKind``.
     Column("kind", Text, nullable=False, server_default=text("'answer'")),
     Index("jobs_by_submission", "submission_id"),
@@ -152,8 +152,8 @@ captures = Table(
     Index("captures_by_final_key", "final_key_sha256", "captured_at"),
 )
 
-capture_turns = Table(
-    "capture_turns",
+capture_locks = Table(
+    "capture_locks",
     metadata,
     Column("key_sha256", Text, primary_key=True),
     Column("holder", Text, nullable=False),
@@ -200,7 +200,7 @@ page_changes = Table(
     Column("to_url", Text),
     Column("task_id", Text),
     Column("page_id", Text),
-    Column("why", Text, nullable=False),
+    Column("reason", Text, nullable=False),
     Column("by", Text, nullable=False),
     # Owner of the API key; ``by`` is a name that the user entered.
     Column("key_owner", Text, nullable=False),
@@ -230,8 +230,8 @@ pairings = Table(
     Column("code_sha256", Text, nullable=False, unique=True),
     Column("owner", Text, nullable=False),
     # Whether the owner of the code sees the data of all owners.
-    Column("everybody", Boolean, nullable=False),
-    Column("made_at", DateTime(timezone=True), nullable=False),
+    Column("sees_all_owners", Boolean, nullable=False),
+    Column("created_at", DateTime(timezone=True), nullable=False),
     Column("code_expires_at", DateTime(timezone=True), nullable=False),
     Column("token_sha256", Text),
     Column("name", Text),
@@ -291,8 +291,8 @@ checkpoints = Table(
 )
 
 # Reply cache of all workers, by request hash. ``entry`` is JSON that includes its own digest.
-kept_replies = Table(
-    "kept_replies",
+llm_cache = Table(
+    "llm_cache",
     metadata,
     Column("key", Text, primary_key=True),
     Column("model", Text, nullable=False),
@@ -301,21 +301,21 @@ kept_replies = Table(
     Column("used_at", DateTime(timezone=True), nullable=False),
 )
 
-# Spent amounts, by submission ID and for the whole installation (see ``purses.INSTALLATION``).
-purses = Table(
-    "purses",
+# Spent amounts, by submission ID and for the whole installation (see ``budgets.INSTALLATION``).
+budgets = Table(
+    "budgets",
     metadata,
     Column("id", Text, primary_key=True),
-    Column("spent_usd", Float, nullable=False, server_default=text("0")),
+    Column("spent", Float, nullable=False, server_default=text("0")),
 )
 
 # Budget reservations of processes for running requests.
-purse_holds = Table(
-    "purse_holds",
+budget_reservations = Table(
+    "budget_reservations",
     metadata,
-    Column("purse", Text, primary_key=True),
+    Column("budget_id", Text, primary_key=True),
     Column("holder", Text, primary_key=True),
-    Column("usd", Float, nullable=False),
+    Column("amount", Float, nullable=False),
     Column("expires_at", DateTime(timezone=True), nullable=False),
 )
 
@@ -331,13 +331,13 @@ shared_slots = Table(
 )
 
 # Provider status, per API key (``model`` is empty) and per model of a key.
-model_lines = Table(
-    "model_lines",
+provider_status = Table(
+    "provider_status",
     metadata,
-    Column("circuit", Text, primary_key=True),
+    Column("credential_id", Text, primary_key=True),
     Column("model", Text, primary_key=True),
     Column("state", Text, nullable=False),
-    Column("refusal", Text),
+    Column("rejection", Text),
     Column("changed_at", DateTime(timezone=True), nullable=False),
     Column("probed_at", DateTime(timezone=True), nullable=False),
 )

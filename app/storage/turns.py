@@ -19,7 +19,7 @@ from sqlalchemy.dialects.postgresql import insert
 from app.background import until_next_round
 from app.storage.database import Database
 from app.storage.errors import DatabaseUnavailable
-from app.storage.tables import capture_turns, host_visits
+from app.storage.tables import capture_locks, host_visits
 from cache.errors import IndexFailed
 
 TURN_S = 8.0
@@ -59,8 +59,8 @@ class PostgresTurns:
         Raises:
             DatabaseUnavailable: The database cannot be reached.
         """
-        taken = select(capture_turns.c.holder).where(
-            capture_turns.c.key_sha256 == _digest(key), capture_turns.c.expires_at >= func.clock_timestamp()
+        taken = select(capture_locks.c.holder).where(
+            capture_locks.c.key_sha256 == _digest(key), capture_locks.c.expires_at >= func.clock_timestamp()
         )
         async with self._database.begin() as connection:
             return (await connection.execute(taken)).first() is None
@@ -81,25 +81,25 @@ class PostgresTurns:
         until = func.clock_timestamp() + _interval(self._turn_s)
         row = {"key_sha256": hashed, "holder": holder, "expires_at": until}
         take = (
-            insert(capture_turns)
+            insert(capture_locks)
             .values(row)
             .on_conflict_do_update(
                 index_elements=["key_sha256"],
                 set_={"holder": holder, "expires_at": until},
-                where=capture_turns.c.expires_at < func.clock_timestamp(),
+                where=capture_locks.c.expires_at < func.clock_timestamp(),
             )
         )
         async with self._database.begin() as connection:
-            return (await connection.execute(take.returning(capture_turns.c.holder))).first() is not None
+            return (await connection.execute(take.returning(capture_locks.c.holder))).first() is not None
 
     async def _renew(self, hashed: str, holder: str) -> None:
         until = func.clock_timestamp() + _interval(self._turn_s)
-        owned = capture_turns.c.key_sha256 == hashed, capture_turns.c.holder == holder
+        owned = capture_locks.c.key_sha256 == hashed, capture_locks.c.holder == holder
         while True:
             await until_next_round(self._renew_s)
             try:
                 async with self._database.begin() as connection:
-                    renewed = await connection.execute(update(capture_turns).where(*owned).values(expires_at=until))
+                    renewed = await connection.execute(update(capture_locks).where(*owned).values(expires_at=until))
             except DatabaseUnavailable:
                 continue  # retry before the lock expires
             if not renewed.rowcount:
@@ -108,11 +108,11 @@ class PostgresTurns:
                 return
 
     async def _release(self, hashed: str, holder: str) -> None:
-        owned = (capture_turns.c.key_sha256 == hashed) & (capture_turns.c.holder == holder)
-        forgotten = capture_turns.c.expires_at < func.clock_timestamp() - _interval(_DELETE_AFTER_S)
+        owned = (capture_locks.c.key_sha256 == hashed) & (capture_locks.c.holder == holder)
+        forgotten = capture_locks.c.expires_at < func.clock_timestamp() - _interval(_DELETE_AFTER_S)
         try:
             async with self._database.begin() as connection:
-                await connection.execute(delete(capture_turns).where(or_(owned, forgotten)))
+                await connection.execute(delete(capture_locks).where(or_(owned, forgotten)))
         except DatabaseUnavailable:
             _log.warning("capture_turn_left", key_sha256=hashed)  # the lock expires
 

@@ -147,7 +147,7 @@ async def unpair(service: ServiceDep, browser: BrowserDep) -> PairingOut:
 
 
 def _owner_filter(browser: Pairing) -> str | None:
-    return None if browser.everybody else browser.owner
+    return None if browser.sees_all_owners else browser.owner
 
 
 async def _check_needs_work(service: Service, browser: Pairing, url: str) -> None:

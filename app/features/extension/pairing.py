@@ -44,8 +44,8 @@ async def make(service: ServiceDep, caller: AdminDep) -> NewPairingOut:
         id=service.runtime.ids.new("pair"),
         code_sha256=code_digest(code),
         owner=caller.owner,
-        everybody=caller.everybody,
-        made_at=now,
+        sees_all_owners=caller.everybody,
+        created_at=now,
         code_expires_at=now + CODE_LASTS,
     )
     async with service.database.begin() as connection:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib
 from collections.abc import AsyncIterator
 from typing import Any
 
@@ -11,7 +10,7 @@ import pytest
 from sqlalchemy.exc import DBAPIError
 
 from app.storage.database import connect
-from app.storage.tables import page_changes, result_sources
+from app.storage.tables import page_changes
 from tests.fakes.judged import FAILED, NOT_JUDGED, JudgedByText, leaf, page_entry, rubric_of
 from tests.integration.app.api.asking import ended, problem, submit
 from tests.integration.app.api.conftest import Open
@@ -255,17 +254,8 @@ async def test_changes_need_an_operators_key(open_api: Open):
         assert (await api.get("/v1/pages/urls")).status_code == 401
 
 
-async def test_results_from_before_are_read_when_the_database_is_migrated(api: httpx.AsyncClient, database_url: str):
-    module = importlib.import_module("app.storage.migrations.versions.m0007_pages_by_hand")
-    async with connect(database_url) as database, database.begin() as connection:
-        before = (await connection.execute(result_sources.select())).all()
-        await connection.execute(result_sources.delete())
-        await connection.run_sync(module._read_what_is_there)
-        assert sorted((await connection.execute(result_sources.select())).all()) == sorted(before) != []
-
-
 async def test_a_change_is_never_changed(api: httpx.AsyncClient, database_url: str):
     async with connect(database_url) as database:
         with pytest.raises(DBAPIError, match="never changed"):
             async with database.begin() as connection:
-                await connection.execute(page_changes.update().values(why="something else"))
+                await connection.execute(page_changes.update().values(reason="something else"))

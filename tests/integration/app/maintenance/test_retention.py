@@ -238,7 +238,7 @@ async def test_a_correction_that_stands_keeps_its_page(shelf: Shelf):
     async with shelf.database.begin() as connection:
         for number, page in enumerate((standing, taken_back)):
             edit = PageChange(
-                id=f"chg_{number}", action=ChangeAction.EDIT, key_sha256="k", url="u", why="", by="a", key_owner="a",
+                id=f"chg_{number}", action=ChangeAction.EDIT, key_sha256="k", url="u", reason="", by="a", key_owner="a",
                 created_at=now,
             )  # fmt: skip
             await insert_change(connection, edit, shows=[page])

@@ -104,7 +104,7 @@ async def test_that_it_was_mended_is_found_out_by_one_and_known_to_all(processes
     for process in processes:
         await until(process, CircuitState.REFUSED)
     async with connect(database_url) as database, database.begin() as connection:
-        await connection.execute(text("UPDATE model_lines SET probed_at = probed_at - interval '10 s'"))
+        await connection.execute(text("UPDATE provider_status SET probed_at = probed_at - interval '10 s'"))
     processes[2].lines.probe_wanted("openai")
     for process in processes[:2]:
         await until(process, CircuitState.PROBE_DUE)

@@ -90,10 +90,10 @@ async def test_questions_that_come_together_share_a_query(two: tuple[Process, Pr
 @pytest.mark.parametrize(
     "damage",
     [
-        "UPDATE kept_replies SET entry = replace(entry, 'yes', 'no')",
-        "UPDATE kept_replies SET entry = 'nothing of the kind'",
-        "UPDATE kept_replies SET entry = '[]'",
-        "UPDATE kept_replies SET entry = replace(entry, '\"version\": 1', '\"version\": 2')",
+        "UPDATE llm_cache SET entry = replace(entry, 'yes', 'no')",
+        "UPDATE llm_cache SET entry = 'nothing of the kind'",
+        "UPDATE llm_cache SET entry = '[]'",
+        "UPDATE llm_cache SET entry = replace(entry, '\"version\": 1', '\"version\": 2')",
     ],
 )
 async def test_what_was_damaged_is_not_there_and_is_mended_by_the_next_reply(two: tuple[Process, Process], damage: str):
@@ -112,7 +112,7 @@ async def test_a_reply_under_the_key_of_another_request_is_none(two: tuple[Proce
     first, second = two
     first.replies.offer(KEY, reply())
     await first.heard_of("stored")
-    await change(first.database, f"UPDATE kept_replies SET key = '{OTHER}'")
+    await change(first.database, f"UPDATE llm_cache SET key = '{OTHER}'")
     assert await second.replies.get(OTHER) is None
 
 
@@ -132,7 +132,7 @@ async def test_the_least_recently_used_go_when_there_is_no_room(database: Databa
 
 async def test_a_database_that_is_away_costs_nothing_but_the_reply(two: tuple[Process, Process]):
     first, _ = two
-    await change(first.database, "ALTER TABLE kept_replies RENAME TO elsewhere")
+    await change(first.database, "ALTER TABLE llm_cache RENAME TO elsewhere")
     async with asyncio.timeout(120):
         assert await first.replies.get(KEY) is None
         assert await first.replies.get(KEY) is None
@@ -145,7 +145,7 @@ async def test_a_database_that_is_away_costs_nothing_but_the_reply(two: tuple[Pr
 async def test_a_database_that_hangs_is_not_waited_for(two: tuple[Process, Process], database: Database):
     first, _ = two
     async with database.begin() as connection:
-        await connection.execute(text("LOCK TABLE kept_replies"))
+        await connection.execute(text("LOCK TABLE llm_cache"))
         async with asyncio.timeout(120):
             found = await asyncio.gather(*(first.replies.get(f"{number:064x}") for number in range(50)))
     assert found == [None] * 50
@@ -187,7 +187,7 @@ async def test_they_are_listed_cleared_and_pruned_by_model_and_last_use(two: tup
         first.replies.offer(f"{number:064x}", reply(model=model))
     await first.heard_of("stored", 4)
     old, database, now = (
-        "UPDATE kept_replies SET used_at = used_at - interval '40 days'",
+        "UPDATE llm_cache SET used_at = used_at - interval '40 days'",
         first.database,
         datetime.now(UTC),
     )

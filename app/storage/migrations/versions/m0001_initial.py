@@ -1,0 +1,370 @@
+"""Create all tables of the first release."""
+
+from __future__ import annotations
+
+import sqlalchemy as sa
+from alembic import op
+
+revision = "0001"
+down_revision = None
+branch_labels = None
+depends_on = None
+
+_APPEND_ONLY = ("overrides", "page_changes")
+
+
+def upgrade() -> None:
+    op.create_table(
+        "answers",
+        sa.Column("sha256", sa.Text, nullable=False),
+        sa.Column("text", sa.Text, nullable=False),
+        sa.Column("words", sa.Integer, nullable=False),
+        sa.PrimaryKeyConstraint("sha256"),
+    )
+    op.create_table(
+        "api_keys",
+        sa.Column("id", sa.Text, nullable=False),
+        sa.Column("owner", sa.Text, nullable=False),
+        sa.Column("scope", sa.Text, nullable=False),
+        sa.Column("sha256", sa.Text, nullable=False),
+        sa.Column("created_at", sa.DateTime(timezone=True), nullable=False),
+        sa.Column("expires_at", sa.DateTime(timezone=True)),
+        sa.Column("revoked_at", sa.DateTime(timezone=True)),
+        sa.PrimaryKeyConstraint("id"),
+    )
+    op.create_table(
+        "budget_reservations",
+        sa.Column("budget_id", sa.Text, nullable=False),
+        sa.Column("holder", sa.Text, nullable=False),
+        sa.Column("amount", sa.Float, nullable=False),
+        sa.Column("expires_at", sa.DateTime(timezone=True), nullable=False),
+        sa.PrimaryKeyConstraint("budget_id", "holder"),
+    )
+    op.create_table(
+        "budgets",
+        sa.Column("id", sa.Text, nullable=False),
+        sa.Column("spent", sa.Float, server_default=sa.text("0"), nullable=False),
+        sa.PrimaryKeyConstraint("id"),
+    )
+    op.create_table(
+        "capture_locks",
+        sa.Column("key_sha256", sa.Text, nullable=False),
+        sa.Column("holder", sa.Text, nullable=False),
+        sa.Column("expires_at", sa.DateTime(timezone=True), nullable=False),
+        sa.PrimaryKeyConstraint("key_sha256"),
+    )
+    op.create_table(
+        "captures",
+        sa.Column("id", sa.Text, nullable=False),
+        sa.Column("key_sha256", sa.Text, nullable=False),
+        sa.Column("final_key_sha256", sa.Text),
+        sa.Column("url", sa.Text, nullable=False),
+        sa.Column("outcome", sa.Text, nullable=False),
+        sa.Column("record", sa.Text, nullable=False),
+        sa.Column("captured_at", sa.DateTime(timezone=True), nullable=False),
+        sa.PrimaryKeyConstraint("id"),
+    )
+    op.create_index("captures_by_final_key", "captures", ["final_key_sha256", "captured_at"])
+    op.create_index("captures_by_key", "captures", ["key_sha256", "captured_at"])
+    op.create_table(
+        "host_visits",
+        sa.Column("host", sa.Text, nullable=False),
+        sa.Column("next_at", sa.DateTime(timezone=True), nullable=False),
+        sa.PrimaryKeyConstraint("host"),
+    )
+    op.create_table(
+        "idempotency_keys",
+        sa.Column("owner", sa.Text, nullable=False),
+        sa.Column("key", sa.Text, nullable=False),
+        sa.Column("fingerprint", sa.Text, nullable=False),
+        sa.Column("response", sa.Text, nullable=False),
+        sa.Column("created_at", sa.DateTime(timezone=True), nullable=False),
+        sa.PrimaryKeyConstraint("owner", "key"),
+    )
+    op.create_table(
+        "installation",
+        sa.Column("name", sa.Text, nullable=False),
+        sa.Column("value", sa.Text),
+        sa.PrimaryKeyConstraint("name"),
+    )
+    op.create_table(
+        "llm_cache",
+        sa.Column("key", sa.Text, nullable=False),
+        sa.Column("model", sa.Text, nullable=False),
+        sa.Column("entry", sa.Text, nullable=False),
+        sa.Column("bytes", sa.Integer, nullable=False),
+        sa.Column("used_at", sa.DateTime(timezone=True), nullable=False),
+        sa.PrimaryKeyConstraint("key"),
+    )
+    op.create_table(
+        "model_usage",
+        sa.Column("day", sa.Date, nullable=False),
+        sa.Column("owner", sa.Text, nullable=False),
+        sa.Column("agent", sa.Text, nullable=False),
+        sa.Column("task_id", sa.Text, nullable=False),
+        sa.Column("model", sa.Text, nullable=False),
+        sa.Column("role", sa.Text, nullable=False),
+        sa.Column("calls", sa.BigInteger, nullable=False),
+        sa.Column("input_tokens", sa.BigInteger, nullable=False),
+        sa.Column("output_tokens", sa.BigInteger, nullable=False),
+        sa.Column("usd", sa.Float, nullable=False),
+        sa.Column("unpriced_calls", sa.BigInteger, nullable=False),
+        sa.PrimaryKeyConstraint("day", "owner", "agent", "task_id", "model", "role"),
+    )
+    op.create_table(
+        "page_changes",
+        sa.Column("id", sa.Text, nullable=False),
+        sa.Column("action", sa.Text, nullable=False),
+        sa.Column("key_sha256", sa.Text, nullable=False),
+        sa.Column("url", sa.Text, nullable=False),
+        sa.Column("to_url", sa.Text),
+        sa.Column("task_id", sa.Text),
+        sa.Column("page_id", sa.Text),
+        sa.Column("reason", sa.Text, nullable=False),
+        sa.Column("by", sa.Text, nullable=False),
+        sa.Column("key_owner", sa.Text, nullable=False),
+        sa.Column("created_at", sa.DateTime(timezone=True), nullable=False),
+        sa.Column("undoes", sa.Text),
+        sa.ForeignKeyConstraint(
+            ["undoes"],
+            ["page_changes.id"],
+        ),
+        sa.PrimaryKeyConstraint("id"),
+        sa.UniqueConstraint("undoes", name="undone_once"),
+    )
+    op.create_index("page_changes_by_key", "page_changes", ["key_sha256", "id"])
+    op.create_index("page_changes_by_task", "page_changes", ["task_id", "id"])
+    op.create_table(
+        "pairings",
+        sa.Column("id", sa.Text, nullable=False),
+        sa.Column("code_sha256", sa.Text, nullable=False),
+        sa.Column("owner", sa.Text, nullable=False),
+        sa.Column("sees_all_owners", sa.Boolean, nullable=False),
+        sa.Column("created_at", sa.DateTime(timezone=True), nullable=False),
+        sa.Column("code_expires_at", sa.DateTime(timezone=True), nullable=False),
+        sa.Column("token_sha256", sa.Text),
+        sa.Column("name", sa.Text),
+        sa.Column("paired_at", sa.DateTime(timezone=True)),
+        sa.Column("expires_at", sa.DateTime(timezone=True)),
+        sa.Column("revoked_at", sa.DateTime(timezone=True)),
+        sa.PrimaryKeyConstraint("id"),
+        sa.UniqueConstraint("code_sha256"),
+    )
+    op.create_table(
+        "provider_pauses",
+        sa.Column("provider", sa.Text, nullable=False),
+        sa.Column("reason", sa.Text, nullable=False),
+        sa.Column("paused_by", sa.Text, nullable=False),
+        sa.Column("paused_at", sa.DateTime(timezone=True), nullable=False),
+        sa.PrimaryKeyConstraint("provider"),
+    )
+    op.create_table(
+        "provider_status",
+        sa.Column("credential_id", sa.Text, nullable=False),
+        sa.Column("model", sa.Text, nullable=False),
+        sa.Column("state", sa.Text, nullable=False),
+        sa.Column("rejection", sa.Text),
+        sa.Column("changed_at", sa.DateTime(timezone=True), nullable=False),
+        sa.Column("probed_at", sa.DateTime(timezone=True), nullable=False),
+        sa.PrimaryKeyConstraint("credential_id", "model"),
+    )
+    op.create_table("queue_migrations", sa.Column("name", sa.Text, nullable=False), sa.PrimaryKeyConstraint("name"))
+    op.create_table(
+        "shared_slots",
+        sa.Column("name", sa.Text, nullable=False),
+        sa.Column("holder", sa.Text, nullable=False),
+        sa.Column("held", sa.Integer, nullable=False),
+        sa.Column("wanted", sa.Integer, nullable=False),
+        sa.Column("expires_at", sa.DateTime(timezone=True), nullable=False),
+        sa.PrimaryKeyConstraint("name", "holder"),
+    )
+    op.create_table(
+        "submissions",
+        sa.Column("id", sa.Text, nullable=False),
+        sa.Column("owner", sa.Text, nullable=False),
+        sa.Column("agent", sa.Text, nullable=False),
+        sa.Column("task_id", sa.Text, nullable=False),
+        sa.Column("model", sa.Text),
+        sa.Column("run", sa.Text),
+        sa.Column("metadata", sa.Text, nullable=False),
+        sa.Column("created_at", sa.DateTime(timezone=True), nullable=False),
+        sa.Column("priority", sa.Integer, server_default=sa.text("0"), nullable=False),
+        sa.Column("budget_usd", sa.Float),
+        sa.PrimaryKeyConstraint("id"),
+    )
+    op.create_table(
+        "jobs",
+        sa.Column("id", sa.Text, nullable=False),
+        sa.Column("submission_id", sa.Text, nullable=False),
+        sa.Column("owner", sa.Text, nullable=False),
+        sa.Column("position", sa.Integer, nullable=False),
+        sa.Column("agent", sa.Text, nullable=False),
+        sa.Column("task_id", sa.Text, nullable=False),
+        sa.Column("answer_name", sa.Text, nullable=False),
+        sa.Column("answer_sha256", sa.Text, nullable=False),
+        sa.Column("model", sa.Text),
+        sa.Column("status", sa.Text, nullable=False),
+        sa.Column("stage", sa.Text),
+        sa.Column("pages_done", sa.Integer, server_default=sa.text("0"), nullable=False),
+        sa.Column("pages_total", sa.Integer, server_default=sa.text("0"), nullable=False),
+        sa.Column("leaves_done", sa.Integer, server_default=sa.text("0"), nullable=False),
+        sa.Column("leaves_total", sa.Integer, server_default=sa.text("0"), nullable=False),
+        sa.Column("queue_id", sa.BigInteger),
+        sa.Column("attempts", sa.Integer, server_default=sa.text("0"), nullable=False),
+        sa.Column("attempts_allowed", sa.Integer, nullable=False),
+        sa.Column("error", sa.Text),
+        sa.Column("result_id", sa.Text),
+        sa.Column("created_at", sa.DateTime(timezone=True), nullable=False),
+        sa.Column("started_at", sa.DateTime(timezone=True)),
+        sa.Column("finished_at", sa.DateTime(timezone=True)),
+        sa.Column("revision", sa.BigInteger, server_default=sa.text("1"), nullable=False),
+        sa.Column("priority", sa.Integer, server_default=sa.text("0"), nullable=False),
+        sa.Column("paused_budget_id", sa.Text),
+        sa.Column("paused_limit", sa.Float),
+        sa.Column("kind", sa.Text, server_default=sa.text("'answer'"), nullable=False),
+        sa.ForeignKeyConstraint(
+            ["answer_sha256"],
+            ["answers.sha256"],
+        ),
+        sa.ForeignKeyConstraint(
+            ["submission_id"],
+            ["submissions.id"],
+        ),
+        sa.PrimaryKeyConstraint("id"),
+    )
+    op.create_index("jobs_by_agent", "jobs", ["agent", "task_id", "id"])
+    op.create_index("jobs_by_owner", "jobs", ["owner", "id"])
+    op.create_index("jobs_by_status", "jobs", ["status", "id"])
+    op.create_index("jobs_by_submission", "jobs", ["submission_id"])
+    op.create_index("jobs_paused", "jobs", ["id"], postgresql_where=sa.text("status = 'queued' AND stage = 'paused'"))
+    op.create_index("jobs_waiting", "jobs", ["id"], postgresql_where=sa.text("status = 'queued'"))
+    op.create_table(
+        "page_change_captures",
+        sa.Column("change_id", sa.Text, nullable=False),
+        sa.Column("capture_id", sa.Text, nullable=False),
+        sa.Column("key_sha256", sa.Text, nullable=False),
+        sa.Column("effect", sa.Text, nullable=False),
+        sa.ForeignKeyConstraint(["change_id"], ["page_changes.id"], ondelete="CASCADE"),
+        sa.PrimaryKeyConstraint("change_id", "capture_id"),
+    )
+    op.create_index("page_change_captures_by_key", "page_change_captures", ["key_sha256"])
+    op.create_table(
+        "checkpoints",
+        sa.Column("job_id", sa.Text, nullable=False),
+        sa.Column("key", sa.Text, nullable=False),
+        sa.Column("reply", sa.Text, nullable=False),
+        sa.Column("counted", sa.Boolean, server_default=sa.text("false"), nullable=False),
+        sa.ForeignKeyConstraint(["job_id"], ["jobs.id"], ondelete="CASCADE"),
+        sa.PrimaryKeyConstraint("job_id", "key"),
+    )
+    op.create_table(
+        "results",
+        sa.Column("id", sa.Text, nullable=False),
+        sa.Column("job_id", sa.Text, nullable=False),
+        sa.Column("attempt", sa.Integer, nullable=False),
+        sa.Column("owner", sa.Text, nullable=False),
+        sa.Column("agent", sa.Text, nullable=False),
+        sa.Column("task_id", sa.Text, nullable=False),
+        sa.Column("answer_name", sa.Text, nullable=False),
+        sa.Column("status", sa.Text, nullable=False),
+        sa.Column("final_score", sa.Float, nullable=False),
+        sa.Column("body", sa.Text, nullable=False),
+        sa.Column("created_at", sa.DateTime(timezone=True), nullable=False),
+        sa.Column("kind", sa.Text, server_default=sa.text("'answer'"), nullable=False),
+        sa.ForeignKeyConstraint(
+            ["job_id"],
+            ["jobs.id"],
+        ),
+        sa.PrimaryKeyConstraint("id"),
+        sa.UniqueConstraint("job_id", "attempt", name="one_result_per_attempt"),
+    )
+    op.create_index("results_by_agent", "results", ["agent", "task_id", "id"])
+    op.create_index("results_by_owner", "results", ["owner", "id"])
+    op.create_table(
+        "suite_runs",
+        sa.Column("job_id", sa.Text, nullable=False),
+        sa.Column("identity", sa.Text, nullable=False),
+        sa.Column("total", sa.Integer, nullable=False),
+        sa.ForeignKeyConstraint(["job_id"], ["jobs.id"], ondelete="CASCADE"),
+        sa.PrimaryKeyConstraint("job_id"),
+    )
+    op.create_table(
+        "suite_steps",
+        sa.Column("job_id", sa.Text, nullable=False),
+        sa.Column("position", sa.Integer, nullable=False),
+        sa.Column("task_id", sa.Text, nullable=False),
+        sa.Column("status", sa.Text, nullable=False),
+        sa.Column("element_acc", sa.Float),
+        sa.Column("action_f1", sa.Float),
+        sa.Column("step_acc", sa.Float),
+        sa.Column("record", sa.Text, nullable=False),
+        sa.Column("trace", sa.Text, nullable=False),
+        sa.ForeignKeyConstraint(["job_id"], ["jobs.id"], ondelete="CASCADE"),
+        sa.PrimaryKeyConstraint("job_id", "position"),
+    )
+    op.create_table(
+        "bundle_roots",
+        sa.Column("result_id", sa.Text, nullable=False),
+        sa.Column("root_sha256", sa.Text, nullable=False),
+        sa.Column("content", sa.Boolean, nullable=False),
+        sa.Column("created_at", sa.DateTime(timezone=True), nullable=False),
+        sa.ForeignKeyConstraint(["result_id"], ["results.id"], ondelete="CASCADE"),
+        sa.PrimaryKeyConstraint("result_id", "root_sha256"),
+    )
+    op.create_table(
+        "overrides",
+        sa.Column("id", sa.Text, nullable=False),
+        sa.Column("result_id", sa.Text, nullable=False),
+        sa.Column("leaf", sa.Text, nullable=False),
+        sa.Column("outcome", sa.Text),
+        sa.Column("verdict", sa.Text, nullable=False),
+        sa.Column("model", sa.Text),
+        sa.Column("reason", sa.Text, nullable=False),
+        sa.Column("by", sa.Text, nullable=False),
+        sa.Column("key_owner", sa.Text, nullable=False),
+        sa.Column("withdraws", sa.Text),
+        sa.Column("created_at", sa.DateTime(timezone=True), nullable=False),
+        sa.ForeignKeyConstraint(["result_id"], ["results.id"], ondelete="CASCADE"),
+        sa.PrimaryKeyConstraint("id"),
+        sa.UniqueConstraint("withdraws", name="withdrawn_once"),
+    )
+    op.create_index("overrides_by_result", "overrides", ["result_id", "id"])
+    op.create_table(
+        "result_pages",
+        sa.Column("result_id", sa.Text, nullable=False),
+        sa.Column("capture_id", sa.Text, nullable=False),
+        sa.ForeignKeyConstraint(
+            ["result_id"],
+            ["results.id"],
+        ),
+        sa.PrimaryKeyConstraint("result_id", "capture_id"),
+    )
+    op.create_index("result_pages_by_capture", "result_pages", ["capture_id"])
+    op.create_table(
+        "result_sources",
+        sa.Column("result_id", sa.Text, nullable=False),
+        sa.Column("key_sha256", sa.Text, nullable=False),
+        sa.Column("url", sa.Text, nullable=False),
+        sa.Column("leaves", sa.Integer, nullable=False),
+        sa.Column("open_leaves", sa.Integer, nullable=False),
+        sa.Column("calls", sa.Integer, nullable=False),
+        sa.Column("usd", sa.Float),
+        sa.ForeignKeyConstraint(["result_id"], ["results.id"], ondelete="CASCADE"),
+        sa.PrimaryKeyConstraint("result_id", "key_sha256"),
+    )
+    op.create_index("result_sources_by_key", "result_sources", ["key_sha256"])
+
+    _forbid_updates()
+
+
+def _forbid_updates() -> None:
+    """Add triggers that reject updates of append-only tables."""
+    op.execute(
+        "CREATE FUNCTION refuse_change() RETURNS trigger LANGUAGE plpgsql AS"
+        " $$ BEGIN RAISE EXCEPTION 'rows of % are added and never changed', TG_TABLE_NAME; END $$"
+    )
+    for table in _APPEND_ONLY:
+        op.execute(
+            f"CREATE TRIGGER {table}_never_change BEFORE UPDATE ON {table}"
+            " FOR EACH ROW EXECUTE FUNCTION refuse_change()"
+        )
