@@ -1,1 +1,3 @@
-"""How much hangs on single verdicts, votes and weights: of one result, of who is ahead, and of a judge. Pure."""
+"""Sensitivity analysis: effect of single verdicts, votes and weights on a result, on a comparison and on a judge's
+consistency.
+"""

@@ -1,7 +1,7 @@
 """Conversion of a Multimodal-Mind2Web step into a ~ row: sampled distractors and two prompts.
 
 The sample has the published distribution (one positive and ``distractors`` negatives, each uniform, then shuffled). It
-is not the published sample, because the order of its random calls is unknown. Each row has its rng generator, seeded
+is not the published sample, because the order of its random calls is unknown. Each row has its own generator, seeded
 with the seed and the ids of the row, so the sample does not depend on the order of rows or on their files.
 
 A row is valid if a positive is on the page and there is a screenshot.

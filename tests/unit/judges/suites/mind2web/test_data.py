@@ -93,7 +93,10 @@ def damaged(tmp_path: Path, change: Any) -> str:
             lambda task, action: action["operation"].update(op="HOVER"),
             "field operation, field op: must be one of CLICK",
         ),
-        (lambda task, action: action["operation"].update(value=5), "field operation, field value: must be a string, not 5"),
+        (
+            lambda task, action: action["operation"].update(value=5),
+            "field operation, field value: must be a string, not 5",
+        ),
         (lambda task, action: action.update(pos_candidates=None), "field pos_candidates: must be a list"),
         (
             lambda task, action: action["neg_candidates"][2].update(backend_node_id=7),
@@ -101,7 +104,10 @@ def damaged(tmp_path: Path, change: Any) -> str:
         ),
         (lambda task, action: action["neg_candidates"][0].update(attributes=[]), "neg_candidates.0.attributes"),
         (lambda task, action: action["neg_candidates"][0].update(rank="first"), "neg_candidates.0.rank"),
-        (lambda task, action: action.update(cleaned_html=""), "field cleaned_html: must be a non-empty string, not an empty string"),
+        (
+            lambda task, action: action.update(cleaned_html=""),
+            "field cleaned_html: must be a non-empty string, not an empty string",
+        ),
         (lambda task, action: task.pop("annotation_id"), "task 0, field annotation_id: is missing"),
         (lambda task, action: task.update(action_reprs="x"), "task T1, field action_reprs"),
         (lambda task, action: task.update(actions={}), "task T1, field actions: must be a list"),
