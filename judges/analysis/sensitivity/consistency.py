@@ -1,7 +1,7 @@
 """Consistency of a judge: agreement of votes on one leaf, and of repeated judgements of one leaf. Pure.
 
-The two differ. Split votes are votes of one judgement on the same evidence. A flaky leaf has different outcomes in different
-results although answer, judge file, model, claim and evidence were equal.
+The two differ. Split votes are votes of one judgement on the same evidence. A flaky leaf has different outcomes in
+different results although answer, judge file, model, claim and evidence were equal.
 """
 
 from __future__ import annotations
