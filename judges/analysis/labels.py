@@ -49,8 +49,9 @@ class Human(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LabelledPage:
-    """Page that the person looked at. ``sha256`` (hex) is the digest of its text as UTF-8, ``page_id`` the id of its
-    capture.
+    """Page that the person looked at.
+
+    ``sha256`` (hex) is the digest of its text as UTF-8, ``page_id`` the id of its capture.
     """
 
     url: str

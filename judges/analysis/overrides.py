@@ -141,8 +141,9 @@ class _Intervals:
             current = self._by_id.get(str(current.data.get("blocked_by")))
 
     def _gated_by_override(self, leaf: JudgedNode) -> bool:
-        """Return whether an override fails a prerequisite of the leaf. Gates between siblings are applied by
-        ``rubrics.scoring``.
+        """Return whether an override fails a prerequisite of the leaf.
+
+        Gates between siblings are applied by ``rubrics.scoring``.
         """
         named = (self._by_id[id] for id in leaf.requires if id in self._by_id)
         return any(self._overrides.get(below.key) is False for node in named for below in leaves_below(node))

@@ -61,10 +61,10 @@ class _IndexedResult:
 
 
 def compared(result: Result, earlier: Result | None) -> dict[str, Any]:
-    """Return ``result`` with a ``rejudged`` summary, and ``rejudged`` in each leaf. All are null without an ``earlier``
-    result.
+    """Return ``result`` with a ``rejudged`` summary, and ``rejudged`` in each leaf.
 
-    A leaf's value is also null if no model was asked: code decided it, or a gate was closed.
+    All are null without an ``earlier`` result. A leaf's value is also null if no model was asked: code decided it, or a
+    gate was closed.
     """
     now, before = _IndexedResult.of(result), None if earlier is None else _IndexedResult.of(earlier)
     rejudged: dict[int, dict[str, Any] | None] = {}
@@ -140,8 +140,9 @@ def _prompt_changed(prompt: str, now: _IndexedResult, before: _IndexedResult) ->
 
 
 def _differs(name: str, now: _IndexedResult, before: _IndexedResult) -> bool:
-    """Return whether both results have the field and it differs. Results of public toolkits or earlier releases may
-    lack it.
+    """Return whether both results have the field and its values differ.
+
+    Results of the public toolkit or of earlier releases may lack it.
     """
     one, other = now.result.get(name), before.result.get(name)
     return one is not None and other is not None and one != other

@@ -22,8 +22,9 @@ Ends: TypeAlias = dict[str, float]
 def by_task(
     steps: Sequence[StepScore], *, seed: int = 0, resamples: int = RESAMPLES
 ) -> Mapping[str, Mapping[str, Ends]] | None:
-    """Return the intervals of the three means: ``micro`` over steps and ``macro`` over tasks, or None if there are no
-    steps.
+    """Return the intervals of the three means, or None if there are no steps.
+
+    ``micro`` are means over steps, ``macro`` means over tasks.
     """
     tasks = _by_task(steps)
     if not tasks:

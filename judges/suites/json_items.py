@@ -102,8 +102,9 @@ class _Items:
             self._more()
 
     def _more(self) -> None:
-        """Read the next chunk. The chunk size doubles, because the search restarts at the beginning of an unfinished
-        string.
+        """Read the next chunk.
+
+        The chunk size doubles, because the search restarts at the beginning of an unfinished string.
         """
         if len(self._data) > MAX_ITEM_BYTES:
             raise self._error(f"has an item of more than {MAX_ITEM_BYTES} bytes")

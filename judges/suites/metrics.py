@@ -44,9 +44,7 @@ class Rates:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GroupScore:
-    """Score of one website or domain: means over its steps (``micro``) and over its tasks (``macro``), and task
-    success.
-    """
+    """Score of one website or domain: means over steps (``micro``), means over tasks (``macro``), and task success."""
 
     micro: Rates
     macro: Rates

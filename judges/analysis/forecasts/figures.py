@@ -120,8 +120,9 @@ NOTHING: Final = Forecast(low=Load(), expected=Load(), high=Load())
 
 
 def foreseen(likely: Sequence[Tally], bounds: Iterable[Tally]) -> Forecast:
-    """Return the forecast from simulated runs: the mean of the ``likely`` runs, and the minimum and maximum of all
-    runs.
+    """Return the forecast from simulated runs.
+
+    ``expected`` is the mean of the ``likely`` runs; ``low`` and ``high`` are the minimum and maximum of all runs.
     """
     every = [tally.total for tally in (*likely, *bounds)]
     roles = {role for tally in likely for role in tally.by_role}

@@ -97,8 +97,9 @@ class GuessingLLM:
         unknown_page: str = "",
         prices: Prices | None = None,
     ) -> None:
-        """``unknown_page`` is the placeholder text of pages without a capture. It does not affect the probability of a
-        claim.
+        """``unknown_page`` is the placeholder text of pages without a capture.
+
+        It does not affect the probability that a claim passes.
         """
         self._habits = habits
         self._mood = mood
@@ -206,8 +207,9 @@ class GuessingLLM:
         return self._memo.replies[key]
 
     def _vote(self, request: LLMRequest, *, holds: bool) -> bool:
-        """Return one vote. All votes on a claim are equal, except for the expected share of claims with differing
-        votes.
+        """Return one vote.
+
+        All votes on a claim are equal, except for the expected share of claims with differing votes.
         """
         verdict = self._mood.always
         if verdict is None:

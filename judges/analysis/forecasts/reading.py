@@ -89,8 +89,9 @@ def _fields(value: Any) -> Iterator[bool]:
 
 
 def _fill_blank_strings(read: Any, guessed: Any) -> Any:
-    """Fill blank strings with guessed words, because the lexical judge often misses a value. URLs and lists are not
-    changed.
+    """Fill blank strings with guessed words, because the lexical judge often misses a value.
+
+    URLs and lists are not changed.
     """
     if isinstance(read, Mapping) and isinstance(guessed, Mapping):
         return {

@@ -1,5 +1,4 @@
-"""Certificates: agreement of a judge with people, with labels and date. Results refer to the certificate that applies
-to them.
+"""Certificates: measured agreement of a judge with people. Results contain the certificate that applies to them.
 
 The newest certificate applies that has the model of the result and all prompt versions of its verdicts. It does not
 apply to another model or to another version of a prompt.
@@ -97,8 +96,9 @@ def certificate_from(document: object) -> Certificate:
 
 
 def in_force(certificates: Iterable[Certificate], *, model: str, prompts: Sequence[str]) -> Certificate | None:
-    """Return the newest certificate of ``model`` (``provider/model``) that covers all ``prompts``. None if there are no
-    prompts.
+    """Return the newest certificate of ``model`` (``provider/model``) that covers all ``prompts``.
+
+    Returns None if there is no such certificate or no prompt.
     """
     if not prompts:
         return None
@@ -116,8 +116,9 @@ def verdict_prompts(result: Mapping[str, Any]) -> tuple[str, ...]:
 
 
 def read_certificates(folder: Path) -> tuple[list[Certificate], list[str]]:
-    """Return the certificates in a folder, and a message for each invalid file. A missing folder is empty. Blocks on
-    the disk.
+    """Return the certificates in a folder, and a message for each invalid file. Blocks on the disk.
+
+    A missing folder counts as empty.
 
     Raises:
         CertificateUnreadable: the folder cannot be read.

@@ -15,8 +15,9 @@ _NODE_FIELDS = (
 
 
 def rejudged_differences(recorded: Mapping[str, Any], judged: Mapping[str, Any]) -> Iterator[Difference]:
-    """Yield differences of nodes from the root down, then of figures. An early difference is usually the cause of later
-    ones.
+    """Yield differences of nodes from the root down, then of figures.
+
+    An early difference is usually the cause of later ones.
     """
     before, after = (_trees(result) for result in (recorded, judged))
     if len(before) != len(after):

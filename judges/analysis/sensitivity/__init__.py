@@ -1,3 +1,1 @@
-"""Sensitivity analysis: effect of single verdicts, votes and weights on a result, on a comparison and on a judge's
-consistency.
-"""
+"""Sensitivity analysis: effect of single verdicts, votes and weights on results and comparisons; consistency of judges."""

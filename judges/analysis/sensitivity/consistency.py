@@ -23,12 +23,12 @@ _DECIDED = (Outcome.PASSED, Outcome.FAILED)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Votes:
-    """Vote statistics of one model with one prompt. ``leaves`` counts leaves with at least two votes, ``split`` those
-    that differ.
+    """Vote statistics of one model with one prompt.
 
-    ``agreement`` is the probability that two votes on one leaf agree, averaged over leaves; None without such a leaf.
-    Voting stops once the majority is certain, so leaves whose first votes agree have fewer votes. ``lost`` counts votes
-    without a verdict because of a fault, ``cached`` votes from the reply cache.
+    ``leaves`` counts leaves with at least two votes, ``split`` those with differing votes. ``agreement`` is the
+    probability that two votes on one leaf agree, averaged over leaves; None without such a leaf. Voting stops once the
+    majority is certain, so leaves whose first votes agreed have fewer votes. ``lost`` counts votes without a verdict
+    because of a fault, ``cached`` votes from the reply cache.
     """
 
     model: str

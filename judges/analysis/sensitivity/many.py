@@ -38,10 +38,10 @@ class Variants:
 
 
 def fold_many(root: JudgedNode, variants: Variants) -> tuple[Floats, Floats | None]:
-    """Return the score of the tree in each variant, and whether any leaf remains there (1.0 or 0.0; None: no leaf was
-    removed).
+    """Return the score of the tree in each variant, and whether any leaf remains there.
 
-    A group without remaining leaves is removed, too.
+    The second value is 1.0 or 0.0 per variant, or None if no leaf was removed. A group without remaining leaves is
+    removed, too.
     """
     import numpy as np
 

@@ -52,8 +52,10 @@ class Turn:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Tally:
-    """Number of changes after which the side that is ahead is still ahead (``holds``), is not (``lost``), or is
-    uncertain (``open``).
+    """Number of changes by their effect on the side that is ahead.
+
+    After the change it is certainly ahead (``holds``), not ahead (``lost``), or possibly ahead (``open``). ``tried`` is
+    the total.
     """
 
     tried: int
@@ -177,9 +179,7 @@ class _Comparison:
         return Tally(tried=len(found), holds=holds, lost=lost, open=len(found) - holds - lost)
 
     def _margin(self, found: Difference, *, best: bool = False) -> float:
-        """Return the lead of the side that is ahead without changes: the smallest, or with ``best`` the largest
-        possible.
-        """
+        """Return the lead of the side that is ahead without changes: its minimum, or with ``best`` its maximum."""
         if self.now.ahead == "a":
             return -(found.low if best else found.high)
         return found.high if best else found.low

@@ -1,5 +1,6 @@
-"""Published aggregate of Mind2Web under its published keys (contracts/mind2web.md, 5), including their spelling
-``marco_``.
+"""Published aggregate of Mind2Web (contracts/mind2web.md, 5).
+
+The keys are the published ones, including the spelling ``marco_``.
 """
 
 from __future__ import annotations

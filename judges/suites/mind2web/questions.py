@@ -36,8 +36,9 @@ _QUESTION = re.compile(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Wording:
-    """Variable sentences of a question: ``ask`` precedes the task, ``choose`` the options; ``none`` is the first
-    option.
+    """Variable sentences of a question.
+
+    ``ask`` precedes the task, ``choose`` the options; ``none`` is the text of the first option.
     """
 
     ask: str

@@ -1,7 +1,7 @@
-"""Report of a Mind2Web run: official and descriptive figure names, both policies for steps without a positive, bounds,
-intervals.
+"""Report of a Mind2Web run: figures, their bounds and 95 % intervals, ranking quality.
 
-A figure is None if any step was not judged; ``bounds`` then contains its lowest and highest value.
+Figures appear under official and descriptive names, and for both policies for steps without a positive. A figure is
+None if any step was not judged; ``bounds`` then contains its lowest and highest value.
 """
 
 from __future__ import annotations

@@ -1,5 +1,6 @@
-"""Candidate scores on disk: the published pickle, converted to Parquet in a sandboxed child process, and lookup by
-step.
+"""Candidate scores on disk: conversion of the published pickle to Parquet, and lookup by step.
+
+The conversion runs in a sandboxed child process, because unpickling untrusted data can execute code.
 """
 
 from __future__ import annotations
@@ -140,8 +141,9 @@ def file_sha256(file: Path) -> str:
 
 
 def _run_child(pickle: Path, place: Path, digest: str) -> dict[str, Any]:
-    """Run the child and return its report. It gets open files but no paths, no environment and only the digest as
-    argument.
+    """Run the child and return its report.
+
+    It gets open files but no paths, no environment and only the digest as argument.
     """
     with pickle.open("rb") as source, place.open("wb") as out:
         try:

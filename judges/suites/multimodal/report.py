@@ -90,9 +90,7 @@ def _groups(score: SuiteScore | None, kind: str) -> dict[str, Any] | None:
 
 
 def _intervals(scores: Sequence[StepScore], seed: int) -> dict[str, Any]:
-    """Return 95 % intervals: cluster bootstrap by task for means, Wilson for task success, because tasks are
-    independent.
-    """
+    """Return 95 % intervals: cluster bootstrap by task for means, Wilson for task success."""
     return {
         "method": "cluster bootstrap by task; Wilson for task_success",
         "seed": seed,

@@ -18,8 +18,8 @@ _ACTION = re.compile(r"ACTION: (CLICK|SELECT|TYPE|HOVER|PRESS ENTER|TERMINATE|NO
 _VALUE = re.compile(r"VALUE: (.*)$", re.MULTILINE)
 
 # Answers often start a field by repeating its description: a phrase about the letter or the choice in ELEMENT, the
-# format description in ACTION and VALUE. Like the reference, these patterns remove a phrase and the line breaks after
-# it, but not a blank: "ELEMENT: The letter. B" keeps two blanks and so names no option.
+# format description in ACTION and VALUE. The ELEMENT pattern removes line breaks after a
+# phrase but not a blank, like the reference: "ELEMENT: The letter. B" keeps two blanks and so names no option.
 _ABOUT_THE_LETTER = re.compile(
     r"(?<=ELEMENT: )"
     r"(?:Based on (?:my|your|the) analysis, )?"
@@ -36,10 +36,10 @@ _LOOK_BACK = range(15, 160, 10)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SeeActReply:
-    """Parsed answer. ``element`` is one or two capital letters or ``INVALID``; ``action`` is the matched text or
-    ``NO_ACTION``.
+    """Parsed answer.
 
-    ``value`` is the rest of its line without outer quotes and final dot, or empty.
+    ``element`` is one or two capital letters or ``INVALID``; ``action`` is the matched text or ``NO_ACTION``. ``value``
+    is the rest of its line without outer quotes and final dot, or empty.
     """
 
     element: str

@@ -95,10 +95,10 @@ def drawn(step: SourceStep, page: Page, positives: Sequence[Candidate], draw: Dr
 
 
 def element_text(element: Element) -> str:
-    """Return an element and its descendants in the form of ~ rows: ``bnid`` first, values without quotes, no white
-    space between tags.
+    """Return an element and its descendants in the form of ~ rows.
 
-    Each value is on one line and lacks characters that could end the tag.
+    The form has ``bnid`` first, values without quotes, and no white space between tags. Each value is on one line and
+    lacks characters that could end the tag.
     """
     tag = etree.QName(element).localname
     attributes = {"bnid": element.get(ID, ""), **{name: value for name, value in element.items() if name != ID}}

@@ -36,8 +36,7 @@ _TRUE, _FALSE = ("true", "1", "yes"), ("false", "0", "no")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TildeRow:
-    """One step. ``targets`` are all correct elements. ``valid`` is the ``is_valid`` column: False if the step is not
-    scored.
+    """One step. ``targets`` are all correct elements. ``valid``: the step is scored (column ``is_valid``).
 
     ``place`` names the position for error messages; ``position`` counts the rows of the data from 0. ``boxes`` maps
     element ids to ``x,y,w,h`` in page pixels, as far as known.
