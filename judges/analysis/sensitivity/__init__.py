@@ -1,1 +1,1 @@
-"""Sensitivity analysis: effect of single verdicts, votes and weights on results and comparisons; consistency of judges."""
+"""Sensitivity analysis: effect of single verdicts, votes and weights; consistency of judges."""

@@ -18,8 +18,8 @@ _ACTION = re.compile(r"ACTION: (CLICK|SELECT|TYPE|HOVER|PRESS ENTER|TERMINATE|NO
 _VALUE = re.compile(r"VALUE: (.*)$", re.MULTILINE)
 
 # Answers often start a field by repeating its description: a phrase about the letter or the choice in ELEMENT, the
-# format description in ACTION and VALUE. The ELEMENT pattern removes line breaks after a
-# phrase but not a blank, like the reference: "ELEMENT: The letter. B" keeps two blanks and so names no option.
+# format description in ACTION and VALUE. The ELEMENT pattern removes line breaks after a phrase but not a blank, like
+# the reference: "ELEMENT: The letter. B" keeps two blanks and so names no option.
 _ABOUT_THE_LETTER = re.compile(
     r"(?<=ELEMENT: )"
     r"(?:Based on (?:my|your|the) analysis, )?"
