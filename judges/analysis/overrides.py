@@ -60,11 +60,11 @@ class Overruled:
     final_score: float
 
 
-def in_force(words: Iterable[W]) -> dict[str, W]:
-    """Return the latest override of each leaf that was not withdrawn. ``words`` are in chronological order."""
-    every = list(words)
-    withdrawn = {word.withdraws for word in every}
-    return {word.leaf: word for word in every if word.outcome is not None and word.id not in withdrawn}
+def in_force(overrides: Iterable[W]) -> dict[str, W]:
+    """Return the latest override of each leaf that was not withdrawn. ``overrides`` are in chronological order."""
+    every = list(overrides)
+    withdrawn = {one.withdraws for one in every}
+    return {one.leaf: one for one in every if one.outcome is not None and one.id not in withdrawn}
 
 
 def judged_tree(result: Mapping[str, Any]) -> JudgedNode | None:
@@ -79,29 +79,29 @@ def judged_leaves(result: Mapping[str, Any]) -> Mapping[str, JudgedNode]:
     return {} if root is None else {leaf.key: leaf for leaf in leaves_below(root)}
 
 
-def overruled(root: JudgedNode, said: Mapping[str, bool]) -> Overruled:
-    """Return the scores with overrides. ``said`` maps leaf keys to passed (True) or failed (False).
+def overruled(root: JudgedNode, overrides: Mapping[str, bool]) -> Overruled:
+    """Return the scores with overrides. ``overrides`` maps leaf keys to passed (True) or failed (False).
 
     Raises:
         InvalidNode: a weight is not a finite number above zero.
     """
-    intervals = _Intervals(root, said)
-    strict = _Intervals(root, said, strict=True)
+    intervals = _Intervals(root, overrides)
+    strict = _Intervals(root, overrides, strict=True)
     score = bounds(root, intervals)
     # In final_score an unknown leaf counts 0.
     return Overruled(score=score, score_strict=bounds(root, strict), final_score=score.low)
 
 
-def leaf_intervals(root: JudgedNode, said: Mapping[str, bool]) -> Callable[[JudgedNode], tuple[float, float]]:
+def leaf_intervals(root: JudgedNode, overrides: Mapping[str, bool]) -> Callable[[JudgedNode], tuple[float, float]]:
     """Return a function that gives the interval of a leaf's score with overrides applied."""
-    return _Intervals(root, said)
+    return _Intervals(root, overrides)
 
 
 class _Intervals:
     """Interval of each leaf's score, with overrides applied."""
 
-    def __init__(self, root: JudgedNode, said: Mapping[str, bool], *, strict: bool = False) -> None:
-        self._overrides = said
+    def __init__(self, root: JudgedNode, overrides: Mapping[str, bool], *, strict: bool = False) -> None:
+        self._overrides = overrides
         self._strict = strict
         # References to an id mean the first node with this id.
         self._by_id: dict[str, JudgedNode] = {}

@@ -1,4 +1,4 @@
-"""Requests of labelled claims from a judge, with the recorded pages. Nothing is captured.
+"""Judging of labelled claims with their recorded pages. Nothing is captured.
 
 A fault is not a verdict: the item becomes ``not_judged`` with the reason.
 """

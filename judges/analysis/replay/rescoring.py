@@ -36,7 +36,7 @@ def _figures(result: Mapping[str, Any], root: RecordedNode) -> Iterator[Differen
     is_whole = result.get("extraction_error") is None and result.get("cut_short") is None
     unjudged = any(leaf.outcome is Outcome.NOT_JUDGED for leaf in leaves)
     figures: dict[str, Any] = {
-        "final_score": settle(root, _compatible)[id(root)].score,
+        "final_score": settle(root, _settled_leaf)[id(root)].score,
         "status": INCOMPLETE if unjudged or not is_whole else COMPLETE,
         "score": asdict(_score_bounds(root, leaves, strict=False, is_whole=is_whole)),
         "score_strict": asdict(_score_bounds(root, leaves, strict=True, is_whole=is_whole)),
@@ -50,7 +50,7 @@ def _figures(result: Mapping[str, Any], root: RecordedNode) -> Iterator[Differen
 
 def _nodes(root: RecordedNode) -> Iterator[Difference]:
     """Check score and status of inner nodes against their children."""
-    settled = settle(root, _compatible)
+    settled = settle(root, _settled_leaf)
     for node in root.walk():
         now = settled[id(node)]
         if (node.score, node.status) != (now.score, now.status):
@@ -61,7 +61,7 @@ def _nodes(root: RecordedNode) -> Iterator[Difference]:
             )
 
 
-def _compatible(leaf: RecordedNode) -> Settled:
+def _settled_leaf(leaf: RecordedNode) -> Settled:
     """Return the compatible score and status of a leaf: from its verdict, or as the public script set them."""
     if leaf.low is not None:
         return Settled(leaf.score, leaf.status)

@@ -31,9 +31,9 @@ class Ground:
         self._open = any(least < most for least, most in self._now.values())
         self._gates = _gates(root)
 
-    def judged(self, said: Sequence[Mapping[str, bool]]) -> Span:
-        """Return the scores with other verdicts: one variant per element of ``said`` (leaf key to passed)."""
-        return self._fold([self._changed(each) for each in said])
+    def judged(self, verdicts: Sequence[Mapping[str, bool]]) -> Span:
+        """Return the scores with other verdicts: one variant per element of ``verdicts`` (leaf key to passed)."""
+        return self._fold([self._changed(each) for each in verdicts])
 
     def without(self, keys: Sequence[str]) -> Span:
         """Return the scores with one leaf removed per variant. If no leaf remains, the score is 0 to 1."""
@@ -49,14 +49,14 @@ class Ground:
         """Return the scores with node weights multiplied by ``factors``, arrays of ``count`` numbers."""
         return self._fold([{}] * count, factors=factors)
 
-    def _changed(self, said: Mapping[str, bool]) -> Mapping[str, tuple[float, float]]:
+    def _changed(self, verdicts: Mapping[str, bool]) -> Mapping[str, tuple[float, float]]:
         """Return the intervals of the leaves that change."""
-        if self._gates & said.keys():
-            return self._intervals(said)
-        return {key: (float(passed), float(passed)) for key, passed in said.items()}
+        if self._gates & verdicts.keys():
+            return self._intervals(verdicts)
+        return {key: (float(passed), float(passed)) for key, passed in verdicts.items()}
 
-    def _intervals(self, said: Mapping[str, bool]) -> Mapping[str, tuple[float, float]]:
-        interval = leaf_intervals(self.root, said)
+    def _intervals(self, verdicts: Mapping[str, bool]) -> Mapping[str, tuple[float, float]]:
+        interval = leaf_intervals(self.root, verdicts)
         return {key: interval(leaf) for key, leaf in self.leaves.items()}
 
     def _fold(
