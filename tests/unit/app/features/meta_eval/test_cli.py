@@ -115,7 +115,7 @@ def test_a_judge_that_spoke_on_nothing_gets_no_certificate(assay: Call, tmp_path
     ended = assay("meta-eval", "labels.jsonl", "--model", "lexical", "--certify", "--json")
     assert ended.code == 3
     assert json.loads(ended.out)["certificates"] == []
-    assert "not a certificate" in ended.err
+    assert "no certificate" in ended.err
 
 
 def test_a_report_that_cannot_be_written_is_said(assay: Call, labels: str, tmp_path: Path) -> None:
