@@ -65,28 +65,28 @@ class Measured:
 
 def measured(model: str, asked: Iterable[Asked], *, votes: int) -> Measured:
     """Return the agreement of a judge that was asked now."""
-    results = tuple(asked)
+    every = tuple(asked)
     compared = [
         Compared(item=one.item, judge=one.judge, reasoning=one.verdict.reasoning)
-        for one in results
+        for one in every
         if one.judge is not None
     ]
-    without_verdict = [one for one in results if one.judge is None]
+    silent = [one for one in every if one.judge is None]
     return Measured(
         model=model,
         asked=True,
         votes=votes,
-        prompts=_sorted(one.verdict.prompt for one in results if one.judge is not None),
+        prompts=_sorted(one.verdict.prompt for one in every if one.judge is not None),
         agreement=_agreement(compared),
         by_task=_by_task(compared),
         disagreements=tuple(one for one in compared if not one.agrees),
         unjudged=tuple(
             Unjudged(item=one.item, reason=str(one.verdict.reason or one.verdict.outcome), detail=one.verdict.reasoning)
-            for one in without_verdict
+            for one in silent
             if one.verdict.outcome not in SPOKEN
         ),
-        without_model=sum(one.verdict.outcome in SPOKEN for one in without_verdict),
-        usage=sum((one.verdict.usage for one in results), Usage()),
+        without_model=sum(one.verdict.outcome in SPOKEN for one in silent),
+        usage=sum((one.verdict.usage for one in every), Usage()),
     )
 
 
