@@ -126,10 +126,10 @@ def bounds(steps: Sequence[StepScore]) -> ScoreBounds:
     """Aggregate steps, some of which may not be judged."""
 
     def filled(value: float) -> SuiteScore:
-        right = value == 1.0
+        success = value == 1.0
         return score(
             [
-                step if step.judged else replace(step, element=value, operation=value, success=right, judged=True)
+                step if step.judged else replace(step, element=value, operation=value, success=success, judged=True)
                 for step in steps
             ]
         )

@@ -182,16 +182,16 @@ class GuessingLLM:
             return _as_reply(request.schema, _minimal_value(request.schema.model_json_schema()))
         if request.purpose == "extract" and self._mood.outline:
             return await asyncio.to_thread(_extraction_reply, request, request.schema, None)
-        said = await self._lexical(request)
+        lexical_reply = await self._lexical(request)
         if request.model == MODEL:
-            if isinstance(said, LLMOutputUnusable):
-                raise said
-            return said, request.schema.model_validate_json(said)
+            if isinstance(lexical_reply, LLMOutputUnusable):
+                raise lexical_reply
+            return lexical_reply, request.schema.model_validate_json(lexical_reply)
         if request.purpose == "extract":
-            return await asyncio.to_thread(_extraction_reply, request, request.schema, said)
-        if isinstance(said, LLMOutputUnusable):
-            raise said
-        verdict = json.loads(said)
+            return await asyncio.to_thread(_extraction_reply, request, request.schema, lexical_reply)
+        if isinstance(lexical_reply, LLMOutputUnusable):
+            raise lexical_reply
+        verdict = json.loads(lexical_reply)
         return _as_reply(request.schema, {**verdict, "result": self._vote(request, holds=bool(verdict["result"]))})
 
     async def _lexical(self, request: LLMRequest) -> str | LLMOutputUnusable:
@@ -241,11 +241,11 @@ def _compares_spellings(claim: str) -> bool:
 
 
 def _extraction_reply(
-    request: LLMRequest, schema: type[BaseModel], said: str | LLMOutputUnusable | None
+    request: LLMRequest, schema: type[BaseModel], lexical_reply: str | LLMOutputUnusable | None
 ) -> tuple[str, BaseModel]:
-    """Return guessed extracted values. ``said``: reply or error of the lexical judge; None: not asked."""
+    """Return guessed extracted values. ``lexical_reply`` may be an error; None: not asked."""
     shape = schema.model_json_schema()
-    read = json.loads(said) if isinstance(said, str) else _minimal_value(shape)
+    read = json.loads(lexical_reply) if isinstance(lexical_reply, str) else _minimal_value(shape)
     text = request.parts.get("page", request.parts.get("answer", ""))
     try:
         return _as_reply(schema, filled_in(read, shape, request=request.parts.get("prompt", ""), text=text))

@@ -32,13 +32,13 @@ class Answers:
         self._task_id = task_id
         self._side = side
         self._nodes = nodes
-        self._grounds = [None if root is None else Ground(root) for root in roots]
-        self._split = [{} if each is None else _split(each) for each in self._grounds]
+        self._trees = [None if root is None else Ground(root) for root in roots]
+        self._split = [{} if each is None else _split(each) for each in self._trees]
 
     @property
     def leaves(self) -> frozenset[str]:
         """Keys of all leaves."""
-        return frozenset(key for each in self._grounds if each is not None for key in each.leaves)
+        return frozenset(key for each in self._trees if each is not None for key in each.leaves)
 
     @property
     def split(self) -> Sequence[str]:
@@ -47,11 +47,11 @@ class Answers:
 
     def now(self) -> Span:
         """Return the score without changes."""
-        return self._mean(1, lambda _, ground: ground.judged([{}]))
+        return self._mean(1, lambda _, tree: tree.judged([{}]))
 
     def without(self, keys: Sequence[str]) -> Span:
         """Return the scores with one leaf removed per variant, from every answer that has it."""
-        return self._mean(len(keys), lambda _, ground: ground.without(keys))
+        return self._mean(len(keys), lambda _, tree: tree.without(keys))
 
     def outvoted(self, keys: Sequence[str]) -> Span:
         """Return the scores with the minority vote at one leaf per variant, in answers with differing votes."""
@@ -60,26 +60,26 @@ class Answers:
             split = self._split[index]
             return [{key: not split[key].passed} if key in split else {} for key in keys]
 
-        return self._mean(len(keys), lambda index, ground: ground.judged(rows(index)))
+        return self._mean(len(keys), lambda index, tree: tree.judged(rows(index)))
 
     def all_outvoted(self) -> Span:
         """Return the score with the minority vote at every leaf."""
         minority = [{key: not vote.passed for key, vote in each.items()} for each in self._split]
-        return self._mean(1, lambda index, ground: ground.judged([minority[index]]))
+        return self._mean(1, lambda index, tree: tree.judged([minority[index]]))
 
     def revoted(self, seed: int, draws: int) -> Span:
         """Return the scores with the votes of every leaf resampled with replacement. A tie keeps the verdict."""
 
-        def span(index: int, ground: Ground) -> Span:
+        def span(index: int, tree: Ground) -> Span:
             split = self._split[index]
             if not split:
-                low, high = ground.judged([{}])
+                low, high = tree.judged([{}])
                 return low.repeat(draws), high.repeat(draws)
             random = _random(seed, self._side, self._task_id, str(index))
             outcomes = {key: vote.redrawn(random, draws) for key, vote in split.items()}
             patterns = list(zip(*(each.tolist() for each in outcomes.values()), strict=True))
             distinct = {pattern: place for place, pattern in enumerate(dict.fromkeys(patterns))}
-            low, high = ground.judged([dict(zip(outcomes, pattern, strict=True)) for pattern in distinct])
+            low, high = tree.judged([dict(zip(outcomes, pattern, strict=True)) for pattern in distinct])
             places = [distinct[pattern] for pattern in patterns]
             return low[places], high[places]
 
@@ -90,25 +90,25 @@ class Answers:
 
         drawn = FACTOR ** _random(seed, self._task_id).uniform(-1.0, 1.0, (len(self._nodes), draws))
         factors = dict(zip(self._nodes, drawn, strict=True))
-        return self._mean(draws, lambda _, ground: ground.weighted(factors, draws))
+        return self._mean(draws, lambda _, tree: tree.weighted(factors, draws))
 
     def equally_weighted(self) -> Span:
         """Return the score with equal weights."""
         import numpy as np
 
-        def factors(ground: Ground) -> dict[str, Floats]:
-            return {node.key: np.array([1.0 / node.weight]) for node in walk(ground.root)}
+        def factors(tree: Ground) -> dict[str, Floats]:
+            return {node.key: np.array([1.0 / node.weight]) for node in walk(tree.root)}
 
-        return self._mean(1, lambda _, ground: ground.weighted(factors(ground), 1))
+        return self._mean(1, lambda _, tree: tree.weighted(factors(tree), 1))
 
     def _mean(self, count: int, span: Callable[[int, Ground], Span]) -> Span:
         import numpy as np
 
         low, high = np.zeros(count), np.zeros(count)
-        for index, ground in enumerate(self._grounds):
-            least, greatest = (np.zeros(count), np.ones(count)) if ground is None else span(index, ground)
+        for index, tree in enumerate(self._trees):
+            least, greatest = (np.zeros(count), np.ones(count)) if tree is None else span(index, tree)
             low, high = low + least, high + greatest
-        return low / len(self._grounds), high / len(self._grounds)
+        return low / len(self._trees), high / len(self._trees)
 
 
 class _Votes:
@@ -127,10 +127,10 @@ class _Votes:
         return np.where(2 * yes == cast, self.passed, 2 * yes > cast)
 
 
-def _split(ground: Ground) -> dict[str, _Votes]:
+def _split(tree: Ground) -> dict[str, _Votes]:
     """Return the leaves that were decided by differing votes."""
     decided = (Outcome.PASSED, Outcome.FAILED)
-    return {key: _Votes(leaf) for key, leaf in ground.leaves.items() if leaf.outcome in decided and all(votes_of(leaf))}
+    return {key: _Votes(leaf) for key, leaf in tree.leaves.items() if leaf.outcome in decided and all(votes_of(leaf))}
 
 
 def _random(seed: int, *names: str) -> np.random.Generator:

@@ -95,9 +95,9 @@ _OPPOSITES = {
 
 
 def _scores(root: JudgedNode, overrides: Sequence[Mapping[str, bool]]) -> Iterator[Score]:
-    ground = Ground(root)
+    tree = Ground(root)
     for start in range(0, len(overrides), _BATCH):
-        lows, highs = ground.judged(overrides[start : start + _BATCH])
+        lows, highs = tree.judged(overrides[start : start + _BATCH])
         for low, high in zip(lows.tolist(), highs.tolist(), strict=True):
             yield Score(value=low if low == high else None, low=low, high=high)
 

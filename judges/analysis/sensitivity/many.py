@@ -48,20 +48,20 @@ def fold_many(root: JudgedNode, variants: Variants) -> tuple[Floats, Floats | No
     if not root.children:
         return variants.points[root.key], variants.present.get(root.key)
     found = [fold_many(child, variants) for child in root.children]
-    scores, there = np.stack([score for score, _ in found]), _stacked([each for _, each in found], variants.count)
-    below = scores < 1.0 if there is None else (scores < 1.0) & (there > 0)
+    scores, present = np.stack([score for score, _ in found]), _stacked([each for _, each in found], variants.count)
+    below = scores < 1.0 if present is None else (scores < 1.0) & (present > 0)
     if root.strategy == Strategy.SEQUENTIAL:
         # Steps after the first incomplete one count 0. A removed step does not count as incomplete.
         before = np.logical_or.accumulate(below, axis=0)[:-1]
         scores[1:][before] = 0.0
-        below[1:] |= before if there is None else before & (there[1:] > 0)
+        below[1:] |= before if present is None else before & (present[1:] > 0)
     critical = np.array([child.critical for child in root.children])
-    weights = _weights(root, variants) if there is None else _weights(root, variants) * there
+    weights = _weights(root, variants) if present is None else _weights(root, variants) * present
     mean = _weighted_mean(weights[~critical], scores[~critical], variants.count)
     incomplete = below[~critical].any(axis=0)
     score = np.where(incomplete, np.minimum(mean, _JUST_BELOW_ONE), 1.0)
     score[below[critical].any(axis=0)] = 0.0
-    return score, None if there is None else there.max(axis=0)
+    return score, None if present is None else present.max(axis=0)
 
 
 def _stacked(present: Sequence[Floats | None], count: int) -> Floats | None:

@@ -141,10 +141,10 @@ def _page_with_items(golden: Mapping[str, Any], count: int) -> str:
 def _first_items(whole: str, count: int) -> Page:
     """Return the generated page with its first ``count`` items. The items are three levels below the root."""
     root = etree.fromstring(whole.encode())
-    holder = root[0][0]
-    items = list(holder)
+    container = root[0][0]
+    items = list(container)
     for item in items[count:]:
-        holder.remove(item)
+        container.remove(item)
     if 0 < count < len(items):
         items[count - 1].tail = items[-1].tail
     return Page(root)
@@ -226,8 +226,8 @@ def _documents(golden: Mapping[str, Any]) -> Iterator[Case]:
     wanted = golden.get("format_candidate_real")
     if wanted is None:
         return
-    holders = [holder for holder in (wanted, golden, golden.get("sample")) if isinstance(holder, Mapping)]
-    pages = [holder[key] for holder in holders for key in _PAGE_KEYS if isinstance(holder.get(key), str)]
+    containers = [container for container in (wanted, golden, golden.get("sample")) if isinstance(container, Mapping)]
+    pages = [container[key] for container in containers for key in _PAGE_KEYS if isinstance(container.get(key), str)]
     if not pages:
         case = Case("format_candidate_real")
         with case.running():

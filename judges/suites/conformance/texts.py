@@ -124,15 +124,15 @@ def tilde_cases(golden: Mapping[str, Any]) -> Iterator[Case]:
 
 
 def _tokens(given: Mapping[str, Any], wanted: Mapping[str, Any], *, keep_click_value: bool) -> dict[str, Any]:
-    said = operation_string(given["pred_op"], given["pred_value"], keep_click_value=keep_click_value)
+    predicted = operation_string(given["pred_op"], given["pred_value"], keep_click_value=keep_click_value)
     gold = operation_string(given["gold_op"], given["gold_value"], keep_click_value=keep_click_value)
     found = {
-        "pred_string": said,
+        "pred_string": predicted,
         "gold_string": gold,
-        "pred_tokens": list(token_ids(said)),
+        "pred_tokens": list(token_ids(predicted)),
         "gold_tokens": list(token_ids(gold)),
-        "f1_set": operation_f1(said, gold, Counting.SET),
-        "f1_multiset": operation_f1(said, gold, Counting.MULTISET),
+        "f1_set": operation_f1(predicted, gold, Counting.SET),
+        "f1_multiset": operation_f1(predicted, gold, Counting.MULTISET),
     }
     return {name: value for name, value in found.items() if name in wanted}
 
@@ -168,16 +168,16 @@ def template_cases(golden: str) -> Iterator[Case]:
         template = read_template(golden, name="the template", ref="golden")
         case.expect("completed message", "user", template.messages[-1][0])
     yield case
-    for number, (said, answer) in enumerate(demonstrations(template)):
+    for number, (user_text, answer) in enumerate(demonstrations(template)):
         case = Case(f"demonstration {number}")
         with case.running():
-            found = demonstrated(said)
+            found = demonstrated(user_text)
             if found is None:
-                case.expect("form", "a page between ''' and a question with options", said[:60])
+                case.expect("form", "a page between ''' and a question with options", user_text[:60])
             else:
                 history = [] if found["history"] == "None" else found["history"].split("\n")
                 options = [line.partition(". ")[2] for line in found["options"].strip("\n").split("\n")]
                 asked = question_text(options, task=found["task"], history=history, wording=template.wording)
-                case.expect("content", said.rstrip("\n"), with_page(found["page"], asked).rstrip("\n"))
+                case.expect("content", user_text.rstrip("\n"), with_page(found["page"], asked).rstrip("\n"))
                 case.expect("answer", answer.strip()[:7], "Answer:")
         yield case

@@ -75,8 +75,8 @@ def _files(root: Path, split: str) -> list[Path]:
     for found in (_data_files(root / split), _named(root, split), _unnamed(root, split)):
         if found:
             return found
-    there = ", ".join(sorted(path.name for path in root.iterdir())[:10]) or "nothing"
-    raise DataMissing(f"{root}: no file of split {split!r} (*{split}*.json, .jsonl or .parquet); found: {there}")
+    existing = ", ".join(sorted(path.name for path in root.iterdir())[:10]) or "nothing"
+    raise DataMissing(f"{root}: no file of split {split!r} (*{split}*.json, .jsonl or .parquet); found: {existing}")
 
 
 def _data_files(folder: Path) -> list[Path]:

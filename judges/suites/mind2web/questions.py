@@ -125,15 +125,19 @@ def read_template(text: str, *, name: str, ref: str) -> Template:
 def demonstrations(template: Template) -> list[tuple[str, str]]:
     """Return the demonstrations of a template: pairs of user message and assistant reply."""
     pairs = zip(template.messages, template.messages[1:], strict=False)
-    return [(said, answer) for (role, said), (next_role, answer) in pairs if (role, next_role) == ("user", "assistant")]
+    return [
+        (user_text, answer)
+        for (role, user_text), (next_role, answer) in pairs
+        if (role, next_role) == ("user", "assistant")
+    ]
 
 
-def demonstrated(said: str) -> re.Match[str] | None:
+def demonstrated(user_text: str) -> re.Match[str] | None:
     """Parse the user message of a demonstration.
 
     The groups are ``page``, ``ask``, ``task``, ``history``, ``choose``, ``none`` and ``options``.
     """
-    return _QUESTION.fullmatch(said)
+    return _QUESTION.fullmatch(user_text)
 
 
 def _message(given: Any, place: str) -> tuple[str, str]:

@@ -164,9 +164,9 @@ def _run_child(pickle: Path, place: Path, digest: str) -> dict[str, Any]:
     with suppress(ValueError, IndexError):
         report = json.loads(child.stderr[-_MAX_REPORT_CHARS:].decode("utf-8", "replace").splitlines()[-1])
     if child.returncode != 0 or "steps" not in report:
-        why = (
+        reason = (
             report.get("refused")
             or f"the conversion process exited with code {child.returncode} (resource limit or crash)"
         )
-        raise ScoresRefused(f"{pickle.name} was rejected: {why}")
+        raise ScoresRefused(f"{pickle.name} was rejected: {reason}")
     return report
