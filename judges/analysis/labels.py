@@ -1,8 +1,8 @@
-"""Labels: what people said of single claims, one JSON object a line. The one reader and the one writer of that format.
+"""Labels: decisions of people on single claims, as JSON lines. Reader and writer of the format.
 
-The service's review export writes them, ``assay meta-eval`` measures judges by them, anybody may write them by hand;
-``docs/meta-eval.md`` describes every field. A label carries what the person was asked to decide (claim, pages,
-answer), so that another judge can be asked the same without the service that it comes from.
+The review export writes labels, ``assay meta-eval`` evaluates judges with them, and users can write their own;
+``docs/meta-eval.md`` describes every field. A label contains the question that the person decided (claim, pages,
+answer), so another judge can be asked the same question without access to the original service.
 """
 
 from __future__ import annotations
@@ -25,11 +25,11 @@ from rubrics.verdict import Outcome
 LABEL_VERSION = 1
 MAX_FILE_BYTES = 512 * 1024 * 1024
 MOST_PROBLEMS = 20
-"""Of a file that cannot be used, so many lines are named."""
+"""Maximum number of invalid lines that an error lists."""
 
 
 class LabelsUnreadable(JudgeError):
-    """A file of labels cannot be used. ``problems`` has a sentence for each line that is at fault, at most a few."""
+    """A label file is unusable. ``problems`` describes the invalid lines, at most ``MOST_PROBLEMS``."""
 
     def __init__(self, message: str, *, problems: tuple[str, ...] = ()) -> None:
         super().__init__(message)
@@ -37,19 +37,22 @@ class LabelsUnreadable(JudgeError):
 
 
 class Human(StrEnum):
-    """What a person said of a claim."""
+    """Decision of a person on a claim."""
 
     PASSED = "passed"
-    """It holds."""
+    """The claim holds."""
     FAILED = "failed"
-    """It does not."""
+    """The claim does not hold."""
     UNCLEAR = "unclear"
-    """They could not tell: counted, and held against no judge."""
+    """The person could not decide. Such labels are counted but do not affect the evaluation of a judge."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LabelledPage:
-    """One page that the person looked at. ``sha256`` (hex) is that of its text as UTF-8, ``page_id`` its capture's."""
+    """Page that the person looked at.
+
+    ``sha256`` (hex) is the digest of its text as UTF-8, ``page_id`` the id of its capture.
+    """
 
     url: str
     page_id: str | None = None
@@ -59,7 +62,7 @@ class LabelledPage:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RecordedVerdict:
-    """What the judge had said when the person looked. ``model`` None: decided by code."""
+    """Verdict of the judge at the time of labelling. ``model`` None: decided by code."""
 
     outcome: Outcome
     reason: str | None = None
@@ -69,11 +72,11 @@ class RecordedVerdict:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Label:
-    """One person's word on one claim.
+    """Decision of one person on one claim.
 
-    ``sources`` is None for a claim about the answer alone; ``claim`` None for a leaf that code decided, which no model
-    can be asked about. ``task`` and ``answer`` are what every judge is shown beside the claim. ``leaf`` is the leaf's
-    key in the result: the second one with the same id is ``id~2``.
+    ``sources`` is None for a claim about the answer alone. ``claim`` is None for a leaf that code decided, which no
+    model can be asked about. ``task`` and ``answer`` are shown to the judge in addition to the claim. ``leaf`` is the
+    key of the leaf in the result; the second leaf with the same id has the key ``id~2``.
     """
 
     human: Human
@@ -97,7 +100,7 @@ class Label:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LabelFile:
-    """Labels in the order of their lines, and the SHA-256 (hex) of the file, which is its identity."""
+    """Labels in file order, and the SHA-256 (hex) of the file."""
 
     labels: tuple[Label, ...]
     sha256: str
@@ -114,7 +117,7 @@ def label_of(
     at: datetime,
     answer: str,
 ) -> Label:
-    """The label of one leaf of a result (its JSON), as a person settled it; ``answer`` is the text that was judged."""
+    """Return the label for a person's decision on a leaf of a result (JSON). ``answer`` is the judged text."""
     trees = [part["verification_tree"] for part in result.get("eval_breakdown") or ()]
     sources = leaf.get("sources")
     return Label(
@@ -144,7 +147,7 @@ def label_of(
 
 
 def label_line(label: Label) -> str:
-    """A label as one line, its end included. The same label gives the same bytes."""
+    """Return a label as one line, including the line break. Deterministic."""
     judge = label.judge
     pages = [{"url": one.url, "page_id": one.page_id, "sha256": one.sha256, "text": one.text} for one in label.pages]
     document = {
@@ -173,14 +176,14 @@ def label_line(label: Label) -> str:
 
 
 def read_labels(path: Path) -> LabelFile:
-    """Read a file of labels; empty lines are passed over. Blocks on the disk.
+    """Read a label file. Empty lines are skipped. Blocks on the disk.
 
     Raises:
-        LabelsUnreadable: it cannot be read, holds no label, or has lines that are none; every such line is named.
+        LabelsUnreadable: the file cannot be read, is empty, or has invalid lines. The error lists them.
     """
     try:
         if path.stat().st_size > MAX_FILE_BYTES:
-            raise LabelsUnreadable(f"{path} has more than {MAX_FILE_BYTES} bytes")
+            raise LabelsUnreadable(f"{path} is larger than {MAX_FILE_BYTES} bytes")
         data = path.read_bytes()
     except OSError as error:
         raise LabelsUnreadable(f"{path} cannot be read: {error.strerror}") from error
@@ -188,10 +191,10 @@ def read_labels(path: Path) -> LabelFile:
 
 
 def parse_labels(lines: Iterable[bytes], *, name: str = "the labels") -> tuple[Label, ...]:
-    """The labels of some lines in UTF-8.
+    """Parse UTF-8 lines. ``name`` identifies the source in error messages.
 
     Raises:
-        LabelsUnreadable: see ``read_labels``; ``name`` is what the message calls them.
+        LabelsUnreadable: see ``read_labels``.
     """
     labels: list[Label] = []
     problems: list[str] = []
@@ -202,38 +205,38 @@ def parse_labels(lines: Iterable[bytes], *, name: str = "the labels") -> tuple[L
         try:
             labels.append(_Line.model_validate_json(bare).label())
         except ValidationError as error:
-            problems.append(f"line {number}: {_said(error)}")
+            problems.append(f"line {number}: {_first_error(error)}")
     if problems:
-        raise LabelsUnreadable(f"{name}: {len(problems)} line(s) are no labels", problems=tuple(problems))
+        raise LabelsUnreadable(f"{name}: {len(problems)} line(s) are not valid labels", problems=tuple(problems))
     if not labels:
-        raise LabelsUnreadable(f"{name}: there is no label in it")
+        raise LabelsUnreadable(f"{name}: contains no labels")
     return tuple(labels)
 
 
 _Sha256 = Annotated[str, Field(pattern="^[0-9a-f]{64}$")]
 
 
-class _Lax(BaseModel):
-    """Fields of others' are passed over: a label file may carry columns of its own."""
+class _LenientModel(BaseModel):
+    """Model that ignores unknown fields, because label files may have additional columns."""
 
     model_config = ConfigDict(extra="ignore")
 
 
-class _PageLine(_Lax):
+class _PageLine(_LenientModel):
     url: str
     page_id: str | None = None
     sha256: _Sha256 | None = None
     text: str | None = None
 
 
-class _JudgeLine(_Lax):
+class _JudgeLine(_LenientModel):
     outcome: Outcome
     reason: str | None = None
     model: str | None = None
     prompt: str | None = None
 
 
-class _Line(_Lax):
+class _Line(_LenientModel):
     label_version: Literal[1] = 1
     human: Human
     claim: str | None
@@ -254,9 +257,9 @@ class _Line(_Lax):
     judge: _JudgeLine | None = None
 
     def label(self) -> Label:
-        plain = self.model_dump(exclude={"label_version", "sources", "pages", "judge"})
+        fields = self.model_dump(exclude={"label_version", "sources", "pages", "judge"})
         return Label(
-            **plain,
+            **fields,
             sources=None if self.sources is None else tuple(self.sources),
             pages=tuple(LabelledPage(**page.model_dump()) for page in self.pages),
             judge=None if self.judge is None else RecordedVerdict(**self.judge.model_dump()),
@@ -264,7 +267,7 @@ class _Line(_Lax):
 
 
 def _pages_of(result: Mapping[str, Any], sources: Iterable[str]) -> tuple[LabelledPage, ...]:
-    """The captures that stood behind the sources, where the result names them."""
+    """Return the captures of the sources, as far as the result lists them."""
     by_key = {canonical_key(str(page["url"])): page for page in result.get("pages") or ()}
     found = [LabelledPage(url=url) for url in dict.fromkeys(sources)]
     return tuple(
@@ -279,7 +282,7 @@ def _text_digest(page: Mapping[str, Any]) -> str | None:
     return digest if isinstance(digest, str) else None
 
 
-def _said(error: ValidationError) -> str:
+def _first_error(error: ValidationError) -> str:
     first = error.errors()[0]
     place = ".".join(str(part) for part in first["loc"])
     return f"{place}: {first['msg']}" if place else first["msg"]

@@ -1,8 +1,7 @@
-"""What a result's score would be if a person's verdicts stood in place of the judge's. Pure; the result stays as it is.
+"""Scores of a result with overrides applied. Pure; the stored result is not changed.
 
-A leaf that a person settled is known, and grounded: somebody looked. Where it opens a gate, the leaves behind it were
-never judged, so the score lies between bounds until they are. Where it shuts one, what lies behind counts 0, as if the
-judge had said so.
+An overridden leaf is known and counts as grounded. If an override opens a gate, the leaves behind it were never judged,
+so the score has bounds. If it closes a gate, the leaves behind it count 0, as after a verdict of the judge.
 """
 
 from __future__ import annotations
@@ -19,7 +18,7 @@ from rubrics.verdict import Outcome
 
 
 class Word(Protocol):
-    """What a person said of a leaf. ``outcome`` is None where it takes back the one that ``withdraws`` names."""
+    """Override of a leaf. ``outcome`` is None if it withdraws the override whose id is ``withdraws``."""
 
     @property
     def id(self) -> str: ...
@@ -39,7 +38,7 @@ W = TypeVar("W", bound=Word)
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class JudgedNode:
-    """A node of a stored tree. ``requires`` are the ids that it and the groups around it name, ``data`` its JSON."""
+    """Node of a stored tree. ``requires``: prerequisites of the node and its ancestors. ``data``: its JSON."""
 
     key: str
     id: str
@@ -54,68 +53,68 @@ class JudgedNode:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Overruled:
-    """The three numbers of a result as they would be."""
+    """Scores of a result with overrides applied."""
 
     score: Score
     score_strict: Score
     final_score: float
 
 
-def in_force(words: Iterable[W]) -> dict[str, W]:
-    """What stands of all that was said of a result (oldest first), by leaf: the last word on it not taken back."""
-    every = list(words)
-    withdrawn = {word.withdraws for word in every}
-    return {word.leaf: word for word in every if word.outcome is not None and word.id not in withdrawn}
+def in_force(overrides: Iterable[W]) -> dict[str, W]:
+    """Return the latest override of each leaf that was not withdrawn. ``overrides`` are in chronological order."""
+    every = list(overrides)
+    withdrawn = {one.withdraws for one in every}
+    return {one.leaf: one for one in every if one.outcome is not None and one.id not in withdrawn}
 
 
 def judged_tree(result: Mapping[str, Any]) -> JudgedNode | None:
-    """A result's tree; the first one where a public script wrote several, None where there is none."""
+    """Return the tree of a result: the first if a public script wrote several, None if there is none."""
     parts = result.get("eval_breakdown") or ()
     return _node(parts[0]["verification_tree"], frozenset(), Addresses()) if parts else None
 
 
 def judged_leaves(result: Mapping[str, Any]) -> Mapping[str, JudgedNode]:
-    """The leaves of a result, by key."""
+    """Return the leaves of a result, by key."""
     root = judged_tree(result)
     return {} if root is None else {leaf.key: leaf for leaf in leaves_below(root)}
 
 
-def overruled(root: JudgedNode, said: Mapping[str, bool]) -> Overruled:
-    """The scores with ``said`` in place of the judge's verdicts: whether a leaf passes, by its key.
+def overruled(root: JudgedNode, overrides: Mapping[str, bool]) -> Overruled:
+    """Return the scores with overrides. ``overrides`` maps leaf keys to passed (True) or failed (False).
 
     Raises:
-        InvalidNode: a weight that is not a finite number above zero.
+        InvalidNode: a weight is not a finite number above zero.
     """
-    intervals = _Intervals(root, said)
-    strict = _Intervals(root, said, strict=True)
+    intervals = _Intervals(root, overrides)
+    strict = _Intervals(root, overrides, strict=True)
     score = bounds(root, intervals)
-    # The public number knows no third state: there what is unknown counts 0.
+    # In final_score an unknown leaf counts 0.
     return Overruled(score=score, score_strict=bounds(root, strict), final_score=score.low)
 
 
-def leaf_intervals(root: JudgedNode, said: Mapping[str, bool]) -> Callable[[JudgedNode], tuple[float, float]]:
-    """In which interval the points of each leaf lie with ``said`` in place of the judge's verdicts."""
-    return _Intervals(root, said)
+def leaf_intervals(root: JudgedNode, overrides: Mapping[str, bool]) -> Callable[[JudgedNode], tuple[float, float]]:
+    """Return a function that gives the interval of a leaf's score with overrides applied."""
+    return _Intervals(root, overrides)
 
 
 class _Intervals:
-    """In which interval the points of each leaf lie."""
+    """Interval of each leaf's score, with overrides applied."""
 
-    def __init__(self, root: JudgedNode, said: Mapping[str, bool], *, strict: bool = False) -> None:
-        self._said = said
+    def __init__(self, root: JudgedNode, overrides: Mapping[str, bool], *, strict: bool = False) -> None:
+        self._overrides = overrides
         self._strict = strict
-        # Of leaves with the same id the first is the one that others name.
+        # References to an id mean the first node with this id.
         self._by_id: dict[str, JudgedNode] = {}
         for node in walk(root):
             self._by_id.setdefault(node.id, node)
 
     def __call__(self, leaf: JudgedNode) -> tuple[float, float]:
-        if leaf.key in self._said:
-            points = float(self._said[leaf.key])
+        if leaf.key in self._overrides:
+            points = float(self._overrides[leaf.key])
         elif self._unknown(leaf):
             return 0.0, 1.0
         else:
-            points = float(self._passed(leaf) and not self._shut_by_hand(leaf))
+            points = float(self._passed(leaf) and not self._gated_by_override(leaf))
         return points, points
 
     def _passed(self, leaf: JudgedNode) -> bool:
@@ -123,28 +122,31 @@ class _Intervals:
         return leaf.outcome is Outcome.PASSED and counts
 
     def _unknown(self, leaf: JudgedNode) -> bool:
-        """Whether nobody found out, or nobody looked because of something that no longer stands in the way."""
+        """Return whether the leaf was not judged, or was skipped behind a gate that an override opens."""
         return any(
-            (step.key in self._said and self._said[step.key])
-            or (step.key not in self._said and step.outcome is Outcome.NOT_JUDGED)
+            (step.key in self._overrides and self._overrides[step.key])
+            or (step.key not in self._overrides and step.outcome is Outcome.NOT_JUDGED)
             for step in self._blockers(leaf)
         )
 
     def _blockers(self, leaf: JudgedNode) -> Iterator[JudgedNode]:
-        """The leaf, and what kept it from being judged, as far back as somebody's word or the first verdict."""
+        """Yield the leaf and the chain of leaves that blocked it, up to the first override or verdict."""
         seen: set[str] = set()
         current: JudgedNode | None = leaf
         while current is not None and current.key not in seen:
             yield current
             seen.add(current.key)
-            if current.key in self._said or current.outcome is not Outcome.SKIPPED:
+            if current.key in self._overrides or current.outcome is not Outcome.SKIPPED:
                 return
             current = self._by_id.get(str(current.data.get("blocked_by")))
 
-    def _shut_by_hand(self, leaf: JudgedNode) -> bool:
-        """Whether a person failed something that the leaf requires. Gates of siblings are the fold's."""
+    def _gated_by_override(self, leaf: JudgedNode) -> bool:
+        """Return whether an override fails a prerequisite of the leaf.
+
+        Gates between siblings are applied by ``rubrics.scoring``.
+        """
         named = (self._by_id[id] for id in leaf.requires if id in self._by_id)
-        return any(self._said.get(below.key) is False for node in named for below in leaves_below(node))
+        return any(self._overrides.get(below.key) is False for node in named for below in leaves_below(node))
 
 
 def _node(data: Mapping[str, Any], above: frozenset[str], addresses: Addresses) -> JudgedNode:
@@ -164,7 +166,7 @@ def _node(data: Mapping[str, Any], above: frozenset[str], addresses: Addresses) 
 
 
 def _outcome(data: Mapping[str, Any]) -> Outcome:
-    """A leaf's outcome; results of the public toolkit have only a status."""
+    """Return the outcome of a leaf. Results of the public toolkit have only a status."""
     for named in (data.get("outcome"), data.get("status")):
         if named in set(Outcome):
             return Outcome(named)

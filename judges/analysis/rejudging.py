@@ -1,7 +1,7 @@
-"""What became of each leaf of a new result beside an earlier one: reused, or judged again and why. Pure.
+"""Comparison of a result with an earlier one: which leaves were reused, and why the others were judged again. Pure.
 
-Reuse itself happens where replies are kept (``judges.llm.cached``): a vote is reused when the hash of everything that
-decides it was met before. Here results are only compared, so that a reader is told.
+Reuse happens in the reply cache (``judges.llm.cached``): a vote is reused if the hash of all its inputs is known. This
+module only explains the outcome to readers.
 """
 
 from __future__ import annotations
@@ -17,32 +17,32 @@ from judges.llm.providers import LEXICAL
 from rubrics.addresses import Addresses
 
 Result: TypeAlias = Mapping[str, Any]
-_SHOWN: Final = ("text", "links", "screenshot-")
-_SAID: Final = ("passed", "failed")
+_SHOWN_BODIES: Final = ("text", "links", "screenshot-")
+_JUDGED: Final = ("passed", "failed")
 
 
 class Cause(StrEnum):
-    """Why a leaf was judged again: what of it had changed since the earlier result."""
+    """Reason why a leaf was judged again: the change since the earlier result."""
 
     ANSWER = "answer"
-    """The answer's text: it tells a judge what a claim refers to, so every claim of it is another question."""
+    """The text of the answer. It gives claims their context, so it changes every claim."""
     PAGE = "page"
-    """A page that the leaf is judged by shows something else, or can be read now."""
+    """A page that the leaf is judged by has another content, or became readable."""
     SCRIPT = "script"
-    """The judge file asks something else."""
+    """The judge file asks another question."""
     PROMPT = "prompt"
     """A prompt has another version."""
     MODEL = "model"
-    """Another model, or another way to ask it: provider, address, parameters."""
+    """Another model, provider, address or parameters."""
     NEW = "new"
     """None of these, but the earlier result has no verdict on the leaf."""
     NOT_KEPT = "not_kept"
-    """Nothing has changed, but the replies to the same questions were not to be had any more."""
+    """Nothing changed, but the replies are no longer in the cache."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Side:
-    """One of two results, ready to be compared."""
+class _IndexedResult:
+    """One of the two results, indexed for comparison."""
 
     result: Result
     leaves: Mapping[str, Mapping[str, Any]]
@@ -50,30 +50,34 @@ class _Side:
     prompts: Mapping[str, str]
 
     @classmethod
-    def of(cls, result: Result) -> _Side:
+    def of(cls, result: Result) -> _IndexedResult:
         pages = [page for page in result.get("pages") or () if isinstance(page.get("url"), str)]
         return cls(
             result=result,
-            leaves={place: leaf for place, leaf in _placed(result)},
+            leaves={place: leaf for place, leaf in _keyed_leaves(result)},
             pages={canonical_key(page["url"]): _shown(page) for page in pages},
             prompts=dict(_version(prompt) for prompt in result.get("prompts") or ()),
         )
 
 
 def compared(result: Result, earlier: Result | None) -> dict[str, Any]:
-    """``result`` with a ``rejudged`` of its own and one in each leaf; all null where there is no ``earlier`` result.
+    """Return ``result`` with a ``rejudged`` summary, and ``rejudged`` in each leaf.
 
-    A leaf's is null, too, where no model was asked: code decided it, or a gate was closed.
+    All are null without an ``earlier`` result. A leaf's value is also null if no model was asked: code decided it, or a
+    gate was closed.
     """
-    now, before = _Side.of(result), None if earlier is None else _Side.of(earlier)
-    said: dict[int, dict[str, Any] | None] = {}
+    now, before = _IndexedResult.of(result), None if earlier is None else _IndexedResult.of(earlier)
+    rejudged: dict[int, dict[str, Any] | None] = {}
     for place, leaf in now.leaves.items():
         asked = before is not None and bool(leaf.get("votes"))
-        said[id(leaf)] = _of_leaf(place, leaf, now, before) if asked and before is not None else None
-    summary = None if earlier is None else _summary(earlier, [one for one in said.values() if one is not None])
-    if not said:  # a script that makes its dict without our evaluator may have no tree
+        rejudged[id(leaf)] = _compare_leaf(place, leaf, now, before) if asked and before is not None else None
+    summary = None if earlier is None else _summary(earlier, [one for one in rejudged.values() if one is not None])
+    if not rejudged:  # a script that builds its result without our evaluator may have no tree
         return {**result, "rejudged": summary}
-    parts = [{**part, "verification_tree": _with(part["verification_tree"], said)} for part in result["eval_breakdown"]]
+    parts = [
+        {**part, "verification_tree": _with_rejudged(part["verification_tree"], rejudged)}
+        for part in result["eval_breakdown"]
+    ]
     return {**result, "eval_breakdown": parts, "rejudged": summary}
 
 
@@ -88,58 +92,63 @@ def _summary(earlier: Result, leaves: list[dict[str, Any]]) -> dict[str, Any]:
     }
 
 
-def _of_leaf(place: str, leaf: Mapping[str, Any], now: _Side, before: _Side) -> dict[str, Any]:
-    """Whether every vote on a leaf was there already, and what had changed about it."""
+def _compare_leaf(place: str, leaf: Mapping[str, Any], now: _IndexedResult, before: _IndexedResult) -> dict[str, Any]:
+    """Return whether all votes on a leaf were reused, and the changes that affect it."""
     earlier = before.leaves.get(place)
-    asks_else = earlier is None or any(
+    question_changed = earlier is None or any(
         leaf.get(name) != earlier.get(name) for name in ("claim", "instruction", "sources")
     )
-    causes = set(_changed(leaf, now, before, asks_else=asks_else))
+    causes = set(_known_causes(leaf, now, before, question_changed=question_changed))
     script_changed = None not in (_script(now), _script(before)) and _script(now) != _script(before)
-    if script_changed and asks_else:
+    if script_changed and question_changed:
         causes.add(Cause.SCRIPT)
     if leaf.get("model") == LEXICAL:
-        reused = not causes  # it computes: nothing is asked, and the same comes out
+        reused = not causes  # deterministic: equal inputs give equal verdicts without a request
     else:
         reused = not (leaf.get("usage") or {}).get("calls", 0) and all(vote["cached"] for vote in leaf["votes"])
     if not reused and not causes:
-        causes.add(_without_change(earlier, script_changed=script_changed))
+        causes.add(_fallback_cause(earlier, script_changed=script_changed))
     return {"reused": reused, "because": [cause.value for cause in Cause if cause in causes]}
 
 
-def _changed(leaf: Mapping[str, Any], now: _Side, before: _Side, *, asks_else: bool) -> Iterator[Cause]:
-    """What has certainly changed of what a leaf is judged by, the script aside."""
+def _known_causes(
+    leaf: Mapping[str, Any], now: _IndexedResult, before: _IndexedResult, *, question_changed: bool
+) -> Iterator[Cause]:
+    """Yield the known changes that affect a leaf, except the script."""
     if _differs("answer_sha256", now, before):
         yield Cause.ANSWER
     keys = [canonical_key(url) for url in leaf.get("sources") or ()]
     if any(key in now.pages and key in before.pages and now.pages[key] != before.pages[key] for key in keys):
         yield Cause.PAGE
     name, version = _version(leaf.get("prompt") or "@")
-    others = (name for name in now.prompts if asks_else and name.startswith("extract"))
-    if before.prompts.get(name, version) != version or any(_moved(other, now, before) for other in others):
+    others = (name for name in now.prompts if question_changed and name.startswith("extract"))
+    if before.prompts.get(name, version) != version or any(_prompt_changed(other, now, before) for other in others):
         yield Cause.PROMPT
     if _differs("model", now, before) or _differs("asked_in", now, before):
         yield Cause.MODEL
 
 
-def _without_change(earlier: Mapping[str, Any] | None, *, script_changed: bool) -> Cause:
-    """Why a leaf was judged again of which nothing that results tell has changed."""
+def _fallback_cause(earlier: Mapping[str, Any] | None, *, script_changed: bool) -> Cause:
+    """Return the cause if no other change is known."""
     if script_changed:
-        return Cause.SCRIPT  # its task, or how many votes it wants
-    return Cause.NOT_KEPT if earlier is not None and earlier.get("outcome") in _SAID else Cause.NEW
+        return Cause.SCRIPT  # the task description or the number of votes may have changed
+    return Cause.NOT_KEPT if earlier is not None and earlier.get("outcome") in _JUDGED else Cause.NEW
 
 
-def _moved(prompt: str, now: _Side, before: _Side) -> bool:
+def _prompt_changed(prompt: str, now: _IndexedResult, before: _IndexedResult) -> bool:
     return prompt in before.prompts and before.prompts[prompt] != now.prompts[prompt]
 
 
-def _differs(name: str, now: _Side, before: _Side) -> bool:
-    """Whether both say something, and not the same; results of the public toolkit, or of earlier releases, may not."""
+def _differs(name: str, now: _IndexedResult, before: _IndexedResult) -> bool:
+    """Return whether both results have the field and its values differ.
+
+    Results of the public toolkit or of earlier releases may lack it.
+    """
     one, other = now.result.get(name), before.result.get(name)
     return one is not None and other is not None and one != other
 
 
-def _script(side: _Side) -> Any:
+def _script(side: _IndexedResult) -> Any:
     return (side.result.get("judge") or {}).get("script_sha256")
 
 
@@ -149,14 +158,14 @@ def _version(prompt: str) -> tuple[str, str]:
 
 
 def _shown(page: Mapping[str, Any]) -> Any:
-    """Of a page what a judge is shown, by hash; None where it is none, for whatever reason."""
+    """Return the hashes of the parts of a page that a judge sees, or None if the page is not evidence."""
     bodies = page.get("bodies") or {}
-    shown = {role: sha256 for role, sha256 in bodies.items() if role.startswith(_SHOWN)}
+    shown = {role: sha256 for role, sha256 in bodies.items() if role.startswith(_SHOWN_BODIES)}
     return shown if page.get("outcome") in ("ok", "partial") else None
 
 
-def _placed(result: Result) -> Iterator[tuple[str, Mapping[str, Any]]]:
-    """The leaves of a result, each under a name of its own."""
+def _keyed_leaves(result: Result) -> Iterator[tuple[str, Mapping[str, Any]]]:
+    """Yield the leaves of a result, each with a unique key."""
     for part in result.get("eval_breakdown") or ():
         addresses = Addresses()
         for node in _walk(part["verification_tree"]):
@@ -166,15 +175,15 @@ def _placed(result: Result) -> Iterator[tuple[str, Mapping[str, Any]]]:
 
 
 def _walk(node: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
-    """A node and everything below it, parents before children."""
+    """Yield a node and its descendants, parents before children."""
     yield node
     for child in node.get("children") or ():
         yield from _walk(child)
 
 
-def _with(node: Mapping[str, Any], said: Mapping[int, Any]) -> dict[str, Any]:
-    """A copy of a tree whose leaves say what became of them."""
+def _with_rejudged(node: Mapping[str, Any], rejudged: Mapping[int, Any]) -> dict[str, Any]:
+    """Return a copy of a tree with ``rejudged`` in each leaf."""
     children = node.get("children") or ()
     if not children:
-        return {**node, "rejudged": said[id(node)]}
-    return {**node, "children": [_with(child, said) for child in children]}
+        return {**node, "rejudged": rejudged[id(node)]}
+    return {**node, "children": [_with_rejudged(child, rejudged) for child in children]}

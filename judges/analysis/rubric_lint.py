@@ -21,7 +21,7 @@ def lint_of_result(result: Mapping[str, Any]) -> list[LintFinding]:
     rubric = Rubric(str(result.get("task_id") or "task"), _text(tree, "desc"), Strategy(tree.strategy))
     try:
         _add_children(rubric, rubric.root, tree)
-    except RubricError:  # public scripts may build trees that a native rubric refuses
+    except RubricError:  # public scripts may build trees that a native rubric rejects
         return []
     return lint(rubric)
 
@@ -55,7 +55,7 @@ def _add_children(rubric: Rubric, parent: RubricNode, tree: JudgedNode) -> None:
 
 
 def _check(node: JudgedNode) -> bool | None:
-    """Return a leaf's check. In trees of public scripts that is the outcome of a leaf without a claim."""
+    """Return a leaf's check, which in trees of public scripts is the outcome of a leaf without a claim."""
     if node.children or node.data.get("claim") is not None:
         return None
     if node.data.get("check") is not None:

@@ -1,1 +1,1 @@
-"""Public step benchmarks: what was asked, what was right, and how answers are scored."""
+"""Step suites: readers, prompts and scores of public web-agent benchmarks."""

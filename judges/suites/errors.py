@@ -1,9 +1,9 @@
-"""What can be wrong with a benchmark's data.
+"""Errors of benchmark data.
 
 JudgeError
 └── SuiteError
-    ├── DataUnreadable    a file, or a field of a row, is not what its format says; names the place
-    └── DataMissing       there is no such file, or nothing of the kind in it
+    ├── DataUnreadable    a file or a field does not have the expected format
+    └── DataMissing       the file or the split does not exist
 """
 
 from __future__ import annotations
@@ -12,11 +12,11 @@ from judges.errors import JudgeError
 
 
 class SuiteError(JudgeError):
-    """Base of everything that the suites raise on purpose."""
+    """Base class of the errors that suites raise."""
 
 
 class DataUnreadable(SuiteError):
-    """Damaged data. ``place`` says where: file, row or task, field."""
+    """Malformed data. ``place`` names the position: file, row or task, field."""
 
     def __init__(self, place: str, problem: str) -> None:
         super().__init__(f"{place}: {problem}")
@@ -25,4 +25,4 @@ class DataUnreadable(SuiteError):
 
 
 class DataMissing(SuiteError):
-    """No data at the path that was given, or none that belongs to the split."""
+    """No data at the given path, or none for the split."""

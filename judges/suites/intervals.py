@@ -1,6 +1,6 @@
-"""Intervals of the suites' figures: which steps make a cluster. Computed by ``judges.analysis.statistics``. Pure.
+"""95 % confidence intervals of suite figures.
 
-Steps of one task are not independent of each other, so means over steps are resampled by whole tasks.
+Steps of one task are not independent, so means over steps are bootstrapped by task. Needs numpy.
 """
 
 from __future__ import annotations
@@ -16,13 +16,16 @@ RESAMPLES = 2000
 MEANS = ("element", "operation", "step")
 
 Ends: TypeAlias = dict[str, float]
-"""A 95 % interval as reports write it: ``low`` and ``high``, both in [0, 1]."""
+"""Bounds of a 95 % interval: ``low`` and ``high``, both in [0, 1]."""
 
 
 def by_task(
     steps: Sequence[StepScore], *, seed: int = 0, resamples: int = RESAMPLES
 ) -> Mapping[str, Mapping[str, Ends]] | None:
-    """``micro``: the three means over steps, ``macro``: over tasks, each by its name; None without a step."""
+    """Return the intervals of the three means, or None if there are no steps.
+
+    ``micro`` are means over steps, ``macro`` means over tasks.
+    """
     tasks = _by_task(steps)
     if not tasks:
         return None
@@ -33,14 +36,14 @@ def by_task(
          for task in tasks]
     )  # fmt: skip
     sizes = np.array([len(task) for task in tasks], dtype=float)
-    # Side by side and in the same draws: sums over sizes are means over steps, means over ones those over tasks.
+    # Both use the same resamples. Micro: sums divided by step counts. Macro: means of tasks divided by 1 per task.
     micro = ratio_intervals(sums, sizes, seed=seed, resamples=resamples)
     macro = ratio_intervals(sums / sizes[:, None], np.ones(len(tasks)), seed=seed, resamples=resamples)
     return {"micro": _named(micro), "macro": _named(macro)}
 
 
 def whole_tasks(steps: Sequence[StepScore]) -> Ends | None:
-    """The share of tasks of which every step is a success, by Wilson: tasks are independent. None without a step."""
+    """Return the Wilson interval of the share of tasks in which every step succeeds, or None if there are no steps."""
     tasks = _by_task(steps)
     found = wilson(sum(all(step.success for step in task) for task in tasks), len(tasks))
     return None if found is None else {"low": found.low, "high": found.high}

@@ -1,7 +1,7 @@
-"""The items of a large JSON list, one at a time, so that memory holds one item and not the file.
+"""Streaming reader for large JSON lists.
 
-A published split is one list of gigabytes. Where an item ends is found by its brackets, without decoding it, and
-then each is decoded by itself.
+A published split is one JSON list of several gigabytes. The reader finds the end of each item by its brackets and
+decodes one item at a time, so memory use depends on the largest item and not on the file.
 """
 
 from __future__ import annotations
@@ -18,17 +18,17 @@ MAX_ITEM_BYTES = 512 * 1024 * 1024
 MAX_DEPTH = 64
 CHUNK_BYTES = 1 << 20
 _CLOSERS = {ord("["): ord("]"), ord("{"): ord("}")}
-# Up to the next bracket that stands outside of a string, or to a string that is not whole yet. Groups are atomic and
-# not repeated possessively, which Python gets wrong before 3.11.5 (gh-106052).
+# Matches up to the next bracket outside of a string, or up to an incomplete string. Atomic groups replace possessive
+# repetition of groups, which is broken in Python before 3.11.5 (gh-106052).
 _RUN = re.compile(rb'(?>(?:[^"\[\]{}]++|"[^"\\]*+(?>(?:\\.[^"\\]*+)*)")*)', re.DOTALL)
 
 
 def read_items(file: Path, *, chunk_bytes: int = CHUNK_BYTES) -> Iterator[Any]:
-    """Every item of a list of objects or lists, read ``chunk_bytes`` at a time. Blocks.
+    """Yield each item of a JSON list of objects or lists. Reads ``chunk_bytes`` at a time. Blocks.
 
     Raises:
-        DataMissing: there is no such file.
-        DataUnreadable: it is no such list, or not well-formed; names the item.
+        DataMissing: the file does not exist.
+        DataUnreadable: the file is not such a list or not well-formed. The message names the item.
     """
     try:
         with file.open("rb") as source:
@@ -37,7 +37,7 @@ def read_items(file: Path, *, chunk_bytes: int = CHUNK_BYTES) -> Iterator[Any]:
                     item = json.loads(text)
                 except (ValueError, RecursionError) as error:
                     raise DataUnreadable(file.name, f"item {number} is not well-formed JSON: {error}") from error
-                del text  # as large as the item itself, which is in use for a while
+                del text  # free the bytes before the consumer processes the item
                 yield item
     except FileNotFoundError as error:
         raise DataMissing(f"{file} does not exist") from error
@@ -46,7 +46,7 @@ def read_items(file: Path, *, chunk_bytes: int = CHUNK_BYTES) -> Iterator[Any]:
 
 
 class _Items:
-    """Splits a list into the bytes of its items."""
+    """Splits a JSON list into the bytes of its items."""
 
     def __init__(self, source: BinaryIO, name: str, chunk_bytes: int) -> None:
         self._source = source
@@ -61,8 +61,8 @@ class _Items:
         between = b""
         while (opened := self._bracket(between)) != ord("]"):
             if opened not in _CLOSERS:
-                raise self._error("is not well-formed JSON: a bracket that closes nothing")
-            # Everything before this item is done with.
+                raise self._error("is not well-formed JSON: unexpected closing bracket")
+            # Discard the bytes before this item.
             self._data, self._at = self._data[self._at - 1 :], 1
             self._skip_item(opened)
             yield self._data[: self._at]
@@ -72,26 +72,26 @@ class _Items:
             raise self._error("has more than one JSON value")
 
     def _skip_item(self, opened: int) -> None:
-        waiting = [_CLOSERS[opened]]
-        while waiting:
+        expected_closers = [_CLOSERS[opened]]
+        while expected_closers:
             found = self._next_bracket()[1]
             if found in _CLOSERS:
-                waiting.append(_CLOSERS[found])
-                if len(waiting) > MAX_DEPTH:
-                    raise self._error(f"is nested more than {MAX_DEPTH} deep")
-            elif found != waiting.pop():
-                raise self._error("is not well-formed JSON: brackets that do not match")
+                expected_closers.append(_CLOSERS[found])
+                if len(expected_closers) > MAX_DEPTH:
+                    raise self._error(f"is nested more than {MAX_DEPTH} levels deep")
+            elif found != expected_closers.pop():
+                raise self._error("is not well-formed JSON: brackets do not match")
 
     def _bracket(self, before: bytes) -> int:
-        """The next bracket between items, where nothing but ``before`` and white space may stand."""
+        """Return the next bracket between items. Only ``before`` and white space may precede it."""
         text, found = self._next_bracket()
         ends = found == ord("]") and not text.strip()
         if text.strip() != before and not ends:
-            raise self._error("must be a JSON list of objects or lists, with commas between")
+            raise self._error("must be a JSON list of objects or lists, separated by commas")
         return found
 
     def _next_bracket(self) -> tuple[bytes, int]:
-        """What stands before the next bracket, and the bracket, which is passed."""
+        """Return the text before the next bracket, and the bracket. Moves the position behind the bracket."""
         start = self._at
         while True:
             run = _RUN.match(self._data, self._at)
@@ -102,12 +102,15 @@ class _Items:
             self._more()
 
     def _more(self) -> None:
-        """Read on, more each time: a long string is looked at from its beginning again."""
+        """Read the next chunk.
+
+        The chunk size doubles, because the search restarts at the beginning of an unfinished string.
+        """
         if len(self._data) > MAX_ITEM_BYTES:
             raise self._error(f"has an item of more than {MAX_ITEM_BYTES} bytes")
         chunk = self._source.read(self._next_chunk)
         if not chunk:
-            raise self._error("is not well-formed JSON: it ends too early")
+            raise self._error("is not well-formed JSON: unexpected end of file")
         self._next_chunk = min(2 * self._next_chunk, MAX_ITEM_BYTES)
         self._data += chunk
 

@@ -1,7 +1,7 @@
-"""Scores of web steps: F1 over tokens, means over steps and over tasks, whole tasks, errors per task. Pure.
+"""Metrics of web steps: token F1, means over steps and tasks, task success and error counts.
 
-Every suite folds the same ``StepScore`` values; what a token is, and which steps count, is the suite's own business.
-A step that nobody judged is no zero: it stays out of ``score`` and makes a pair of bounds.
+All suites aggregate ``StepScore`` values; each suite defines its tokens and the steps that count. A step that was not
+judged does not count 0: it widens the bounds of the score.
 """
 
 from __future__ import annotations
@@ -11,16 +11,16 @@ from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 MOST_COUNTED_ERRORS = 3
-"""Tasks with more wrong steps than this are counted together, under ``MANY_ERRORS``."""
+"""Tasks with more failed steps are counted together, under ``MANY_ERRORS``."""
 MANY_ERRORS = ">3"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StepScore:
-    """One scored step. ``element`` and ``operation`` in [0, 1]; ``success`` is whether both are right.
+    """Score of one step. ``element`` and ``operation`` are in [0, 1]. ``success``: both are correct.
 
-    ``played`` is False for a step that was decided before anything could be asked: it has no positive candidate.
-    ``judged`` is False where a fault kept us from finding out; the three scores then mean nothing.
+    ``played`` is False if no question was asked because the step has no positive candidate. ``judged`` is False if a
+    fault prevented scoring; the three scores are then meaningless.
     """
 
     task_id: str
@@ -44,7 +44,7 @@ class Rates:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GroupScore:
-    """A website or domain: means over its steps (``micro``) and over its tasks (``macro``), and whole tasks."""
+    """Score of one website or domain: means over steps (``micro``), means over tasks (``macro``), and task success."""
 
     micro: Rates
     macro: Rates
@@ -55,10 +55,10 @@ class GroupScore:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SuiteScore:
-    """What a suite's steps come to.
+    """Aggregate score of the steps of a run.
 
-    ``error_ratio`` is the share of tasks by their number of wrong steps, largest numbers together; numbers that no
-    task has are left out. ``websites`` and ``domains`` are sorted by name.
+    ``error_ratio`` is the share of tasks by number of failed steps; numbers above ``MOST_COUNTED_ERRORS`` share one
+    key, and numbers without a task are omitted. ``websites`` and ``domains`` are sorted by name.
     """
 
     micro: Rates
@@ -73,7 +73,7 @@ class SuiteScore:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ScoreBounds:
-    """The score if every step that was not judged were wrong (``low``), and if every one were right (``high``)."""
+    """Bounds of a score: every step that was not judged counts as wrong (``low``) or as correct (``high``)."""
 
     low: SuiteScore
     high: SuiteScore
@@ -81,14 +81,14 @@ class ScoreBounds:
 
     @property
     def certain(self) -> SuiteScore | None:
-        """The score, where nothing is unknown."""
+        """The score, or None if any step was not judged."""
         return None if self.not_judged else self.low
 
 
 def token_f1(predicted: Iterable[Hashable], gold: Iterable[Hashable], *, multiset: bool = False) -> float:
-    """The harmonic mean of precision and recall over tokens: over sets of them, or with repetitions counted.
+    """Return the harmonic mean of precision and recall over sets of tokens, or over multisets.
 
-    Two empty sides agree; an empty one and a full one do not (contracts/mind2web.md, 4.2).
+    Two empty sequences score 1, an empty and a non-empty one 0 (contracts/mind2web.md, 4.2).
 
     >>> token_f1("TYPE new york".split(), "TYPE new york city".split())
     0.8571428571428571
@@ -108,7 +108,7 @@ def token_f1(predicted: Iterable[Hashable], gold: Iterable[Hashable], *, multise
 
 
 def score(steps: Sequence[StepScore]) -> SuiteScore:
-    """Fold steps that are all judged; 0 everywhere where there are none."""
+    """Aggregate steps that are all judged. Every figure is 0 if there are no steps."""
     by_task = grouped(steps, lambda step: step.task_id)
     return SuiteScore(
         micro=micro(steps),
@@ -123,13 +123,13 @@ def score(steps: Sequence[StepScore]) -> SuiteScore:
 
 
 def bounds(steps: Sequence[StepScore]) -> ScoreBounds:
-    """Fold steps of which some may not be judged."""
+    """Aggregate steps, some of which may not be judged."""
 
     def filled(value: float) -> SuiteScore:
-        right = value == 1.0
+        success = value == 1.0
         return score(
             [
-                step if step.judged else replace(step, element=value, operation=value, success=right, judged=True)
+                step if step.judged else replace(step, element=value, operation=value, success=success, judged=True)
                 for step in steps
             ]
         )
@@ -140,7 +140,7 @@ def bounds(steps: Sequence[StepScore]) -> ScoreBounds:
 
 
 def grouped(steps: Iterable[StepScore], key: Callable[[StepScore], str]) -> dict[str, list[StepScore]]:
-    """Steps by a key, in the order in which the keys appear."""
+    """Group steps by a key, in order of first appearance."""
     groups: dict[str, list[StepScore]] = {}
     for step in steps:
         groups.setdefault(key(step), []).append(step)
@@ -148,7 +148,7 @@ def grouped(steps: Iterable[StepScore], key: Callable[[StepScore], str]) -> dict
 
 
 def micro(steps: Sequence[StepScore]) -> Rates:
-    """Means over steps: long tasks count more."""
+    """Return the means over all steps. Tasks with more steps have more weight."""
     return Rates(
         element=mean([step.element for step in steps]),
         operation=mean([step.operation for step in steps]),
@@ -157,7 +157,7 @@ def micro(steps: Sequence[StepScore]) -> Rates:
 
 
 def macro(tasks: Iterable[Sequence[StepScore]]) -> Rates:
-    """Means over tasks of the means over their steps: every task counts the same."""
+    """Return the means over tasks of the means over their steps. Every task has the same weight."""
     each = [micro(steps) for steps in tasks]
     return Rates(
         element=mean([rates.element for rates in each]),
@@ -167,12 +167,12 @@ def macro(tasks: Iterable[Sequence[StepScore]]) -> Rates:
 
 
 def task_success(tasks: Iterable[Sequence[StepScore]]) -> float:
-    """The share of tasks in which every step succeeds."""
+    """Return the share of tasks in which every step succeeds."""
     return mean([float(all(step.success for step in steps)) for steps in tasks])
 
 
 def error_ratio(tasks: Iterable[Sequence[StepScore]]) -> dict[str, float]:
-    """The share of tasks by their number of steps that failed."""
+    """Return the share of tasks by number of failed steps."""
     counts: Counter[str] = Counter()
     for steps in tasks:
         wrong = sum(not step.success for step in steps)
@@ -181,12 +181,12 @@ def error_ratio(tasks: Iterable[Sequence[StepScore]]) -> dict[str, float]:
 
 
 def mean(values: Sequence[float]) -> float:
-    """The arithmetic mean; 0 of nothing."""
+    """Return the arithmetic mean, or 0 for an empty sequence."""
     return sum(values) / len(values) if values else 0.0
 
 
 def _groups(steps: Sequence[StepScore], key: Callable[[StepScore], str]) -> dict[str, GroupScore]:
-    """Tasks are told apart within their group: a task belongs to one website."""
+    """Score each group. A task belongs to one website, so it is counted within its group."""
     scores = {}
     for name, members in sorted(grouped(steps, key).items()):
         tasks = grouped(members, lambda step: step.task_id)

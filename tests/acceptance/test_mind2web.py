@@ -236,5 +236,5 @@ def test_scores_are_converted_once_and_hostile_ones_refused(world: World):
     assert (code, json.loads(out)["rank_origin"]) == (0, {"scores": 9})
     (world.folder / "scores.pkl").write_bytes(b"cposix\nsystem\n(S'touch canary'\ntR.")
     code, _, err = world.run(*SCORED)
-    assert (code, "it names posix.system" in err) == (1, True)
+    assert (code, "it references posix.system" in err) == (1, True)
     assert not (world.folder / "canary").exists()

@@ -1,1 +1,1 @@
-"""What judging will cost, told before anything is asked: the judge is run with guessed replies, and each is priced."""
+"""Cost forecasts: the judge is run with simulated model replies, and each simulated request is priced."""

@@ -1,4 +1,4 @@
-"""What a run takes, and how sure we are of it. Pure values."""
+"""Figures of a forecast: calls, tokens and cost, as low, expected and high values. Pure."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ USD_PLACES: Final = 6
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Load:
-    """What requests take. ``cached_calls`` are answered by replies that are kept, for nothing.
+    """Calls, tokens and cost of requests. ``cached_calls`` are answered from a cache at no cost.
 
-    ``usd`` and ``usd_batch`` (at the price of the provider's batch interface) are None where a price is not known.
+    ``usd`` and ``usd_batch`` (at the price of the provider's batch API) are None if a price is unknown.
     """
 
     calls: float = 0.0
@@ -51,7 +51,7 @@ FIGURES: Final = ("calls", "cached_calls", "input_tokens", "output_tokens", "usd
 
 @dataclass(slots=True)
 class Tally:
-    """What one guessed run has come to, by role."""
+    """Load of one simulated run, by role."""
 
     by_role: dict[str, Load] = field(default_factory=dict)
     unpriced: set[str] = field(default_factory=set)
@@ -66,10 +66,11 @@ class Tally:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Forecast:
-    """The lowest, the likely and the highest figure of each kind; ``roles`` has what is likely for each.
+    """Low, expected and high load of a run. ``roles`` has the expected load of each role.
 
-    ``past_runs`` is how many results of the same judge file it rests on, ``unknown_pages`` how many cited pages had to
-    be guessed, ``unpriced`` the models without a known price. ``problem`` says why there is no better guess.
+    ``past_runs`` is the number of past results of the same judge file that the forecast uses. ``unknown_pages`` is the
+    number of cited pages without a capture. ``unpriced`` lists models without a known price. ``problem`` explains a
+    missing or poor forecast.
     """
 
     low: Load
@@ -95,7 +96,7 @@ class Forecast:
         )
 
     def as_json(self) -> dict[str, Any]:
-        """For readers: each figure as ``{low, expected, high}``; a price that is not known is null."""
+        """Return the forecast as JSON: each figure as ``{low, expected, high}``, or null if a price is unknown."""
         return {
             **{name: self._figure(name) for name in FIGURES},
             "roles": {
@@ -119,26 +120,29 @@ NOTHING: Final = Forecast(low=Load(), expected=Load(), high=Load())
 
 
 def foreseen(likely: Sequence[Tally], bounds: Iterable[Tally]) -> Forecast:
-    """The forecast that guessed runs amount to: the mean of the ``likely`` ones, between the ends of all of them."""
+    """Return the forecast from simulated runs.
+
+    ``expected`` is the mean of the ``likely`` runs; ``low`` and ``high`` are the minimum and maximum of all runs.
+    """
     every = [tally.total for tally in (*likely, *bounds)]
     roles = {role for tally in likely for role in tally.by_role}
     share = 1 / len(likely)
     return Forecast(
-        low=_each(min, every),
+        low=_combine(min, every),
         expected=total_of(tally.total for tally in likely).times(share),
-        high=_each(max, every),
+        high=_combine(max, every),
         roles={role: total_of(tally.by_role.get(role, Load()) for tally in likely).times(share) for role in roles},
         unpriced=frozenset(model for tally in likely for model in tally.unpriced),
     )
 
 
 def scaled_to(forecast: Forecast, calls: float) -> Forecast:
-    """The forecast with as many expected calls as past runs took, its ends no narrower than before."""
+    """Scale a forecast to the number of calls of past runs. The range from low to high is only widened."""
     if not forecast.expected.calls:
         return forecast
     expected = forecast.expected.times(calls / forecast.expected.calls)
     roles = {role: load.times(calls / forecast.expected.calls) for role, load in forecast.roles.items()}
-    low, high = _each(min, [forecast.low, expected]), _each(max, [forecast.high, expected])
+    low, high = _combine(min, [forecast.low, expected]), _combine(max, [forecast.high, expected])
     return replace(forecast, low=low, expected=expected, high=high, roles=roles)
 
 
@@ -146,7 +150,7 @@ def total_of(loads: Iterable[Load]) -> Load:
     return reduce(add, loads, Load())
 
 
-def _each(of: Callable[[list[float]], float], loads: Sequence[Load]) -> Load:
+def _combine(of: Callable[[list[float]], float], loads: Sequence[Load]) -> Load:
     values: dict[str, Any] = {}
     for name in FIGURES:
         found = [getattr(load, name) for load in loads]

@@ -1,8 +1,8 @@
-"""A client that asks nobody: it says what each request would take, and answers it with a guess.
+"""Simulated model client for forecasts: estimates the size of each request and returns a guessed reply.
 
-What is kept already comes from where it is kept, so a rerun costs nothing here either. Values are read out by the
-lexical judge; whether a claim holds is drawn, weighted by what the lexical judge makes of the page and by how often
-claims of this judge file held before.
+Cached replies are used as they are, so the forecast of a rerun costs nothing. Extracted values come from the lexical
+judge. The verdict on a claim is sampled; its probability depends on the lexical judge's verdict and on the pass rate of
+earlier results of the judge file.
 """
 
 from __future__ import annotations
@@ -30,17 +30,21 @@ from judges.llm.roles import role_of
 from rubrics.verdict import Usage
 
 LATENCY_S: Final = 0.02
-"""So long a guess takes: what a run would ask at once, it has to have asked before the first answer is there."""
+"""Duration of a simulated request. It lets requests that a real run sends concurrently start before the first reply
+arrives.
+"""
 
 SPEAKS_FOR: Final = 5.0
 SPEAKS_AGAINST: Final = 8.0
-"""How the lexical judge's word changes the odds of a claim about a page. It misses paraphrases, so its "no" weighs
-less."""
+"""Odds factors of the lexical judge's verdict on a claim about a page.
+
+``SPEAKS_FOR`` multiplies the odds if the verdict is positive, ``SPEAKS_AGAINST`` divides them if it is negative.
+"""
 MAX_CLAIM_CHARS = 2_000
-_OF_SPELLINGS = re.compile(r"['\"][^'\"]*['\"] [^'\"]*['\"].*['\"]")
+_TWO_QUOTED = re.compile(r"['\"][^'\"]*['\"] [^'\"]*['\"].*['\"]")
 _SAME = re.compile("same|equal|match|identical|equivalent|refer")
 SPEAKS_OF_SPELLINGS: Final = 20.0
-"""The same for claims that compare two spellings, which it does well."""
+"""Odds factor for claims that compare two spellings, which the lexical judge decides reliably."""
 
 Kept: TypeAlias = Callable[[LLMRequest], Awaitable[LLMReply | None]]
 KeyOf: TypeAlias = Callable[[LLMRequest], str]
@@ -48,11 +52,11 @@ KeyOf: TypeAlias = Callable[[LLMRequest], str]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Mood:
-    """How claims come out in one guessed run. ``always``: every claim so; else they are drawn by ``seed``.
+    """Assumptions of one simulated run.
 
-    ``outline``: values are taken from the answer's outline alone. ``split``: the first two votes on every claim differ.
-    The factors are for what can be wrong about sizes, and ``prefix_cache`` prices what the provider has read before as
-    read from its cache.
+    ``always`` is the verdict on every claim; None: verdicts are sampled with ``seed``. ``outline``: extracted values
+    come only from the answer's outline. ``split``: the first two votes on every claim differ. The factors cover errors
+    in estimated sizes. ``prefix_cache``: later votes on a claim are priced as reads from the provider's prompt cache.
     """
 
     seed: int = 0
@@ -73,15 +77,13 @@ BOUNDS: Final = (
 
 @dataclass(slots=True)
 class Memo:
-    """What the lexical judge made of requests: the same for every guessed run of an answer. JSON text, or its error."""
+    """Replies of the lexical judge, shared by all simulated runs of an answer: JSON text or the error."""
 
     replies: dict[Any, str | LLMOutputUnusable] = field(default_factory=dict)
 
 
 class GuessingLLM:
-    """An ``LLMClient`` for one guessed run. ``kept`` gives replies that need not be asked for, ``key_of`` tells
-    requests apart.
-    """
+    """Simulated ``LLMClient`` for one run. ``kept`` returns cached replies, ``key_of`` the cache key of a request."""
 
     def __init__(
         self,
@@ -95,7 +97,10 @@ class GuessingLLM:
         unknown_page: str = "",
         prices: Prices | None = None,
     ) -> None:
-        """``unknown_page`` is the text that stands for pages nobody has seen yet: it speaks for nothing."""
+        """``unknown_page`` is the placeholder text of pages without a capture.
+
+        It does not affect the probability that a claim passes.
+        """
         self._habits = habits
         self._mood = mood
         self._memo = memo
@@ -107,7 +112,12 @@ class GuessingLLM:
         self._asked: set[str] = set()
 
     async def complete(self, request: LLMRequest) -> LLMReply:
-        """Guess. Raises LLMOutputUnusable where nothing can be guessed."""
+        """Return a guessed reply.
+
+        Raises:
+            LLMOutputUnusable: no reply can be guessed.
+            NotKept: ``kept_only`` is set and no cached reply exists.
+        """
         role = role_of(request)
         kept = await self._kept(request)
         if kept is not None:
@@ -120,7 +130,7 @@ class GuessingLLM:
         self._asked.add(key)
         text, parsed = await self._guess(request)
         load = Load(cached_calls=1) if again else self._load(request, text)
-        self._tally.add(role, load)  # once it is sent: providers charge for what is called off, too
+        self._tally.add(role, load)  # on sending, because providers charge for cancelled requests, too
         await asyncio.sleep(LATENCY_S)
         usage = Usage(
             calls=round(load.calls),
@@ -132,13 +142,13 @@ class GuessingLLM:
         return LLMReply(text=text, parsed=parsed, model=request.model, usage=usage, cached=again)
 
     async def aclose(self) -> None:
-        """Nothing was opened."""
+        """Do nothing: there is no connection to close."""
 
     def _load(self, request: LLMRequest, text: str) -> Load:
         if request.model == MODEL:
             return Load(calls=1)
-        read = self._read(request) * self._mood.input_factor
-        written = self._written(request, text) * self._mood.output_factor
+        read = self._input_tokens(request) * self._mood.input_factor
+        written = self._output_tokens(request, text) * self._mood.output_factor
         price = self._prices.of(request.model)
         if price is None:
             self._tally.unpriced.add(request.model)
@@ -152,13 +162,13 @@ class GuessingLLM:
             usd_batch=price.batch_usd(**tokens),
         )
 
-    def _read(self, request: LLMRequest) -> float:
+    def _input_tokens(self, request: LLMRequest) -> float:
         before = self._habits.said.get(_claim(request)) if request.purpose == "verify" else None
-        if before is not None and before.input_tokens and _asks_the_same(before.evidence, before.prompt, request):
+        if before is not None and before.input_tokens and _same_question(before.evidence, before.prompt, request):
             return before.input_tokens
         return input_tokens(request.messages)
 
-    def _written(self, request: LLMRequest, text: str) -> float:
+    def _output_tokens(self, request: LLMRequest, text: str) -> float:
         known = {"verify": self._habits.verdict_tokens, "extract": self._habits.extract_tokens}.get(request.purpose)
         if known is not None:
             return known
@@ -169,20 +179,20 @@ class GuessingLLM:
         if request.schema is None:
             return "-", None
         if request.purpose == "free":
-            return _as(request.schema, _emptiest(request.schema.model_json_schema()))
+            return _as_reply(request.schema, _minimal_value(request.schema.model_json_schema()))
         if request.purpose == "extract" and self._mood.outline:
-            return await asyncio.to_thread(_extracted, request, request.schema, None)
-        said = await self._lexical(request)
+            return await asyncio.to_thread(_extraction_reply, request, request.schema, None)
+        lexical_reply = await self._lexical(request)
         if request.model == MODEL:
-            if isinstance(said, LLMOutputUnusable):
-                raise said
-            return said, request.schema.model_validate_json(said)
+            if isinstance(lexical_reply, LLMOutputUnusable):
+                raise lexical_reply
+            return lexical_reply, request.schema.model_validate_json(lexical_reply)
         if request.purpose == "extract":
-            return await asyncio.to_thread(_extracted, request, request.schema, said)
-        if isinstance(said, LLMOutputUnusable):
-            raise said
-        verdict = json.loads(said)
-        return _as(request.schema, {**verdict, "result": self._vote(request, holds=bool(verdict["result"]))})
+            return await asyncio.to_thread(_extraction_reply, request, request.schema, lexical_reply)
+        if isinstance(lexical_reply, LLMOutputUnusable):
+            raise lexical_reply
+        verdict = json.loads(lexical_reply)
+        return _as_reply(request.schema, {**verdict, "result": self._vote(request, holds=bool(verdict["result"]))})
 
     async def _lexical(self, request: LLMRequest) -> str | LLMOutputUnusable:
         plain = tuple(
@@ -197,71 +207,80 @@ class GuessingLLM:
         return self._memo.replies[key]
 
     def _vote(self, request: LLMRequest, *, holds: bool) -> bool:
-        """One vote: all votes on a claim are alike, but for the share of claims on which they differ."""
+        """Return one vote.
+
+        All votes on a claim are equal, except for the expected share of claims with differing votes.
+        """
         verdict = self._mood.always
         if verdict is None:
             before = self._habits.said.get(_claim(request))
-            likely = self._likelihood(request, holds=holds)
-            verdict = before.passed if before is not None else self._drawn(request, "holds") < likely
-        differs = self._mood.split or self._drawn(request, "split") < self._habits.split_rate
+            likely = self._probability(request, holds=holds)
+            verdict = before.passed if before is not None else self._uniform(request, "holds") < likely
+        differs = self._mood.split or self._uniform(request, "split") < self._habits.split_rate
         return not verdict if differs and request.vote == 1 else verdict
 
-    def _likelihood(self, request: LLMRequest, *, holds: bool) -> float:
+    def _probability(self, request: LLMRequest, *, holds: bool) -> float:
         odds = self._habits.pass_rate / (1 - self._habits.pass_rate)
         if "page" in request.parts:
             if request.parts["page"] != self._unknown_page:
                 odds *= SPEAKS_FOR if holds else 1 / SPEAKS_AGAINST
-        elif _speaks_of_spellings(request.parts.get("claim", "")[:MAX_CLAIM_CHARS]):
+        elif _compares_spellings(request.parts.get("claim", "")[:MAX_CLAIM_CHARS]):
             odds *= SPEAKS_OF_SPELLINGS if holds else 1 / SPEAKS_OF_SPELLINGS
         return odds / (1 + odds)
 
-    def _drawn(self, request: LLMRequest, what: str) -> float:
-        """A number in [0, 1) that is the same for every vote on a claim; those of the likely runs lie evenly."""
+    def _uniform(self, request: LLMRequest, what: str) -> float:
+        """Return a number in [0, 1) that is equal for all votes on a claim and evenly spaced over the likely runs."""
         parts = (what, *_claim(request), request.parts.get("url", ""))
         digest = hashlib.sha256("\0".join(parts).encode("utf-8", "surrogatepass")).digest()
         return (int.from_bytes(digest[:8], "big") / 2**64 + self._mood.seed / len(LIKELY)) % 1.0
 
 
-def _speaks_of_spellings(claim: str) -> bool:
-    """Whether a claim says of two quoted spellings that they mean the same."""
-    return _SAME.search(claim) is not None and _OF_SPELLINGS.search(claim) is not None
+def _compares_spellings(claim: str) -> bool:
+    """Return whether a claim states that two quoted spellings mean the same."""
+    return _SAME.search(claim) is not None and _TWO_QUOTED.search(claim) is not None
 
 
-def _extracted(
-    request: LLMRequest, schema: type[BaseModel], said: str | LLMOutputUnusable | None
+def _extraction_reply(
+    request: LLMRequest, schema: type[BaseModel], lexical_reply: str | LLMOutputUnusable | None
 ) -> tuple[str, BaseModel]:
-    """Values as they might be read out; ``said`` is what the lexical judge read, if it was asked and could."""
+    """Return guessed extracted values. ``lexical_reply`` may be an error; None: not asked."""
     shape = schema.model_json_schema()
-    read = json.loads(said) if isinstance(said, str) else _emptiest(shape)
+    read = json.loads(lexical_reply) if isinstance(lexical_reply, str) else _minimal_value(shape)
     text = request.parts.get("page", request.parts.get("answer", ""))
     try:
-        return _as(schema, filled_in(read, shape, request=request.parts.get("prompt", ""), text=text))
+        return _as_reply(schema, filled_in(read, shape, request=request.parts.get("prompt", ""), text=text))
     except LLMOutputUnusable:
-        return _as(schema, read)
+        return _as_reply(schema, read)
 
 
 def _claim(request: LLMRequest) -> tuple[str, str]:
     return request.parts.get("claim", ""), request.parts.get("instruction", "")
 
 
-def _asks_the_same(evidence: tuple[str, ...], prompt: str | None, request: LLMRequest) -> bool:
+def _same_question(evidence: tuple[str, ...], prompt: str | None, request: LLMRequest) -> bool:
     return evidence == request.evidence and prompt == request.prompt
 
 
-def _as(schema: type[BaseModel], value: Any) -> tuple[str, BaseModel]:
-    """A value as a reply. Raises LLMOutputUnusable where it does not fit."""
+def _as_reply(schema: type[BaseModel], value: Any) -> tuple[str, BaseModel]:
+    """Return a value as reply text and parsed object.
+
+    Raises:
+        LLMOutputUnusable: the value does not match the schema.
+    """
     try:
         parsed = schema.model_validate(value)
     except ValidationError as error:
-        raise LLMOutputUnusable(UnusableKind.OFF_SCHEMA, f"nothing can be guessed for {schema.__name__}") from error
+        raise LLMOutputUnusable(
+            UnusableKind.OFF_SCHEMA, f"no reply can be guessed for schema {schema.__name__}"
+        ) from error
     return parsed.model_dump_json(by_alias=True), parsed
 
 
-def _emptiest(schema: Mapping[str, Any], root: Mapping[str, Any] | None = None) -> Any:
-    """The emptiest value of a JSON Schema, as far as it is simple."""
+def _minimal_value(schema: Mapping[str, Any], root: Mapping[str, Any] | None = None) -> Any:
+    """Return the minimal value of a simple JSON Schema."""
     root = root or schema
     if "$ref" in schema:
-        return _emptiest(root.get("$defs", {}).get(str(schema["$ref"]).rsplit("/", 1)[-1], {}), root)
+        return _minimal_value(root.get("$defs", {}).get(str(schema["$ref"]).rsplit("/", 1)[-1], {}), root)
     for name in ("default", "const"):
         if name in schema:
             return schema[name]
@@ -269,7 +288,7 @@ def _emptiest(schema: Mapping[str, Any], root: Mapping[str, Any] | None = None) 
         return schema["enum"][0]
     options = schema.get("anyOf") or ()
     if options:
-        return None if any(option.get("type") == "null" for option in options) else _emptiest(options[0], root)
+        return None if any(option.get("type") == "null" for option in options) else _minimal_value(options[0], root)
     if schema.get("type") == "object":
-        return {name: _emptiest(each, root) for name, each in schema.get("properties", {}).items()}
+        return {name: _minimal_value(each, root) for name, each in schema.get("properties", {}).items()}
     return {"array": [], "string": "", "integer": 0, "number": 0.0, "boolean": False}.get(str(schema.get("type")))

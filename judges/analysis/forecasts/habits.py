@@ -1,4 +1,4 @@
-"""What past results of a judge file tell about its next run. Pure; reads results as they are stored."""
+"""Statistics of past results of a judge file, as input of a forecast. Pure; reads results as stored."""
 
 from __future__ import annotations
 
@@ -8,19 +8,19 @@ from typing import Any, Final, TypeAlias
 
 Result: TypeAlias = Mapping[str, Any]
 ClaimKey: TypeAlias = "tuple[str, str]"
-"""A claim's text and its instruction."""
+"""Text and instruction of a claim."""
 
 PASS_RATE: Final = 0.8
-"""How often a claim holds, as long as nothing is known."""
+"""Prior share of claims that pass."""
 SPLIT_RATE: Final = 0.03
-"""How often two votes differ, as long as nothing is known."""
-_WORTH: Final = 10
-"""How many claims of past runs weigh as much as these two numbers."""
+"""Prior share of claims on which two votes differ."""
+_PRIOR_WEIGHT: Final = 10
+"""Weight of the two priors, in claims."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Said:
-    """The verdict on a claim of the same answer, what it was shown, and what one vote on it read."""
+    """Earlier verdict on a claim of the same answer, with its evidence, prompt and input tokens per vote."""
 
     passed: bool
     evidence: tuple[str, ...]
@@ -30,10 +30,11 @@ class Said:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Habits:
-    """``verdict_tokens`` and ``extract_tokens`` are written for one request, None: not known.
+    """Statistics of past results.
 
-    ``calls`` are those of each past run, replies that were kept included, and ``calls_of_this`` those of the runs on
-    this very answer. ``said`` is known of an answer that was judged before.
+    ``verdict_tokens`` and ``extract_tokens`` are mean output tokens per request; None: unknown. ``calls`` are the calls
+    of each past run, including cached replies; ``calls_of_this`` only those of runs on this answer. ``said`` contains
+    the earlier verdicts on this answer.
     """
 
     runs: int = 0
@@ -47,7 +48,7 @@ class Habits:
 
 
 def habits_of(results: Iterable[Result], *, script_sha256: str | None, model: str, answer_sha256: str) -> Habits:
-    """What the complete ones among ``results`` tell that come from this very judge file."""
+    """Return the statistics of the complete results of this judge file among ``results``."""
     past = [
         one
         for one in results
@@ -57,18 +58,18 @@ def habits_of(results: Iterable[Result], *, script_sha256: str | None, model: st
     voted = [leaf for leaf in asked if len(leaf["votes"]) > 1 and len(leaf.get("sources") or ()) <= 1]
     passed = sum(leaf["outcome"] == "passed" for leaf in asked)
     split = sum(len({vote["result"] for vote in leaf["votes"]}) > 1 for leaf in voted)
-    # How much is written hangs on the model; what holds and how often, on the answers.
+    # Output length depends on the model; pass rates depend on the answers.
     same_model = [one for one in past if one.get("model") == model]
-    verdicts = [leaf["usage"] for one in same_model for leaf in _asked_leaves(one) if _paid(leaf["usage"])]
+    verdicts = [leaf["usage"] for one in same_model for leaf in _asked_leaves(one) if _has_calls(leaf["usage"])]
     return Habits(
         runs=len(past),
-        pass_rate=(passed + _WORTH * PASS_RATE) / (len(asked) + _WORTH),
-        split_rate=(split + _WORTH * SPLIT_RATE) / (len(voted) + _WORTH),
+        pass_rate=(passed + _PRIOR_WEIGHT * PASS_RATE) / (len(asked) + _PRIOR_WEIGHT),
+        split_rate=(split + _PRIOR_WEIGHT * SPLIT_RATE) / (len(voted) + _PRIOR_WEIGHT),
         verdict_tokens=_per_call(verdicts),
-        extract_tokens=_per_call(list(map(_besides_leaves, filter(_paid_in_full, same_model)))),
+        extract_tokens=_per_call(list(map(_extraction_usage, filter(_is_uncached, same_model)))),
         calls=_calls(past),
         calls_of_this=_calls(one for one in past if one.get("answer_sha256") == answer_sha256),
-        said=_said(past, answer_sha256, model),
+        said=_earlier_verdicts(past, answer_sha256, model),
     )
 
 
@@ -76,16 +77,18 @@ def _calls(results: Iterable[Result]) -> tuple[int, ...]:
     return tuple(one["usage"]["calls"] + one["usage"]["cached_calls"] for one in results if one.get("usage"))
 
 
-def _said(past: Iterable[Result], answer_sha256: str, model: str) -> dict[ClaimKey, Said]:
-    """The last word on each claim. Of several pages nobody knows which said what; that they did not all refuse it is
-    enough for the number of calls.
+def _earlier_verdicts(past: Iterable[Result], answer_sha256: str, model: str) -> dict[ClaimKey, Said]:
+    """Return the latest verdict on each claim.
+
+    With several pages it is unknown which page got which verdict. The overall verdict suffices to predict the number of
+    calls.
     """
     return {
         (str(leaf.get("claim")), str(leaf.get("instruction") or "")): Said(
             passed=leaf["outcome"] == "passed",
             evidence=tuple(leaf.get("evidence") or ()),
             prompt=leaf.get("prompt"),
-            input_tokens=_input(leaf) if result.get("model") == model else None,
+            input_tokens=_input_tokens_per_vote(leaf) if result.get("model") == model else None,
         )
         for result in past
         if result.get("answer_sha256") == answer_sha256
@@ -94,7 +97,7 @@ def _said(past: Iterable[Result], answer_sha256: str, model: str) -> dict[ClaimK
 
 
 def _asked_leaves(result: Result) -> Iterator[Mapping[str, Any]]:
-    """The leaves that a model has settled."""
+    """Yield the leaves that a model settled."""
     for part in result.get("eval_breakdown") or ():
         yield from (
             leaf
@@ -111,16 +114,16 @@ def _leaves_below(node: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
         yield from _leaves_below(child)
 
 
-def _paid(usage: Mapping[str, Any]) -> bool:
+def _has_calls(usage: Mapping[str, Any]) -> bool:
     return bool(usage["calls"])
 
 
-def _paid_in_full(result: Result) -> bool:
-    return _paid(result["usage"]) and not result["usage"]["cached_calls"]
+def _is_uncached(result: Result) -> bool:
+    return _has_calls(result["usage"]) and not result["usage"]["cached_calls"]
 
 
-def _besides_leaves(result: Result) -> dict[str, float]:
-    """What a result took besides its verdicts: extractions, and questions of the judge file's own."""
+def _extraction_usage(result: Result) -> dict[str, float]:
+    """Return calls and output tokens outside of verdicts: extractions and free requests of the judge file."""
     leaves = list(_asked_leaves(result))
     return {
         name: result["usage"][name] - sum(leaf["usage"][name] for leaf in leaves) for name in ("calls", "output_tokens")
@@ -132,7 +135,7 @@ def _per_call(usages: list[Any]) -> float | None:
     return sum(usage["output_tokens"] for usage in usages) / calls if calls > 0 else None
 
 
-def _input(leaf: Mapping[str, Any]) -> float | None:
+def _input_tokens_per_vote(leaf: Mapping[str, Any]) -> float | None:
     usage = leaf["usage"]
-    is_of_one_page = len(leaf.get("sources") or ()) <= 1
-    return usage["input_tokens"] / usage["calls"] if usage["calls"] and is_of_one_page else None
+    has_one_page = len(leaf.get("sources") or ()) <= 1
+    return usage["input_tokens"] / usage["calls"] if usage["calls"] and has_one_page else None

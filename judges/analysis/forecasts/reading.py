@@ -1,8 +1,8 @@
-"""What a model would read out of an answer, guessed from the answer's outline where words alone do not tell.
+"""Guessed extraction from the outline of an answer, for values that the lexical judge does not find.
 
-The lexical judge reads values that stand under their labels. Where it finds little, the answer's entries (its numbered
-items, else its headings) are taken for what is asked for: the n-th for "number n", all of them for a list, with their
-names and addresses. Wrong in substance, and about right in number, which is what a price hangs on. Pure.
+The lexical judge reads values that follow their labels. If it finds few values, the entries of the answer (numbered
+items, otherwise headed sections) fill the schema: the n-th entry for "number n", all entries for a list, with their
+names and URLs. The values may be wrong, but their number is about right, and the cost depends on the number. Pure.
 """
 
 from __future__ import annotations
@@ -15,17 +15,17 @@ from typing import Any, Final
 from answers.citations import unique_urls
 
 ENOUGH: Final = 0.5
-"""From this share of filled fields on the lexical reading is believed."""
+"""Minimum share of filled fields at which the lexical reading is used."""
 MOST_ENTRIES: Final = 50
 
 _NUMBERED = re.compile(r"^[ \t]{0,3}\d{1,3}[.)]\s+", re.MULTILINE)
 _HEADED = re.compile(r"^#{2,6}\s+", re.MULTILINE)
-_WANTED = re.compile(
+_ITEM_NUMBER = re.compile(
     r"\b(?:number|no\.|nr\.|#)\s?(\d{1,3})\b|\b(first|second|third|fourth|fifth|sixth)\b", re.IGNORECASE
 )
 _ORDINALS: Final = ("first", "second", "third", "fourth", "fifth", "sixth")
-_ADDRESSES = re.compile(r"url|link|source|citation|website", re.IGNORECASE)
-_NAMES: Final = frozenset({"name", "title", "heading"})
+_URL_FIELD = re.compile(r"url|link|source|citation|website", re.IGNORECASE)
+_NAME_FIELDS: Final = frozenset({"name", "title", "heading"})
 _NAME_CHARS: Final = 60
 
 
@@ -38,17 +38,17 @@ class Entry:
 
 
 def filled_in(read: Any, schema: Mapping[str, Any], *, request: str, text: str) -> Any:
-    """``read``, the lexical reading as JSON, completed from the outline of ``text`` if there is little in it."""
+    """Complete the lexical reading ``read`` (JSON) from the outline of ``text`` if it has few values."""
     found = entries(text)
-    wanted = _wanted(request)
+    wanted = _item_number(request)
     if wanted is not None and 0 < wanted <= len(found):
         return _value(schema, "", found[wanted - 1 : wanted], schema)
     guessed = _value(schema, "", found, schema)
-    return _with_words(read, guessed) if _share(read) >= ENOUGH else _joined(read, guessed)
+    return _fill_blank_strings(read, guessed) if _filled_share(read) >= ENOUGH else _fill_missing(read, guessed)
 
 
 def entries(text: str) -> list[Entry]:
-    """The items of a text: numbered ones, else what stands under headings, else all of it as one."""
+    """Return the items of a text: numbered items, otherwise headed sections, otherwise the whole text as one item."""
     for mark in (_NUMBERED, _HEADED):
         starts = [found.start() for found in mark.finditer(text)]
         if len(starts) > 1:
@@ -63,16 +63,16 @@ def _entry(text: str) -> Entry:
     return Entry(name=name.strip(" *#_")[:_NAME_CHARS], urls=tuple(unique_urls(text)))
 
 
-def _wanted(request: str) -> int | None:
-    """Which item a request is about, if it says so."""
-    found = _WANTED.search(request)
+def _item_number(request: str) -> int | None:
+    """Return the number of the item that a request names, or None."""
+    found = _ITEM_NUMBER.search(request)
     if found is None:
         return None
     return int(found[1]) if found[1] else _ORDINALS.index(found[2].lower()) + 1
 
 
-def _share(read: Any) -> float:
-    """The share of filled fields, those of records in lists included."""
+def _filled_share(read: Any) -> float:
+    """Return the share of filled fields, including those of records in lists."""
     fields = list(_fields(read))
     return sum(fields) / len(fields) if fields else 0.0
 
@@ -88,29 +88,30 @@ def _fields(value: Any) -> Iterator[bool]:
         yield value not in (None, "", [])
 
 
-def _with_words(read: Any, guessed: Any) -> Any:
-    """What was read, with words where it has a blank: that the lexical judge missed one is likelier than that it is
-    not there. Addresses and lists stay as they were read.
+def _fill_blank_strings(read: Any, guessed: Any) -> Any:
+    """Fill blank strings with guessed words, because the lexical judge often misses a value.
+
+    URLs and lists are not changed.
     """
     if isinstance(read, Mapping) and isinstance(guessed, Mapping):
         return {
-            name: value if _ADDRESSES.search(name) else _with_words(value, guessed.get(name))
+            name: value if _URL_FIELD.search(name) else _fill_blank_strings(value, guessed.get(name))
             for name, value in read.items()
         }
     if isinstance(read, list) and isinstance(guessed, list) and guessed:
-        return [_with_words(each, guessed[min(n, len(guessed) - 1)]) for n, each in enumerate(read)]
+        return [_fill_blank_strings(each, guessed[min(n, len(guessed) - 1)]) for n, each in enumerate(read)]
     return guessed if read in (None, "") and isinstance(guessed, str) else read
 
 
-def _joined(read: Any, guessed: Any) -> Any:
-    """What was read, and where that is nothing what was guessed."""
+def _fill_missing(read: Any, guessed: Any) -> Any:
+    """Replace missing values with guessed ones."""
     if isinstance(read, Mapping) and isinstance(guessed, Mapping):
-        return {name: _joined(value, guessed.get(name)) for name, value in read.items()}
+        return {name: _fill_missing(value, guessed.get(name)) for name, value in read.items()}
     return guessed if read in (None, "", []) and guessed is not None else read
 
 
 def _value(schema: Mapping[str, Any], name: str, found: Sequence[Entry], root: Mapping[str, Any]) -> Any:
-    """An instance of a JSON Schema as the entries would fill it."""
+    """Return an instance of a JSON Schema, filled from the entries."""
     if "$ref" in schema:
         return _value(root.get("$defs", {}).get(str(schema["$ref"]).rsplit("/", 1)[-1], {}), name, found, root)
     options = [each for each in schema.get("anyOf") or () if each.get("type") != "null"]
@@ -122,7 +123,7 @@ def _value(schema: Mapping[str, Any], name: str, found: Sequence[Entry], root: M
         case "object":
             return {field: _value(each, field, found, root) for field, each in schema.get("properties", {}).items()}
         case "array":
-            if _ADDRESSES.search(name):
+            if _URL_FIELD.search(name):
                 return [url for entry in found for url in entry.urls]
             return [_value(schema.get("items", {}), name.removesuffix("s"), [entry], root) for entry in found]
         case "string":
@@ -134,6 +135,6 @@ def _value(schema: Mapping[str, Any], name: str, found: Sequence[Entry], root: M
 def _text(name: str, found: Sequence[Entry]) -> str:
     if not found:
         return ""
-    if _ADDRESSES.search(name):
+    if _URL_FIELD.search(name):
         return found[0].urls[0] if found[0].urls else ""
-    return found[0].name if name in _NAMES else f"the {name} of {found[0].name}"
+    return found[0].name if name in _NAME_FIELDS else f"the {name} of {found[0].name}"

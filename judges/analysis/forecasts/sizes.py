@@ -1,8 +1,8 @@
-"""How many tokens a request will be and its reply will have, guessed without the provider's tokeniser.
+"""Token estimates of requests and replies, without the provider's tokenizer.
 
-Four characters of English are a token, and a character of most other writings is more than half of one
-(https://help.openai.com/en/articles/4936856); a screenshot is about what OpenAI counts for one at high detail. What a
-judge file's past runs took is better than any of this, and goes before it.
+A token has about four characters of English; in most other scripts a character is more than half a token
+(https://help.openai.com/en/articles/4936856). A screenshot counts about as many tokens as OpenAI charges at high
+detail. Token counts of past runs of a judge file take precedence over these estimates.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ CHARS_PER_TOKEN: Final = 4.0
 FOREIGN_CHARS_PER_TOKEN: Final = 1.6
 TOKENS_PER_IMAGE: Final = 1_000
 VERDICT_TOKENS: Final = 45
-"""A verdict with its reasoning and quotes."""
+"""Output tokens of a verdict with reasoning and quotes."""
 THINKING_TOKENS: Final = 400
 """Reasoning tokens of one reply at the provider's default effort."""
 EFFORT_TOKENS: Final = {
@@ -28,11 +28,11 @@ EFFORT_TOKENS: Final = {
     "xhigh": 2_000,
     "max": 4_000,
 }
-"""The same by effort. Estimates: past runs of a judge file replace them."""
+"""Reasoning tokens of one reply by effort. Estimates, replaced by those of past runs."""
 
 
 def text_tokens(text: str) -> float:
-    """The tokens of a text.
+    """Return the estimated tokens of a text.
 
     >>> text_tokens("Four characters!"), round(text_tokens("東京都"), 1)
     (4.0, 1.9)
@@ -42,12 +42,12 @@ def text_tokens(text: str) -> float:
 
 
 def input_tokens(messages: Sequence[Mapping[str, Any]]) -> float:
-    """The tokens of what is sent."""
+    """Return the estimated tokens of messages."""
     return sum(_content_tokens(message.get("content")) for message in messages)
 
 
 def thinking_tokens(model: str, effort: str | None = None) -> float:
-    """The reasoning tokens of a reply, which count as output. ``effort`` is the one that is sent, if any."""
+    """Return the estimated reasoning tokens of a reply, which count as output. ``effort``: as requested."""
     if effort is not None:
         return EFFORT_TOKENS.get(effort, THINKING_TOKENS)
     return THINKING_TOKENS if reasons(model) else 0.0

@@ -1,1 +1,1 @@
-"""How good judges are: their verdicts on labelled claims against those of people."""
+"""Meta-evaluation: agreement of judges with people on labelled claims."""

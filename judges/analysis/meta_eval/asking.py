@@ -1,6 +1,6 @@
-"""Puts labelled claims to a judge: the same claim, the same pages, nothing captured anew.
+"""Judging of labelled claims with their recorded pages. Nothing is captured.
 
-What keeps a judge from answering is no verdict: the item is then not judged, with the reason.
+A fault is not a verdict: the item becomes ``not_judged`` with the reason.
 """
 
 from __future__ import annotations
@@ -22,22 +22,22 @@ from judges.verifier import ClaimJudge
 from rubrics.verdict import Claim, Outcome, Verdict
 
 StoredEvidence: TypeAlias = Callable[[str], Awaitable[Evidence]]
-"""Gives the evidence of a stored capture by its ``page_id``, or raises an error of ``cache.errors``."""
+"""Returns the evidence of a stored capture by its ``page_id``, or raises an error of ``cache.errors``."""
 
 AT_ONCE: Final = 64
-"""Items under way at a time, which bounds the memory; how many requests that makes is the client's business."""
+"""Maximum number of concurrent items. It bounds the memory; the model client limits concurrent requests."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Asked:
-    """One item and what a judge said of it now."""
+    """One item and the verdict of the judge."""
 
     item: Item
     verdict: Verdict
 
     @property
     def judge(self) -> bool | None:
-        """What the judge itself said; None where it did not: no verdict, or one that needed no model."""
+        """Whether the judge passed the item; None if it gave no verdict or needed no model."""
         if not self.verdict.votes or self.verdict.outcome not in (Outcome.PASSED, Outcome.FAILED):
             return None
         return self.verdict.outcome is Outcome.PASSED
@@ -51,22 +51,21 @@ async def ask_all(
     votes: int,
     done: Callable[[Asked], None] = lambda asked: None,
 ) -> tuple[Asked, ...]:
-    """Put every item that is not left out to ``judge``; in the order of ``items``. ``done`` is told of each.
+    """Ask ``judge`` about every item that is not left out. Returns the verdicts in the order of ``items``.
 
-    Raises:
-        LLMError: never; a fault of the model is a verdict of ``not_judged``.
+    ``done`` is called after each item. Model faults raise nothing: the verdict is then ``not_judged``.
     """
-    room = asyncio.Semaphore(AT_ONCE)
+    slots = asyncio.Semaphore(AT_ONCE)
 
     async def ask(item: Item) -> Asked:
-        async with room:
+        async with slots:
             asked = Asked(item=item, verdict=await _ask(item.label, judge, stored, votes))
         done(asked)
         return asked
 
     async with asyncio.TaskGroup() as group:
-        asking = [group.create_task(ask(item)) for item in items if item.left_out is None]
-    return tuple(task.result() for task in asking)
+        tasks = [group.create_task(ask(item)) for item in items if item.left_out is None]
+    return tuple(task.result() for task in tasks)
 
 
 async def _ask(label: Label, judge: ClaimJudge, stored: StoredEvidence, votes: int) -> Verdict:
@@ -80,24 +79,24 @@ async def _ask(label: Label, judge: ClaimJudge, stored: StoredEvidence, votes: i
 
 
 async def _evidence(url: str, page: LabelledPage | None, stored: StoredEvidence) -> Evidence:
-    """What the person was shown of a page, and nothing else.
+    """Return exactly the evidence that the person saw.
 
     Raises:
-        CacheError: it cannot be had, or is not what the person saw.
+        CacheError: the evidence is unavailable, or differs from what the person saw.
     """
     if page is None:
-        raise _not_had(url, "the label does not say what was seen there")
+        raise _no_evidence(url, "the label lists no page for this URL")
     if page.text is not None:
         found = evidence_of(url, page.text)
     elif page.page_id is not None:
         found = await stored(page.page_id)
     else:
-        raise _not_had(url, "the label gives neither the page's text nor its page_id")
+        raise _no_evidence(url, "the label has neither the text nor the page_id of the page")
     digest = hashlib.sha256(found.text.encode("utf-8", "replace")).hexdigest()
     if page.sha256 is not None and digest != page.sha256:
-        raise _not_had(url, "its text is not the one that the label names", CaptureOutcome.CORRUPT)
+        raise _no_evidence(url, "the SHA-256 of its text differs from the one in the label", CaptureOutcome.CORRUPT)
     return found
 
 
-def _not_had(url: str, why: str, outcome: CaptureOutcome = CaptureOutcome.EMPTY) -> CacheError:
-    return NoEvidence(url, outcome, why, gone=False, capture=None)
+def _no_evidence(url: str, reason: str, outcome: CaptureOutcome = CaptureOutcome.EMPTY) -> CacheError:
+    return NoEvidence(url, outcome, reason, gone=False, capture=None)

@@ -1,7 +1,7 @@
-"""A certificate: how good a judge was found to be, by which labels, when. Results carry the one that was in force.
+"""Certificates: measured agreement of a judge with people. Results contain the certificate that applies to them.
 
-In force is the newest certificate of the result's model that was measured with every prompt, at its version, by which
-the result's claims were judged. A prompt that moved on, or another model, is another judge: it says nothing of that.
+The newest certificate applies that has the model of the result and all prompt versions of its verdicts. It does not
+apply to another model or to another version of a prompt.
 """
 
 from __future__ import annotations
@@ -25,16 +25,16 @@ SUFFIX = ".json"
 
 
 class CertificateUnreadable(JudgeError):
-    """A file is no certificate, or not the one that was written: its id is the digest of all the rest."""
+    """A file is not a certificate, or was changed: its id is the digest of the other fields."""
 
 
 class NothingToCertify(JudgeError):
-    """A judge spoke on no labelled item, so there is no figure to write down."""
+    """The judge gave no verdict on any labelled item, so there are no figures."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Certificate:
-    """One judge as it was measured. ``document`` is its JSON, in which results carry it."""
+    """Certificate of one judge. ``document`` is its JSON, which results contain."""
 
     model: str
     prompts: frozenset[str]
@@ -47,10 +47,10 @@ class Certificate:
 
 
 def certify(measured: Measured, labels: Mapping[str, Any], *, at: datetime, tool_version: str) -> Certificate:
-    """The certificate of a judge that was asked; ``labels`` is what ``labels_json`` says of the label file.
+    """Return the certificate of a judge that was asked. ``labels`` is the output of ``labels_json``.
 
     Raises:
-        NothingToCertify: it spoke on no item.
+        NothingToCertify: the judge gave no verdict on any item.
     """
     found = measured.agreement
     if not found.confusion.n:
@@ -76,34 +76,39 @@ def certify(measured: Measured, labels: Mapping[str, Any], *, at: datetime, tool
 
 
 def certificate_from(document: object) -> Certificate:
-    """The certificate that a JSON document is.
+    """Return the certificate in a JSON document.
 
     Raises:
-        CertificateUnreadable: it is none, or was changed after it was issued.
+        CertificateUnreadable: the document is not a certificate, or was changed after it was issued.
     """
     try:
         read = _Document.model_validate(document)
     except ValidationError as error:
         first = error.errors()[0]
         place = ".".join(map(str, first["loc"]))
-        raise CertificateUnreadable(f"no certificate: {place}: {first['msg']}") from error
-    plain: dict[str, Any] = dict(document) if isinstance(document, Mapping) else {}
-    if _id({name: value for name, value in plain.items() if name != "id"}) != read.id:
-        raise CertificateUnreadable(f"certificate {read.id} was changed after it was issued: its id does not fit")
-    return Certificate(model=read.model, prompts=frozenset(read.prompts), issued_at=read.issued_at, document=plain)
+        raise CertificateUnreadable(f"not a certificate: {place}: {first['msg']}") from error
+    fields: dict[str, Any] = dict(document) if isinstance(document, Mapping) else {}
+    if _id({name: value for name, value in fields.items() if name != "id"}) != read.id:
+        raise CertificateUnreadable(
+            f"certificate {read.id} was changed after it was issued: its id does not match its content"
+        )
+    return Certificate(model=read.model, prompts=frozenset(read.prompts), issued_at=read.issued_at, document=fields)
 
 
 def in_force(certificates: Iterable[Certificate], *, model: str, prompts: Sequence[str]) -> Certificate | None:
-    """The newest certificate of ``model`` (``provider/model``) that covers all ``prompts``; None without a prompt."""
+    """Return the newest certificate of ``model`` (``provider/model``) that covers all ``prompts``.
+
+    Returns None if there is no such certificate or no prompt.
+    """
     if not prompts:
         return None
-    wanted = frozenset(prompts)
-    fitting = [one for one in certificates if one.model == model and wanted <= one.prompts]
-    return max(fitting, key=lambda one: (one.issued_at, one.id), default=None)
+    required = frozenset(prompts)
+    matching = [one for one in certificates if one.model == model and required <= one.prompts]
+    return max(matching, key=lambda one: (one.issued_at, one.id), default=None)
 
 
 def verdict_prompts(result: Mapping[str, Any]) -> tuple[str, ...]:
-    """``id@version`` of the prompts by which the claims of a result were judged, sorted."""
+    """Return the prompts (``id@version``) of the verdicts of a result, sorted."""
     found: set[str] = set()
     for part in result.get("eval_breakdown") or ():
         found.update(_prompts(part["verification_tree"]))
@@ -111,7 +116,9 @@ def verdict_prompts(result: Mapping[str, Any]) -> tuple[str, ...]:
 
 
 def read_certificates(folder: Path) -> tuple[list[Certificate], list[str]]:
-    """The certificates of a folder, and a sentence on each file that is none. No folder: none. Blocks on the disk.
+    """Return the certificates in a folder, and a message for each invalid file. Blocks on the disk.
+
+    A missing folder counts as empty.
 
     Raises:
         CertificateUnreadable: the folder cannot be read.
@@ -143,7 +150,7 @@ def _id(document: Mapping[str, Any]) -> str:
 
 
 class _Document(BaseModel):
-    """What a certificate must say; more may stand beside it."""
+    """Required fields of a certificate. Additional fields are allowed."""
 
     model_config = ConfigDict(extra="allow")
 

@@ -1,6 +1,6 @@
-"""From labels to questions: what several people said of one claim becomes one item, with one verdict or with none.
+"""Items: the labels of several people on one claim, combined into one human verdict or none. Pure.
 
-Pure. A person's newest word on an item is the one that counts; between people the majority decides.
+Each person's newest label counts. Between people the majority decides.
 """
 
 from __future__ import annotations
@@ -20,21 +20,21 @@ _LONG_AGO = datetime.min.replace(tzinfo=UTC)
 
 
 class LeftOut(StrEnum):
-    """Why an item tells nothing about a judge."""
+    """Reason why an item is excluded from meta-evaluation."""
 
     BY_CODE = "decided_by_code"
-    """No model can be asked: code decided the leaf."""
+    """Code decided the leaf, so no model can be asked."""
     UNCLEAR = "unclear"
-    """Nobody could tell whether the claim holds."""
+    """Nobody could decide whether the claim holds."""
     DISPUTED = "people_disagree"
-    """As many people say that it holds as say that it does not."""
+    """As many people passed the claim as failed it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Item:
-    """One claim with the labels that people gave it, the newest of each person. ``label`` is the first of them.
+    """One claim with the newest label of each person. ``label`` is the first of them.
 
-    ``human`` is None where the item is ``left_out``.
+    ``human`` is None if the item is ``left_out``.
     """
 
     label: Label
@@ -48,12 +48,12 @@ class Item:
 
     @property
     def reviewers(self) -> tuple[str, ...]:
-        """Everybody who said something, by name, sorted."""
+        """Names of all people person labelled the item, sorted."""
         return tuple(sorted({label.reviewer for label in self.labels if label.reviewer}))
 
 
 def items_of(labels: Iterable[Label]) -> tuple[Item, ...]:
-    """The items, in the order in which the labels first name them."""
+    """Return the items, in order of first appearance in the labels."""
     by_key: dict[_Key, list[Label]] = {}
     for label in labels:
         by_key.setdefault(_key(label), []).append(label)
@@ -61,7 +61,7 @@ def items_of(labels: Iterable[Label]) -> tuple[Item, ...]:
 
 
 def _key(label: Label) -> _Key:
-    """What makes two labels be about the same question: the same leaf, or the same claim on the same pages."""
+    """Return a key that is equal for labels on the same leaf, or on the same claim with the same pages."""
     if label.result_id is not None and label.leaf is not None:
         return label.result_id, label.leaf, label.claim
     answer = label.answer_sha256 or hashlib.sha256(label.answer.encode("utf-8", "replace")).hexdigest()
@@ -72,15 +72,15 @@ def _key(label: Label) -> _Key:
 def _item(labels: Sequence[Label]) -> Item:
     newest: dict[object, Label] = {}
     for place, label in enumerate(labels):
-        who = label.reviewer or place  # whoever gives no name is somebody else each time
-        if who not in newest or (label.at or _LONG_AGO) >= (newest[who].at or _LONG_AGO):
-            newest[who] = label
-    said = tuple(newest.values())
-    counts = Counter(label.human for label in said)
+        person = label.reviewer or place  # each label without a name counts as another person
+        if person not in newest or (label.at or _LONG_AGO) >= (newest[person].at or _LONG_AGO):
+            newest[person] = label
+    counted = tuple(newest.values())
+    counts = Counter(label.human for label in counted)
     passed, failed = counts[Human.PASSED], counts[Human.FAILED]
     left_out = None
-    if said[0].claim is None:
+    if counted[0].claim is None:
         left_out = LeftOut.BY_CODE
     elif passed == failed:
         left_out = LeftOut.DISPUTED if passed else LeftOut.UNCLEAR
-    return Item(label=said[0], labels=said, human=None if left_out else passed > failed, left_out=left_out)
+    return Item(label=counted[0], labels=counted, human=None if left_out else passed > failed, left_out=left_out)

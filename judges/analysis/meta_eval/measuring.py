@@ -1,6 +1,6 @@
-"""What the verdicts of a judge on labelled items amount to. Pure.
+"""Agreement of judges with people on labelled items. Pure.
 
-A judge is measured by those items on which both it and people spoke; the others are counted, never guessed at.
+A judge is measured on items that have both its verdict and a human one. All other items are counted separately.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ SPOKEN = (Outcome.PASSED, Outcome.FAILED)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Compared:
-    """A judge's verdict on an item beside the people's."""
+    """Verdict of a judge and of people on one item."""
 
     item: Item
     judge: bool
@@ -36,7 +36,7 @@ class Compared:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Unjudged:
-    """An item on which a judge had no verdict, and why."""
+    """Item without a verdict of the judge, and the reason."""
 
     item: Item
     reason: str
@@ -45,10 +45,10 @@ class Unjudged:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Measured:
-    """One judge against people. ``asked``: it was asked now; otherwise its verdicts are those that the labels record.
+    """Agreement of one judge with people. ``asked``: it was asked now; otherwise its verdicts come from the labels.
 
-    ``by_task`` has the agreement on each task's items, by task id. ``without_model`` counts items that needed no model,
-    such as those whose page is gone. ``votes`` is None where the labels do not say.
+    ``by_task`` contains (task id, agreement) pairs. ``without_model`` counts items that needed no model, for example
+    because their page is gone. ``votes`` is None if the labels do not record it.
     """
 
     model: str
@@ -64,7 +64,7 @@ class Measured:
 
 
 def measured(model: str, asked: Iterable[Asked], *, votes: int) -> Measured:
-    """A judge that was asked now."""
+    """Return the agreement of a judge that was asked now."""
     every = tuple(asked)
     compared = [
         Compared(item=one.item, judge=one.judge, reasoning=one.verdict.reasoning)
@@ -91,29 +91,29 @@ def measured(model: str, asked: Iterable[Asked], *, votes: int) -> Measured:
 
 
 def recorded(items: Iterable[Item]) -> tuple[Measured, ...]:
-    """Every judge whose verdicts stand in the labels, by its model's name; costs nothing."""
+    """Return the agreement of each judge with verdicts in the labels, sorted by model. Sends no requests."""
     by_model: dict[str, list[tuple[Item, RecordedVerdict]]] = {}
     for item in items:
-        said = item.label.judge
-        if item.left_out is None and said is not None and said.model is not None:
-            by_model.setdefault(said.model, []).append((item, said))
+        verdicts = item.label.judge
+        if item.left_out is None and verdicts is not None and verdicts.model is not None:
+            by_model.setdefault(verdicts.model, []).append((item, verdicts))
     return tuple(_recorded(model, by_model[model]) for model in sorted(by_model))
 
 
-def _recorded(model: str, said: Sequence[tuple[Item, RecordedVerdict]]) -> Measured:
-    spoken = [(item, verdict) for item, verdict in said if verdict.outcome in SPOKEN]
-    compared = [Compared(item=item, judge=verdict.outcome is Outcome.PASSED) for item, verdict in spoken]
+def _recorded(model: str, verdicts: Sequence[tuple[Item, RecordedVerdict]]) -> Measured:
+    decided = [(item, verdict) for item, verdict in verdicts if verdict.outcome in SPOKEN]
+    compared = [Compared(item=item, judge=verdict.outcome is Outcome.PASSED) for item, verdict in decided]
     return Measured(
         model=model,
         asked=False,
         votes=None,
-        prompts=_sorted(verdict.prompt for _, verdict in spoken),
+        prompts=_sorted(verdict.prompt for _, verdict in decided),
         agreement=_agreement(compared),
         by_task=_by_task(compared),
         disagreements=tuple(one for one in compared if not one.agrees),
         unjudged=tuple(
             Unjudged(item=item, reason=verdict.reason or verdict.outcome.value)
-            for item, verdict in said
+            for item, verdict in verdicts
             if verdict.outcome not in SPOKEN
         ),
         without_model=0,

@@ -1,4 +1,4 @@
-"""A measurement of judges as JSON values: what ``assay meta-eval --json`` prints and certificates quote."""
+"""Meta-evaluation report as JSON, for ``assay meta-eval --json`` and certificates."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ FIGURES: Final = ("raw", "kappa", "ac1", "tpr", "tnr")
 
 
 def report_json(file: LabelFile, items: Sequence[Item], judges: Sequence[Measured]) -> dict[str, Any]:
-    """All that was measured. ``judges`` in the order in which they are to be read."""
+    """Return the whole report, with ``judges`` in display order."""
     return {
         "report_version": REPORT_VERSION,
         "labels": labels_json(file, items),
@@ -26,7 +26,7 @@ def report_json(file: LabelFile, items: Sequence[Item], judges: Sequence[Measure
 
 
 def labels_json(file: LabelFile, items: Sequence[Item]) -> dict[str, Any]:
-    """What judges were measured by."""
+    """Return the summary of the labels."""
     left_out = Counter(item.left_out for item in items)
     several = [item for item in items if len(item.labels) > 1 and item.left_out is not LeftOut.BY_CODE]
     return {
@@ -41,7 +41,7 @@ def labels_json(file: LabelFile, items: Sequence[Item]) -> dict[str, Any]:
 
 
 def agreement_json(found: Agreement) -> dict[str, Any]:
-    """The confusion and every figure with its interval."""
+    """Return the confusion matrix and every figure with its interval."""
     return {
         "n": found.confusion.n,
         "confusion": asdict(found.confusion),
@@ -64,8 +64,8 @@ def _measured(one: Measured) -> dict[str, Any]:
     }
 
 
-def _place(item: Item) -> Mapping[str, Any]:
-    """Which claim it is, and where to look it up."""
+def _origin(item: Item) -> Mapping[str, Any]:
+    """Return the claim of an item and its origin."""
     label = item.label
     return {
         "claim": label.claim,
@@ -83,7 +83,7 @@ def _disagreement(one: Compared) -> dict[str, Any]:
         {"reviewer": each.reviewer, "human": each.human.value, "reason": each.reason} for each in one.item.labels
     ]
     return {
-        **_place(one.item),
+        **_origin(one.item),
         "human": "passed" if one.human else "failed",
         "judge": "passed" if one.judge else "failed",
         "judge_reasoning": one.reasoning,
@@ -92,4 +92,4 @@ def _disagreement(one: Compared) -> dict[str, Any]:
 
 
 def _unjudged(one: Unjudged) -> dict[str, Any]:
-    return {**_place(one.item), "reason": one.reason, "detail": one.detail}
+    return {**_origin(one.item), "reason": one.reason, "detail": one.detail}

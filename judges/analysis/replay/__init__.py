@@ -1,1 +1,1 @@
-"""Checking results again from what they are made of: pure, no model, no page is asked for."""
+"""Recomputation of results from their stored parts. Pure: no model and no page is requested."""

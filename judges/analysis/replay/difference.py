@@ -1,4 +1,4 @@
-"""What somebody who recomputes a result finds to be otherwise than it says."""
+"""Differences between a result and its recomputation."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Difference:
-    """One figure: ``where`` in the result, what it says and what comes out."""
+    """One figure that differs: its position in the result, the recorded and the recomputed value."""
 
     where: str
     recorded: Any
@@ -19,4 +19,4 @@ class Difference:
 
 
 class NotRecomputable(Exception):
-    """The result does not hold what its figures are made of; the message says what is missing."""
+    """The result lacks the data that its figures are computed from. The message names it."""

@@ -1,4 +1,4 @@
-"""Whether what verdicts rest on is there: votes that say so, and quotes that stand where they are said to stand."""
+"""Consistency of verdicts with their votes and quotes."""
 
 from __future__ import annotations
 
@@ -12,26 +12,26 @@ _SHOWN_CHARS = 120
 
 
 def groundless(root: RecordedNode, text_of: Callable[[str], str | None]) -> Iterator[Difference]:
-    """The leaves whose votes or quotes do not bear their outcome out.
+    """Yield the leaves whose votes or quotes contradict their outcome.
 
-    ``text_of`` gives the text of a page by its id, None where it is not at hand: its quotes are then not looked up.
+    ``text_of`` returns the text of a page by its id, or None if it is unavailable; its quotes are then not checked.
     """
     for leaf in root.leaves():
-        yield from _voted(leaf)
+        yield from _check_votes(leaf)
         for quote in leaf.quotes:
             if quote.origin == Origin.TEXT:
-                yield from _quoted(leaf, quote, text_of(quote.page_id))
+                yield from _check_quote(leaf, quote, text_of(quote.page_id))
 
 
-def _voted(leaf: RecordedNode) -> Iterator[Difference]:
-    """Pages of one claim vote apart, so that a leaf may hold more votes against it than for it; but not none for it."""
+def _check_votes(leaf: RecordedNode) -> Iterator[Difference]:
+    """Check the votes. Each page of a claim has its own votes, so one matching vote suffices."""
     needed = {Outcome.PASSED: True, Outcome.FAILED: False}.get(leaf.outcome)
     cast = [vote.result for vote in leaf.votes if vote.result is not None]
     if needed is not None and cast and needed not in cast:
         yield Difference(where=f"votes of leaf {leaf.id}", recorded=leaf.outcome.value, recomputed=cast)
 
 
-def _quoted(leaf: RecordedNode, quote: RecordedQuote, text: str | None) -> Iterator[Difference]:
+def _check_quote(leaf: RecordedNode, quote: RecordedQuote, text: str | None) -> Iterator[Difference]:
     if text is None:
         return
     found = text[quote.start : quote.end] if 0 <= quote.start <= quote.end else ""

@@ -1,4 +1,4 @@
-"""Two results of the same answer, judged by the same script from the same pages and replies: where they part."""
+"""Comparison of a result with a second judgement of the same answer by the same script, pages and replies."""
 
 from __future__ import annotations
 
@@ -8,19 +8,22 @@ from typing import Any
 from judges.analysis.replay.difference import Difference
 
 _FIGURES = ("status", "final_score", "score", "score_strict", "tree_statistics")
-_OF_A_NODE = (
+_NODE_FIELDS = (
     "id", "desc", "critical", "weight", "strategy", "score", "status", "outcome", "reason", "claim", "instruction",
     "sources", "blocked_by", "grounded", "low", "high",
 )  # fmt: skip
 
 
 def rejudged_differences(recorded: Mapping[str, Any], judged: Mapping[str, Any]) -> Iterator[Difference]:
-    """Node by node from the top, then the figures: what comes first is most likely what led to the rest."""
+    """Yield differences of nodes from the root down, then of figures.
+
+    An early difference is usually the cause of later ones.
+    """
     before, after = (_trees(result) for result in (recorded, judged))
     if len(before) != len(after):
         yield Difference(where="number of trees", recorded=len(before), recomputed=len(after))
     for one, other in zip(before, after, strict=False):
-        yield from _nodes(one, other)
+        yield from _node_differences(one, other)
     for name in _FIGURES:
         if recorded.get(name) != judged.get(name):
             yield Difference(where=f"judged again, {name}", recorded=recorded.get(name), recomputed=judged.get(name))
@@ -31,13 +34,13 @@ def _trees(result: Mapping[str, Any]) -> list[Mapping[str, Any]]:
 
 
 def _mappings(values: object) -> list[Mapping[str, Any]]:
-    """Those of some values that have fields: one of the two results may come from anybody."""
+    """Return the values that are mappings. One of the two results is untrusted."""
     return [each for each in values if isinstance(each, Mapping)] if isinstance(values, Iterable) else []
 
 
-def _nodes(one: Mapping[str, Any], other: Mapping[str, Any]) -> Iterator[Difference]:
+def _node_differences(one: Mapping[str, Any], other: Mapping[str, Any]) -> Iterator[Difference]:
     where = f"judged again, node {one.get('id')}"
-    for name in _OF_A_NODE:
+    for name in _NODE_FIELDS:
         if one.get(name) != other.get(name):
             yield Difference(where=f"{where}, {name}", recorded=one.get(name), recomputed=other.get(name))
     votes = [[vote.get("result") for vote in _mappings(node.get("votes"))] for node in (one, other)]
@@ -48,4 +51,4 @@ def _nodes(one: Mapping[str, Any], other: Mapping[str, Any]) -> Iterator[Differe
         ids = [[child.get("id") for child in each] for each in children]
         yield Difference(where=f"{where}, children", recorded=ids[0], recomputed=ids[1])
     for child, same in zip(*children, strict=False):
-        yield from _nodes(child, same)
+        yield from _node_differences(child, same)

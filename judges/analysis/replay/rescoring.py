@@ -1,4 +1,4 @@
-"""Every figure of a result that follows from its tree, worked out again from the verdicts on the leaves alone."""
+"""Recomputation of all figures of a result that follow from its tree, from the verdicts on the leaves."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from rubrics.tree import leaves_below, statistics
 from rubrics.verdict import Outcome, Verdict
 
 COMPLETE, INCOMPLETE = "complete", "incomplete"
-_NOTHING_KNOWN = Score(value=None, low=0.0, high=1.0)
+_UNKNOWN_SCORE = Score(value=None, low=0.0, high=1.0)
 
 
 def differences(result: Mapping[str, Any]) -> Iterator[Difference]:
-    """Where a result says something else than comes out of its tree; nothing where it is equal throughout.
+    """Yield the figures that differ from the recomputation.
 
     Raises:
-        NotRecomputable: it has no tree, or one that no score can be made of.
+        NotRecomputable: the result has no tree, or one that cannot be scored.
     """
     root = tree_of(result)
     try:
@@ -36,10 +36,10 @@ def _figures(result: Mapping[str, Any], root: RecordedNode) -> Iterator[Differen
     is_whole = result.get("extraction_error") is None and result.get("cut_short") is None
     unjudged = any(leaf.outcome is Outcome.NOT_JUDGED for leaf in leaves)
     figures: dict[str, Any] = {
-        "final_score": settle(root, _public)[id(root)].score,
+        "final_score": settle(root, _settled_leaf)[id(root)].score,
         "status": INCOMPLETE if unjudged or not is_whole else COMPLETE,
-        "score": asdict(_range(root, leaves, strict=False, is_whole=is_whole)),
-        "score_strict": asdict(_range(root, leaves, strict=True, is_whole=is_whole)),
+        "score": asdict(_score_bounds(root, leaves, strict=False, is_whole=is_whole)),
+        "score_strict": asdict(_score_bounds(root, leaves, strict=True, is_whole=is_whole)),
         "tree_statistics": asdict(statistics(root)),
     }
     for name, recomputed in figures.items():
@@ -49,8 +49,8 @@ def _figures(result: Mapping[str, Any], root: RecordedNode) -> Iterator[Differen
 
 
 def _nodes(root: RecordedNode) -> Iterator[Difference]:
-    """Inner nodes whose written score or status is not that of their children."""
-    settled = settle(root, _public)
+    """Check score and status of inner nodes against their children."""
+    settled = settle(root, _settled_leaf)
     for node in root.walk():
         now = settled[id(node)]
         if (node.score, node.status) != (now.score, now.status):
@@ -61,15 +61,15 @@ def _nodes(root: RecordedNode) -> Iterator[Difference]:
             )
 
 
-def _public(leaf: RecordedNode) -> Settled:
-    """Score and status of a leaf in the public number: by its verdict, or as the public script left it."""
+def _settled_leaf(leaf: RecordedNode) -> Settled:
+    """Return the compatible score and status of a leaf: from its verdict, or as the public script set them."""
     if leaf.low is not None:
         return Settled(leaf.score, leaf.status)
     score, status = compatible(Verdict(outcome=leaf.outcome))
     return Settled(score, status)
 
 
-def _range(root: RecordedNode, leaves: list[RecordedNode], *, strict: bool, is_whole: bool) -> Score:
+def _score_bounds(root: RecordedNode, leaves: list[RecordedNode], *, strict: bool, is_whole: bool) -> Score:
     verdicts = {leaf.id: Verdict(outcome=leaf.outcome, blocked_by=leaf.blocked_by) for leaf in leaves}
     unknown = unknown_leaves(verdicts)
 
@@ -86,20 +86,20 @@ def _range(root: RecordedNode, leaves: list[RecordedNode], *, strict: bool, is_w
     found = bounds(root, interval)
     if is_whole or found.value is None:
         return found
-    # Not the whole tree: its number is certain only where a gate directly below the root is shut for good.
-    shut = any(child.critical and not child.children and interval_high(child) < 1.0 for child in root.children)
-    return found if shut else _NOTHING_KNOWN
+    # The tree is incomplete: its score is known only if a critical leaf directly below the root cannot pass.
+    closed = any(child.critical and not child.children and interval_high(child) < 1.0 for child in root.children)
+    return found if closed else _UNKNOWN_SCORE
 
 
 def interval_high(leaf: RecordedNode) -> float:
-    """What a leaf may count at most."""
+    """Return the highest possible score of a leaf."""
     if leaf.high is not None:
         return leaf.high
     return 1.0 if leaf.outcome is Outcome.NOT_JUDGED else compatible(Verdict(outcome=leaf.outcome)).score
 
 
 def _same(recorded: Any, recomputed: Any) -> bool:
-    """Equal to the last bit; of a mapping every figure that was worked out."""
+    """Return whether values are exactly equal. Of a mapping only the recomputed keys are compared."""
     if isinstance(recomputed, dict):
         return isinstance(recorded, Mapping) and all(recorded.get(name) == value for name, value in recomputed.items())
     return bool(recorded == recomputed)

@@ -1,7 +1,7 @@
-"""The tree of a result, read back from its JSON: as much as scores are made of, and what each leaf rests on.
+"""Parser of the tree in a result's JSON: the fields that determine scores and the evidence of each leaf.
 
-Native trees and those of public judge scripts are read alike. Scores of inner nodes are read to be compared, never
-to be used.
+Trees of native judges and of public scripts are parsed alike. Recorded scores of inner nodes are only compared, never
+used.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ class RecordedVote(BaseModel):
 
 
 class RecordedQuote(BaseModel):
-    """A passage that a verdict rests on."""
+    """One quote of a verdict."""
 
     model_config = ConfigDict(frozen=True)
 
@@ -42,7 +42,7 @@ class RecordedQuote(BaseModel):
 
 
 class RecordedNode(BaseModel):
-    """One node as the result has it. Of an inner node only the public fields mean anything."""
+    """One recorded node. Only the fields of the public toolkit are meaningful for inner nodes."""
 
     model_config = ConfigDict(allow_inf_nan=False)
 
@@ -59,12 +59,12 @@ class RecordedNode(BaseModel):
     grounded: bool | None = None
     low: _Share | None = None
     high: _Share | None = None
-    """What a leaf of a public script may count; None for native leaves, of which the verdicts say it all."""
+    """Bounds of a leaf of a public script; None for native leaves, whose bounds follow from the verdict."""
     votes: list[RecordedVote] = []
     quotes: list[RecordedQuote] = []
 
     def walk(self) -> Iterator[RecordedNode]:
-        """This node and all below it."""
+        """Yield this node and its descendants."""
         yield self
         for child in self.children:
             yield from child.walk()
@@ -74,29 +74,29 @@ class RecordedNode(BaseModel):
 
 
 def tree_of(result: Mapping[str, Any]) -> RecordedNode:
-    """The tree of a result.
+    """Return the tree of a result.
 
     Raises:
-        NotRecomputable: it has none, or one that cannot be read.
+        NotRecomputable: the result has no tree, or an unreadable one.
     """
     breakdown = result.get("eval_breakdown")
     if not isinstance(breakdown, list) or not breakdown:
-        raise NotRecomputable("the judge script gave a number of its own and no tree")
+        raise NotRecomputable("the judge script returned a score without a tree")
     if len(breakdown) != 1 or not isinstance(breakdown[0], Mapping):
-        raise NotRecomputable(f"it has {len(breakdown)} trees, and nothing says how they make one score")
+        raise NotRecomputable(f"the result has {len(breakdown)} trees, and it is undefined how they form one score")
     document = breakdown[0].get("verification_tree")
     if _depth(document) > MAX_DEPTH:
-        raise NotRecomputable(f"its tree is deeper than {MAX_DEPTH}")
+        raise NotRecomputable(f"the tree is nested more than {MAX_DEPTH} levels deep")
     try:
         return RecordedNode.model_validate(document)
     except ValidationError as error:
         first = error.errors(include_url=False, include_input=False)[0]
         where = ".".join(str(part) for part in first["loc"])
-        raise NotRecomputable(f"its tree cannot be read at {where or 'its root'}: {first['msg']}") from error
+        raise NotRecomputable(f"the tree is malformed at {where or 'its root'}: {first['msg']}") from error
 
 
 def _depth(document: Any) -> int:
-    """How deep nodes stand in each other, without recursion: a bundle may come from anybody."""
+    """Return the nesting depth. Iterative, because a bundle is untrusted and may be deeply nested."""
     level, depth = [document], 0
     while level and depth <= MAX_DEPTH:
         children = [node.get("children") for node in level if isinstance(node, Mapping)]

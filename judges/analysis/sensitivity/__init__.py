@@ -1,1 +1,1 @@
-"""How much hangs on single verdicts, votes and weights: of one result, of who is ahead, and of a judge. Pure."""
+"""Sensitivity analysis: effect of single verdicts, votes and weights; consistency of judges."""

@@ -1,4 +1,4 @@
-"""One side's answers to one task under every kind of change: their least and greatest mean score. Needs numpy."""
+"""Minimum and maximum mean score of one agent's answers to one task, under several kinds of changes. Needs numpy."""
 
 from __future__ import annotations
 
@@ -18,107 +18,108 @@ if TYPE_CHECKING:
     from judges.analysis.statistics.bootstrap import Floats
 
 FACTOR = 2.0
-"""Weights are multiplied by something between 1/FACTOR and FACTOR, as likely up as down by as much."""
+"""Random weight factors are log-uniform in [1/FACTOR, FACTOR]."""
 
 
 class Answers:
-    """``roots`` are the trees of a side's answers to one task; None: no result, its score may be anything.
+    """Answers of one agent to one task.
 
-    ``nodes`` are the keys of all nodes of the task on either side, sorted: what is drawn for them is the same on both.
+    ``roots`` are the trees of the answers; None: no result, so the score may be anything from 0 to 1. ``nodes`` are the
+    sorted keys of all nodes of the task on both sides, so that both sides use the same random factors.
     """
 
     def __init__(self, task_id: str, side: str, roots: Sequence[JudgedNode | None], nodes: Sequence[str]) -> None:
         self._task_id = task_id
         self._side = side
         self._nodes = nodes
-        self._grounds = [None if root is None else Ground(root) for root in roots]
-        self._split = [{} if each is None else _split(each) for each in self._grounds]
+        self._trees = [None if root is None else Ground(root) for root in roots]
+        self._split = [{} if each is None else _split(each) for each in self._trees]
 
     @property
     def leaves(self) -> frozenset[str]:
-        """The keys of all leaves."""
-        return frozenset(key for each in self._grounds if each is not None for key in each.leaves)
+        """Keys of all leaves."""
+        return frozenset(key for each in self._trees if each is not None for key in each.leaves)
 
     @property
     def split(self) -> Sequence[str]:
-        """The keys of leaves whose votes did not agree, once for each answer."""
+        """Keys of leaves with differing votes, once per answer."""
         return [key for each in self._split for key in each]
 
     def now(self) -> Span:
-        """As it is."""
-        return self._mean(1, lambda _, ground: ground.judged([{}]))
+        """Return the score without changes."""
+        return self._mean(1, lambda _, tree: tree.judged([{}]))
 
     def without(self, keys: Sequence[str]) -> Span:
-        """One leaf left out in each variant, of every answer that has it."""
-        return self._mean(len(keys), lambda _, ground: ground.without(keys))
+        """Return the scores with one leaf removed per variant, from every answer that has it."""
+        return self._mean(len(keys), lambda _, tree: tree.without(keys))
 
     def outvoted(self, keys: Sequence[str]) -> Span:
-        """In each variant the minority wins at one leaf, in every answer in which its votes did not agree."""
+        """Return the scores with the minority vote at one leaf per variant, in answers with differing votes."""
 
-        def rows(nth: int) -> list[Mapping[str, bool]]:
-            split = self._split[nth]
+        def rows(index: int) -> list[Mapping[str, bool]]:
+            split = self._split[index]
             return [{key: not split[key].passed} if key in split else {} for key in keys]
 
-        return self._mean(len(keys), lambda nth, ground: ground.judged(rows(nth)))
+        return self._mean(len(keys), lambda index, tree: tree.judged(rows(index)))
 
     def all_outvoted(self) -> Span:
-        """The minority wins everywhere."""
-        turned = [{key: not vote.passed for key, vote in each.items()} for each in self._split]
-        return self._mean(1, lambda nth, ground: ground.judged([turned[nth]]))
+        """Return the score with the minority vote at every leaf."""
+        minority = [{key: not vote.passed for key, vote in each.items()} for each in self._split]
+        return self._mean(1, lambda index, tree: tree.judged([minority[index]]))
 
     def revoted(self, seed: int, draws: int) -> Span:
-        """Every leaf's votes drawn again from those it had, with replacement; a tie leaves the verdict as it is."""
+        """Return the scores with the votes of every leaf resampled with replacement. A tie keeps the verdict."""
 
-        def span(nth: int, ground: Ground) -> Span:
-            split = self._split[nth]
+        def span(index: int, tree: Ground) -> Span:
+            split = self._split[index]
             if not split:
-                low, high = ground.judged([{}])
+                low, high = tree.judged([{}])
                 return low.repeat(draws), high.repeat(draws)
-            random = _random(seed, self._side, self._task_id, str(nth))
+            random = _random(seed, self._side, self._task_id, str(index))
             outcomes = {key: vote.redrawn(random, draws) for key, vote in split.items()}
             patterns = list(zip(*(each.tolist() for each in outcomes.values()), strict=True))
-            different = {pattern: place for place, pattern in enumerate(dict.fromkeys(patterns))}
-            low, high = ground.judged([dict(zip(outcomes, pattern, strict=True)) for pattern in different])
-            places = [different[pattern] for pattern in patterns]
+            distinct = {pattern: place for place, pattern in enumerate(dict.fromkeys(patterns))}
+            low, high = tree.judged([dict(zip(outcomes, pattern, strict=True)) for pattern in distinct])
+            places = [distinct[pattern] for pattern in patterns]
             return low[places], high[places]
 
         return self._mean(draws, span)
 
     def reweighted(self, seed: int, draws: int) -> Span:
-        """Every node's weight multiplied by a factor, the same for the node of that name in all answers to the task."""
+        """Return the scores with random weight factors. A node has the same factor in all answers to the task."""
 
         drawn = FACTOR ** _random(seed, self._task_id).uniform(-1.0, 1.0, (len(self._nodes), draws))
         factors = dict(zip(self._nodes, drawn, strict=True))
-        return self._mean(draws, lambda _, ground: ground.weighted(factors, draws))
+        return self._mean(draws, lambda _, tree: tree.weighted(factors, draws))
 
     def equally_weighted(self) -> Span:
-        """All weights the same."""
+        """Return the score with equal weights."""
         import numpy as np
 
-        def factors(ground: Ground) -> dict[str, Floats]:
-            return {node.key: np.array([1.0 / node.weight]) for node in walk(ground.root)}
+        def factors(tree: Ground) -> dict[str, Floats]:
+            return {node.key: np.array([1.0 / node.weight]) for node in walk(tree.root)}
 
-        return self._mean(1, lambda _, ground: ground.weighted(factors(ground), 1))
+        return self._mean(1, lambda _, tree: tree.weighted(factors(tree), 1))
 
     def _mean(self, count: int, span: Callable[[int, Ground], Span]) -> Span:
         import numpy as np
 
         low, high = np.zeros(count), np.zeros(count)
-        for nth, ground in enumerate(self._grounds):
-            least, greatest = (np.zeros(count), np.ones(count)) if ground is None else span(nth, ground)
+        for index, tree in enumerate(self._trees):
+            least, greatest = (np.zeros(count), np.ones(count)) if tree is None else span(index, tree)
             low, high = low + least, high + greatest
-        return low / len(self._grounds), high / len(self._grounds)
+        return low / len(self._trees), high / len(self._trees)
 
 
 class _Votes:
-    """The votes of one leaf, which did not agree."""
+    """Differing votes of one leaf."""
 
     def __init__(self, leaf: JudgedNode) -> None:
         self.passed = leaf.outcome is Outcome.PASSED
         self._yes, self._no = votes_of(leaf)
 
     def redrawn(self, random: np.random.Generator, draws: int) -> np.ndarray[tuple[int, ...], np.dtype[np.bool_]]:
-        """Whether the leaf passes, by the majority of as many votes again."""
+        """Return whether the leaf passes in each resample, by majority of the same number of votes."""
         import numpy as np
 
         cast = self._yes + self._no
@@ -126,14 +127,14 @@ class _Votes:
         return np.where(2 * yes == cast, self.passed, 2 * yes > cast)
 
 
-def _split(ground: Ground) -> dict[str, _Votes]:
-    """The leaves that votes decided which did not agree."""
+def _split(tree: Ground) -> dict[str, _Votes]:
+    """Return the leaves that were decided by differing votes."""
     decided = (Outcome.PASSED, Outcome.FAILED)
-    return {key: _Votes(leaf) for key, leaf in ground.leaves.items() if leaf.outcome in decided and all(votes_of(leaf))}
+    return {key: _Votes(leaf) for key, leaf in tree.leaves.items() if leaf.outcome in decided and all(votes_of(leaf))}
 
 
 def _random(seed: int, *names: str) -> np.random.Generator:
-    """Numbers that depend on the seed and the names alone, not on what was drawn before."""
+    """Return a generator that depends only on the seed and the names."""
     import numpy as np
 
     digest = hashlib.sha256("\0".join(names).encode("utf-8", "surrogatepass")).digest()

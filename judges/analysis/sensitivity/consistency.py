@@ -1,7 +1,7 @@
-"""How steady a judge is with itself: its votes on one leaf, and one leaf judged more than once. Pure.
+"""Consistency of a judge: agreement of votes on one leaf, and of repeated judgements of one leaf. Pure.
 
-Two different things: votes that do not agree are cast side by side on the same evidence; a flaky leaf came out one way
-in one result and the other way in another, although answer, judge file, model, claim and evidence were the same.
+The two differ. Split votes are votes of one judgement on the same evidence. A flaky leaf has different outcomes in
+different results although answer, judge file, model, claim and evidence were equal.
 """
 
 from __future__ import annotations
@@ -23,11 +23,12 @@ _DECIDED = (Outcome.PASSED, Outcome.FAILED)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Votes:
-    """The votes of one model with one prompt. ``leaves`` are those with two votes or more.
+    """Vote statistics of one model with one prompt.
 
-    ``agreement`` is the chance that two votes on one leaf agree, averaged over leaves; None without such a leaf. Voting
-    stops once the majority is certain, so leaves whose first votes agreed have fewer. ``lost`` counts votes that a
-    fault took, ``cached`` those that are replies from an earlier time.
+    ``leaves`` counts leaves with at least two votes, ``split`` those with differing votes. ``agreement`` is the
+    probability that two votes on one leaf agree, averaged over leaves; None without such a leaf. Voting stops once the
+    majority is certain, so leaves whose first votes agreed have fewer votes. ``lost`` counts votes without a verdict
+    because of a fault, ``cached`` votes from the reply cache.
     """
 
     model: str
@@ -43,9 +44,9 @@ class Votes:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Flaky:
-    """One leaf that was judged more than once, everything the same, and came out both ways.
+    """Leaf that was judged several times with equal inputs and different outcomes.
 
-    ``results`` are (result id, outcome) in the order given.
+    ``results`` are (result id, outcome) in the given order.
     """
 
     task_id: str
@@ -61,8 +62,9 @@ class Flaky:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Consistency:
-    """``again`` counts leaves that were judged more than once with everything the same; ``flaky`` those of them that
-    came out both ways, the least decided first.
+    """Consistency figures. ``again`` counts leaves that were judged more than once with equal inputs.
+
+    ``flaky`` lists those with different outcomes, the most evenly split first.
     """
 
     results: int
@@ -73,22 +75,22 @@ class Consistency:
 
 
 def consistency(results: Iterable[Mapping[str, Any]]) -> Consistency:
-    """Everything that results of one judge, or of many, say of how steady it is."""
-    seen = 0
+    """Return the consistency figures of results of one or more judges."""
+    count = 0
     cast: dict[tuple[str, str | None], list[JudgedNode]] = {}
     repeated: dict[tuple[object, ...], list[tuple[str, Outcome]]] = {}
     for result in results:
-        seen += 1
+        count += 1
         for key, leaf in judged_leaves(result).items():
             if leaf.data.get("votes"):
                 cast.setdefault((_model(leaf, result), leaf.data.get("prompt")), []).append(leaf)
             if leaf.outcome in _DECIDED and leaf.data.get("claim") is not None:
-                repeated.setdefault(_sameness(result, key, leaf), []).append((str(result.get("id")), leaf.outcome))
-    again = {same: found for same, found in repeated.items() if len(found) > 1}
-    flaky = [_flaky(same, found) for same, found in again.items() if len({outcome for _, outcome in found}) > 1]
+                repeated.setdefault(_input_key(result, key, leaf), []).append((str(result.get("id")), leaf.outcome))
+    again = {inputs: found for inputs, found in repeated.items() if len(found) > 1}
+    flaky = [_flaky(inputs, found) for inputs, found in again.items() if len({outcome for _, outcome in found}) > 1]
     flaky.sort(key=lambda one: (abs(2 * one.passed - len(one.results)) / len(one.results), one.task_id, one.leaf))
     return Consistency(
-        results=seen,
+        results=count,
         votes=tuple(_votes(model, prompt, leaves) for (model, prompt), leaves in sorted(cast.items(), key=str)),
         again=len(again),
         flaky_share=wilson(len(flaky), len(again)),
@@ -115,8 +117,8 @@ def _votes(model: str, prompt: str | None, leaves: Sequence[JudgedNode]) -> Vote
     )
 
 
-def _sameness(result: Mapping[str, Any], key: str, leaf: JudgedNode) -> tuple[object, ...]:
-    """Whatever has to be equal for two verdicts to be expected the same; the first four name the leaf."""
+def _input_key(result: Mapping[str, Any], key: str, leaf: JudgedNode) -> tuple[object, ...]:
+    """Return all inputs that must be equal for equal verdicts. The first four identify the leaf."""
     judge = result.get("judge") or {}
     return (
         str(result.get("task_id")),
@@ -136,6 +138,6 @@ def _model(leaf: JudgedNode, result: Mapping[str, Any]) -> str:
     return named.most_common(1)[0][0] if named else str(leaf.data.get("model") or result.get("model"))
 
 
-def _flaky(same: tuple[object, ...], found: Sequence[tuple[str, Outcome]]) -> Flaky:
-    task_id, answer, leaf, model = map(str, same[:4])
+def _flaky(inputs: tuple[object, ...], found: Sequence[tuple[str, Outcome]]) -> Flaky:
+    task_id, answer, leaf, model = map(str, inputs[:4])
     return Flaky(task_id=task_id, answer_sha256=answer, leaf=leaf, model=model, results=tuple(found))

@@ -1,7 +1,7 @@
-"""What one verdict is worth: the score of a result if one leaf had come out otherwise. Pure; needs numpy.
+"""Effect of one verdict: the score of a result if one leaf had the opposite outcome. Pure; needs numpy.
 
-The rubric's own rules decide, gates included. A leaf that failed and shut a gate opens it when it is flipped: what lies
-behind was never looked at, so the score then lies between bounds.
+Scores follow the rules of the rubric, including gates. If a flipped leaf opens a gate, the leaves behind it were never
+judged, so the score has bounds.
 """
 
 from __future__ import annotations
@@ -18,16 +18,17 @@ from rubrics.tree import leaves_below, walk
 from rubrics.verdict import Outcome
 
 MOST_LEAVES = 1_000
-"""Of a larger tree those with most at stake are flipped, and it is told how many were not."""
-_BLOCK = 250
-"""Flips tried at a time, which bounds the memory."""
+"""In a larger tree only the leaves with the largest possible effect are flipped."""
+_BATCH = 250
+"""Flips computed at a time; bounds the memory."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Flip:
-    """One leaf, ``outcome`` as judged and ``to`` as flipped. ``yes`` and ``no`` count its votes.
+    """Effect of flipping one leaf from ``outcome`` to ``to``. ``yes`` and ``no`` count its votes.
 
-    ``least`` and ``greatest`` are what it changes of the score: with every open leaf failed, and with every one passed.
+    ``least`` and ``greatest`` are the changes of the score if every unknown leaf fails, and if every one passes, in
+    ascending order.
     """
 
     key: str
@@ -42,13 +43,13 @@ class Flip:
 
     @property
     def most(self) -> float:
-        """The largest change in either direction."""
+        """The largest absolute change."""
         return max(abs(self.least), abs(self.greatest))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Flips:
-    """The score as it is, the flips that change it, weightiest first, and how many leaves would change nothing.
+    """Score of a result, the flips that change it (largest change first), and the number of leaves without effect.
 
     ``left_out`` counts leaves that were not tried.
     """
@@ -60,42 +61,43 @@ class Flips:
 
 
 def flips(result: Mapping[str, Any]) -> Flips | None:
-    """Every leaf of a result, flipped one at a time; None where it has no tree.
+    """Flip every leaf of a result, one at a time. Returns None if the result has no tree.
 
     Raises:
-        InvalidNode: a weight that is not a finite number above zero.
+        InvalidNode: a weight is not a finite number above zero.
     """
     root = judged_tree(result)
     if root is None:
         return None
     stakes = _stakes(root)
     leaves = sorted(leaves_below(root), key=lambda leaf: -stakes[leaf.key])
-    tried = [(leaf, to) for leaf in leaves[:MOST_LEAVES] for to in _TURNS[leaf.outcome]]
+    tried = [(leaf, to) for leaf in leaves[:MOST_LEAVES] for to in _OPPOSITES[leaf.outcome]]
     now, *scores = _scores(root, [{}, *({leaf.key: to is Outcome.PASSED} for leaf, to in tried)])
-    found = [_flip(leaf, to, score, now) for (leaf, to), score in zip(tried, scores, strict=True)]
-    weighty = sorted((flip for flip in found if flip.most > 0), key=lambda flip: (-flip.most, flip.key))
+    all_flips = [_flip(leaf, to, score, now) for (leaf, to), score in zip(tried, scores, strict=True)]
+    effective = sorted((flip for flip in all_flips if flip.most > 0), key=lambda flip: (-flip.most, flip.key))
     return Flips(
         score=now,
-        flips=tuple(weighty),
-        without_effect=min(len(leaves), MOST_LEAVES) - len({flip.key for flip in weighty}),
+        flips=tuple(effective),
+        without_effect=min(len(leaves), MOST_LEAVES) - len({flip.key for flip in effective}),
         left_out=max(0, len(leaves) - MOST_LEAVES),
     )
 
 
-_TURNS = {
+_OPPOSITES = {
     Outcome.PASSED: (Outcome.FAILED,),
     Outcome.FAILED: (Outcome.PASSED,),
     Outcome.UNDECIDED: (Outcome.PASSED,),
     Outcome.SKIPPED: (Outcome.PASSED, Outcome.FAILED),
     Outcome.NOT_JUDGED: (Outcome.PASSED, Outcome.FAILED),
 }
-"""What a leaf is turned to: the other verdict, or both where nobody found out or looked. Undecided counts as failed."""
+"""Outcomes that a leaf is flipped to: the opposite one, or both if it was not judged. ``undecided`` counts as failed.
+"""
 
 
-def _scores(root: JudgedNode, said: Sequence[Mapping[str, bool]]) -> Iterator[Score]:
-    ground = Ground(root)
-    for start in range(0, len(said), _BLOCK):
-        lows, highs = ground.judged(said[start : start + _BLOCK])
+def _scores(root: JudgedNode, overrides: Sequence[Mapping[str, bool]]) -> Iterator[Score]:
+    tree = Ground(root)
+    for start in range(0, len(overrides), _BATCH):
+        lows, highs = tree.judged(overrides[start : start + _BATCH])
         for low, high in zip(lows.tolist(), highs.tolist(), strict=True):
             yield Score(value=low if low == high else None, low=low, high=high)
 
@@ -117,7 +119,7 @@ def _flip(leaf: JudgedNode, to: Outcome, score: Score, now: Score) -> Flip:
 
 
 def _stakes(root: JudgedNode) -> Mapping[str, float]:
-    """The share of the whole score under each node, a critical one's being all of its parent's."""
+    """Return the maximum share of the total score of each node. A critical node has the full share of its parent."""
     stakes = {root.key: 1.0}
     for node in walk(root):
         total = sum(child.weight for child in node.children if not child.critical)

@@ -1,4 +1,4 @@
-"""What was voted on a leaf. Pure."""
+"""Vote counts of a leaf. Pure."""
 
 from __future__ import annotations
 
@@ -6,6 +6,6 @@ from judges.analysis.overrides import JudgedNode
 
 
 def votes_of(leaf: JudgedNode) -> tuple[int, int]:
-    """How many votes say yes and no; those lost to a fault say neither."""
-    said = [vote.get("result") for vote in leaf.data.get("votes") or ()]
-    return said.count(True), said.count(False)
+    """Return the number of yes and of no votes. Votes lost to a fault count as neither."""
+    results = [vote.get("result") for vote in leaf.data.get("votes") or ()]
+    return results.count(True), results.count(False)

@@ -1,7 +1,8 @@
-"""One tree folded under many variants at once: other verdicts, other weights, leaves left out. Pure; needs numpy.
+"""Vectorized scoring of one tree under many variants: other verdicts, other weights, removed leaves. Pure; needs numpy.
 
-The rules are those of ``rubrics.scoring``, which scores one tree; here every number is an array with a place for each
-variant, since a thousand draws for hundreds of trees, one by one, would take minutes. Tests hold the two together.
+The rules are those of ``rubrics.scoring``, which scores one tree. Here every number is an array with one element per
+variant, because a thousand resamples of hundreds of trees would take minutes in a loop. Tests check that both give
+equal scores.
 """
 
 from __future__ import annotations
@@ -18,16 +19,16 @@ if TYPE_CHECKING:
     from judges.analysis.statistics.bootstrap import Floats
 
 _JUST_BELOW_ONE = math.nextafter(1.0, 0.0)
-_TOO_LARGE = 1e150
-"""Weights beyond this are scaled down, lest their sum is infinite."""
+_SCALE_ABOVE = 1e150
+"""Larger weights are scaled down so that their sum stays finite."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Variants:
-    """``count`` variants of a tree: arrays with a place for each, by the key of the node.
+    """``count`` variants of a tree: arrays with one element per variant, by node key.
 
-    ``points`` are those of every leaf; ``factors`` multiply weights and ``present`` is 0.0 where a leaf is left out:
-    what they do not name is as it is.
+    ``points`` contains every leaf. ``factors`` multiply weights. ``present`` is 0.0 in variants without the leaf. Nodes
+    missing in ``factors`` or ``present`` are unchanged.
     """
 
     count: int
@@ -37,29 +38,30 @@ class Variants:
 
 
 def fold_many(root: JudgedNode, variants: Variants) -> tuple[Floats, Floats | None]:
-    """The score of the tree in each variant, and whether anything of it is left there: 1.0 or 0.0, None where all is.
+    """Return the score of the tree in each variant, and whether any leaf remains there.
 
-    A group of which every leaf is left out is left out, too.
+    The second value is 1.0 or 0.0 per variant, or None if no leaf was removed. A group without remaining leaves is
+    removed, too.
     """
     import numpy as np
 
     if not root.children:
         return variants.points[root.key], variants.present.get(root.key)
     found = [fold_many(child, variants) for child in root.children]
-    scores, there = np.stack([score for score, _ in found]), _stacked([each for _, each in found], variants.count)
-    below = scores < 1.0 if there is None else (scores < 1.0) & (there > 0)
+    scores, present = np.stack([score for score, _ in found]), _stacked([each for _, each in found], variants.count)
+    below = scores < 1.0 if present is None else (scores < 1.0) & (present > 0)
     if root.strategy == Strategy.SEQUENTIAL:
-        # Each step after the first one that missed counts nothing; one that is left out misses nothing.
+        # Steps after the first incomplete one count 0. A removed step does not count as incomplete.
         before = np.logical_or.accumulate(below, axis=0)[:-1]
         scores[1:][before] = 0.0
-        below[1:] |= before if there is None else before & (there[1:] > 0)
+        below[1:] |= before if present is None else before & (present[1:] > 0)
     critical = np.array([child.critical for child in root.children])
-    weights = _weights(root, variants) if there is None else _weights(root, variants) * there
+    weights = _weights(root, variants) if present is None else _weights(root, variants) * present
     mean = _weighted_mean(weights[~critical], scores[~critical], variants.count)
-    missed = below[~critical].any(axis=0)
-    score = np.where(missed, np.minimum(mean, _JUST_BELOW_ONE), 1.0)
+    incomplete = below[~critical].any(axis=0)
+    score = np.where(incomplete, np.minimum(mean, _JUST_BELOW_ONE), 1.0)
     score[below[critical].any(axis=0)] = 0.0
-    return score, None if there is None else there.max(axis=0)
+    return score, None if present is None else present.max(axis=0)
 
 
 def _stacked(present: Sequence[Floats | None], count: int) -> Floats | None:
@@ -71,11 +73,11 @@ def _stacked(present: Sequence[Floats | None], count: int) -> Floats | None:
 
 
 def _weights(root: JudgedNode, variants: Variants) -> Floats:
-    """Of shape (children, variants), or (children, 1) where all variants have the same."""
+    """Return an array of shape (children, variants), or (children, 1) if all variants have the same weights."""
     import numpy as np
 
     largest = max(child.weight for child in root.children)
-    scale = largest if largest > _TOO_LARGE else 1.0
+    scale = largest if largest > _SCALE_ABOVE else 1.0
     plain = np.array([[child.weight / scale] for child in root.children])
     factors = [variants.factors.get(child.key) for child in root.children]
     if all(each is None for each in factors):
@@ -84,7 +86,7 @@ def _weights(root: JudgedNode, variants: Variants) -> Floats:
 
 
 def _weighted_mean(weights: Floats, scores: Floats, count: int) -> Floats:
-    """0 where no weight is left. Added up row by row, which is the order that ``rubrics.scoring`` adds in."""
+    """Return the weighted mean, or 0 without weights. Sums row by row, in the same order as ``rubrics.scoring``."""
     import numpy as np
 
     total = np.broadcast_to(weights.sum(axis=0), (count,))

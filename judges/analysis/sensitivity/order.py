@@ -1,7 +1,7 @@
-"""Whether one side stays ahead of the other when leaves, votes or weights are not quite as they are. Pure; needs numpy.
+"""Robustness of a comparison: does one side stay ahead if leaves, votes or weights change? Pure; needs numpy.
 
-Differences are b less a, over the tasks that both have, the answers to a task averaged. No model is asked anything: it
-is the verdicts at hand, looked at otherwise.
+Differences are B - A over the common tasks, with the mean of the answers to a task. No model is asked; only stored
+verdicts are used.
 """
 
 from __future__ import annotations
@@ -21,29 +21,29 @@ if TYPE_CHECKING:
     from judges.analysis.statistics.bootstrap import Floats
 
 Trees: TypeAlias = Mapping[str, Sequence["JudgedNode | None"]]
-"""A side: the trees of its answers by task, None for an answer without a result."""
+"""One side of a comparison: trees of its answers by task; None for an answer without a result."""
 
 DRAWS = 1_000
 SAME = 1e-9
-"""Differences closer to 0 than this are 0 but for rounding."""
+"""Differences closer to 0 count as rounding errors."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Difference:
-    """b less a, from the least to the greatest that open leaves allow."""
+    """B - A, with bounds if leaves are unknown."""
 
     low: float
     high: float
 
     @property
     def ahead(self) -> str | None:
-        """``a`` or ``b``, whatever is open; None: neither for sure."""
+        """``a`` or ``b`` if that side is ahead for all values of unknown leaves, otherwise None."""
         return "b" if self.low > SAME else "a" if self.high < -SAME else None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Turn:
-    """One change of one leaf, and the difference with it."""
+    """One change of one leaf, and the resulting difference."""
 
     task_id: str
     leaf: str
@@ -52,7 +52,11 @@ class Turn:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Tally:
-    """After how many changes the same side is still ahead for sure (``holds``), is not (``lost``), or may be."""
+    """Number of changes by their effect on the side that is ahead.
+
+    After the change it is certainly ahead (``holds``), not ahead (``lost``), or possibly ahead (``open``). ``tried`` is
+    the total.
+    """
 
     tried: int
     holds: int
@@ -62,7 +66,7 @@ class Tally:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OneByOne:
-    """Changes tried one at a time; ``turns`` are those after which the side is not surely ahead, worst first."""
+    """Changes of one leaf at a time. ``turns`` lists those after which the side is not certainly ahead, worst first."""
 
     tally: Tally
     turns: tuple[Turn, ...]
@@ -70,7 +74,7 @@ class OneByOne:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Drawn:
-    """Random changes of everything at once; ``low`` and ``high`` are the ends of the middle 95 % of the differences."""
+    """Random changes of everything at once. ``low`` and ``high`` bound the middle 95 % of the differences."""
 
     tally: Tally
     seed: int
@@ -80,7 +84,7 @@ class Drawn:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Order:
-    """Everything about who is ahead. ``split_leaves`` counts verdicts whose votes did not agree."""
+    """Robustness of a comparison. ``split_leaves`` counts verdicts with differing votes."""
 
     tasks: int
     difference: Difference
@@ -94,21 +98,21 @@ class Order:
 
 
 def order(a: Trees, b: Trees, *, seed: int = SEED, draws: int = DRAWS) -> Order | None:
-    """Hold two sides against each other under every change; None where they share no task."""
+    """Compare two sides under every change. Returns None if they have no common task."""
     tasks = sorted(a.keys() & b.keys())
     if not tasks:
         return None
-    field = _Field({task: _pair(task, a[task], b[task]) for task in tasks})
+    comparison = _Comparison({task: _pair(task, a[task], b[task]) for task in tasks})
     return Order(
         tasks=len(tasks),
-        difference=field.now,
-        leave_one_leaf_out=field.one_by_one(lambda side: side.leaves, Answers.without),
-        split_leaves=sum(len(side.split) for pair in field.pairs.values() for side in pair),
-        minority_wins=field.one_by_one(lambda side: side.split, Answers.outvoted),
-        minority_wins_everywhere=field.at_once(Answers.all_outvoted),
-        votes_redrawn=field.drawn(lambda side: side.revoted(seed, draws), seed),
-        equal_weights=field.at_once(Answers.equally_weighted),
-        weights_redrawn=field.drawn(lambda side: side.reweighted(seed, draws), seed),
+        difference=comparison.now,
+        leave_one_leaf_out=comparison.one_by_one(lambda side: side.leaves, Answers.without),
+        split_leaves=sum(len(side.split) for pair in comparison.pairs.values() for side in pair),
+        minority_wins=comparison.one_by_one(lambda side: side.split, Answers.outvoted),
+        minority_wins_everywhere=comparison.at_once(Answers.all_outvoted),
+        votes_redrawn=comparison.drawn(lambda side: side.revoted(seed, draws), seed),
+        equal_weights=comparison.at_once(Answers.equally_weighted),
+        weights_redrawn=comparison.drawn(lambda side: side.reweighted(seed, draws), seed),
     )
 
 
@@ -117,21 +121,21 @@ def _pair(task: str, a: Sequence[JudgedNode | None], b: Sequence[JudgedNode | No
     return Answers(task, "a", a, nodes), Answers(task, "b", b, nodes)
 
 
-class _Field:
-    """Both sides, task by task."""
+class _Comparison:
+    """Answers of both sides by task, with the difference of their scores."""
 
     def __init__(self, pairs: Mapping[str, tuple[Answers, Answers]]) -> None:
         self.pairs = pairs
-        self._by_task = {task: _apart(a.now(), b.now()) for task, (a, b) in pairs.items()}
+        self._by_task = {task: _difference(a.now(), b.now()) for task, (a, b) in pairs.items()}
         self.now = self.at_once(Answers.now)
 
     def at_once(self, change: Callable[[Answers], Span]) -> Difference:
-        """The difference with one change everywhere."""
+        """Return the difference with one change in all answers."""
         low, high = self._everywhere(change)
         return Difference(low=float(low[0]), high=float(high[0]))
 
     def drawn(self, change: Callable[[Answers], Span], seed: int) -> Drawn:
-        """The differences under random changes everywhere."""
+        """Return the distribution of differences under random changes in all answers."""
         import numpy as np
 
         low, high = self._everywhere(change)
@@ -143,13 +147,13 @@ class _Field:
     def one_by_one(
         self, keys_of: Callable[[Answers], Sequence[str] | frozenset[str]], change: Callable[[Answers, list[str]], Span]
     ) -> OneByOne:
-        """The differences with one leaf changed at a time, wherever a task of either side has it."""
+        """Return the differences with one leaf changed at a time, in both sides."""
         turns: list[Turn] = []
         for task, (a, b) in self.pairs.items():
             keys = sorted({*keys_of(a), *keys_of(b)})
             if not keys:
                 continue
-            low, high = _apart(change(a, keys), change(b, keys))
+            low, high = _difference(change(a, keys), change(b, keys))
             was_low, was_high = self._by_task[task]
             for key, least, greatest in zip(keys, low - was_low, high - was_high, strict=True):
                 shifted = Difference(
@@ -164,7 +168,7 @@ class _Field:
     def _everywhere(self, change: Callable[[Answers], Span]) -> tuple[Floats, Floats]:
         import numpy as np
 
-        spans = [_apart(change(a), change(b)) for a, b in self.pairs.values()]
+        spans = [_difference(change(a), change(b)) for a, b in self.pairs.values()]
         return np.mean([low for low, _ in spans], axis=0), np.mean([high for _, high in spans], axis=0)
 
     def _tally(self, found: Sequence[Difference]) -> Tally:
@@ -175,11 +179,11 @@ class _Field:
         return Tally(tried=len(found), holds=holds, lost=lost, open=len(found) - holds - lost)
 
     def _margin(self, found: Difference, *, best: bool = False) -> float:
-        """By how much the side that is ahead now would be: at worst, or at ``best``."""
+        """Return the lead of the side that is ahead without changes: its minimum, or with ``best`` its maximum."""
         if self.now.ahead == "a":
             return -(found.low if best else found.high)
         return found.high if best else found.low
 
 
-def _apart(a: Span, b: Span) -> tuple[Floats, Floats]:
+def _difference(a: Span, b: Span) -> tuple[Floats, Floats]:
     return b[0] - a[1], b[1] - a[0]

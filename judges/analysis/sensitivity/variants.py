@@ -1,7 +1,7 @@
-"""The score of one result under many variants, from the lowest it can be to the highest. Pure; needs numpy.
+"""Lowest and highest possible score of one result under many variants. Pure; needs numpy.
 
-``judges.analysis.overrides`` defines what a flipped or missing leaf does to later leaves: a gate that opens leaves them
-unknown, a named prerequisite that fails makes them 0.
+``judges.analysis.overrides`` defines the effect of a flipped or removed leaf on other leaves: behind a gate that opens
+they are unknown, behind a failed prerequisite they count 0.
 """
 
 from __future__ import annotations
@@ -18,11 +18,11 @@ if TYPE_CHECKING:
     from judges.analysis.statistics.bootstrap import Floats
 
 Span: TypeAlias = "tuple[Floats, Floats]"
-"""The least and the greatest score in each variant."""
+"""Lowest and highest score in each variant."""
 
 
 class Ground:
-    """One result's tree, with what single leaves do to others."""
+    """Tree of one result, with the gates between its leaves."""
 
     def __init__(self, root: JudgedNode) -> None:
         self.root = root
@@ -31,32 +31,32 @@ class Ground:
         self._open = any(least < most for least, most in self._now.values())
         self._gates = _gates(root)
 
-    def judged(self, said: Sequence[Mapping[str, bool]]) -> Span:
-        """With other verdicts: one variant for each of ``said``, which maps leaves to whether they pass."""
-        return self._fold([self._changed(each) for each in said])
+    def judged(self, verdicts: Sequence[Mapping[str, bool]]) -> Span:
+        """Return the scores with other verdicts: one variant per element of ``verdicts`` (leaf key to passed)."""
+        return self._fold([self._changed(each) for each in verdicts])
 
     def without(self, keys: Sequence[str]) -> Span:
-        """With one leaf left out in each variant; a score of 0 to 1 where nothing is left."""
+        """Return the scores with one leaf removed per variant. If no leaf remains, the score is 0 to 1."""
         import numpy as np
 
-        # A gate that is not there is open.
+        # A removed gate counts as open.
         rows = [self._changed({key: True}) if key in self.leaves else {} for key in keys]
         known = set(keys) & set(self.leaves)
         present = {key: np.array([0.0 if left_out == key else 1.0 for left_out in keys]) for key in known}
         return self._fold(rows, present=present)
 
     def weighted(self, factors: Mapping[str, Floats], count: int) -> Span:
-        """With the weights of nodes multiplied by ``factors``, each an array of ``count`` numbers."""
+        """Return the scores with node weights multiplied by ``factors``, arrays of ``count`` numbers."""
         return self._fold([{}] * count, factors=factors)
 
-    def _changed(self, said: Mapping[str, bool]) -> Mapping[str, tuple[float, float]]:
-        """The intervals of the leaves that are not as they were."""
-        if self._gates & said.keys():
-            return self._intervals(said)
-        return {key: (float(passed), float(passed)) for key, passed in said.items()}
+    def _changed(self, verdicts: Mapping[str, bool]) -> Mapping[str, tuple[float, float]]:
+        """Return the intervals of the leaves that change."""
+        if self._gates & verdicts.keys():
+            return self._intervals(verdicts)
+        return {key: (float(passed), float(passed)) for key, passed in verdicts.items()}
 
-    def _intervals(self, said: Mapping[str, bool]) -> Mapping[str, tuple[float, float]]:
-        interval = leaf_intervals(self.root, said)
+    def _intervals(self, verdicts: Mapping[str, bool]) -> Mapping[str, tuple[float, float]]:
+        interval = leaf_intervals(self.root, verdicts)
         return {key: interval(leaf) for key, leaf in self.leaves.items()}
 
     def _fold(
@@ -66,25 +66,29 @@ class Ground:
         factors: Mapping[str, Floats] | None = None,
         present: Mapping[str, Floats] | None = None,
     ) -> Span:
-        """The span of each variant: ``rows`` has the intervals of the leaves that are not as they were."""
+        """Return the span of each variant. ``rows`` contains the intervals of the changed leaves of each variant."""
         import numpy as np
 
         def folded(end: int) -> tuple[Floats, Floats | None]:
             points = {key: np.full(len(rows), interval[end]) for key, interval in self._now.items()}
-            for nth, row in enumerate(rows):
+            for index, row in enumerate(rows):
                 for key, interval in row.items():
-                    points[key][nth] = interval[end]
+                    points[key][index] = interval[end]
             variants = Variants(count=len(rows), points=points, factors=factors or {}, present=present or {})
             return fold_many(self.root, variants)
 
-        low, left = folded(0)
+        low, remaining = folded(0)
         known = not self._open and all(least == most for row in rows for least, most in row.values())
         high = low if known else folded(1)[0]
-        return (low, high) if left is None else (np.where(left > 0, low, 0.0), np.where(left > 0, high, 1.0))
+        return (
+            (low, high)
+            if remaining is None
+            else (np.where(remaining > 0, low, 0.0), np.where(remaining > 0, high, 1.0))
+        )
 
 
 def _gates(root: JudgedNode) -> frozenset[str]:
-    """The leaves that more hangs on than their own points: what kept others from being judged, or is required."""
+    """Return the leaves that affect other leaves: those that blocked a leaf, and prerequisites."""
     nodes = list(walk(root))
     by_id: dict[str, JudgedNode] = {}
     for node in nodes:

@@ -1,1 +1,1 @@
-"""Golden cases: inputs with the outputs of a reference, against which the suites are checked."""
+"""Conformance checks of the suites against golden cases: inputs with reference outputs."""

@@ -1,4 +1,4 @@
-"""Golden cases of whole evaluations: every step, then what they come to."""
+"""Golden cases of whole evaluations: scores of all steps and their aggregate."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ _PLACES = {"first": 0, "second": 1, "third": 2, "last": -1}
 
 
 def aggregate_cases(golden: Mapping[str, Any]) -> Iterator[Case]:
+    """Check each step and the aggregate figures."""
     scores = []
     for number, given in enumerate(golden["steps"]):
         case = Case(f"step {number} ({given.get('annotation_id')}_{given.get('action_uid')})")
@@ -35,20 +36,20 @@ def aggregate_cases(golden: Mapping[str, Any]) -> Iterator[Case]:
 
 
 def _scored(case: Case, given: Mapping[str, Any]) -> StepScore:
-    """A step scored anew from what was predicted, where that is given."""
+    """Return the score of a step, computed from its prediction if the case contains one."""
     element, f1, success = given.get("element_acc"), given.get("op_f1"), given.get("step_success")
     positives = given.get("gold_ids_in_topk")
     if positives is not None and "predicted_id" in given and "gold_op" in given:
-        came_out = outcome(
+        scored = outcome(
             Prediction(given["predicted_id"] or "", given.get("predicted_op_string") or ""),
             [str(id) for id in positives],
             gold_op_string(given["gold_op"], given.get("gold_value") or ""),
         )
-        found = {"element_acc": came_out.element, "op_f1": came_out.op_f1, "step_success": int(came_out.success)}
+        found = {"element_acc": scored.element, "op_f1": scored.op_f1, "step_success": int(scored.success)}
         case.expect(
             "step", {name: given[name] for name in found if name in given}, {n: found[n] for n in found if n in given}
         )
-        element, f1, success = came_out.element, came_out.op_f1, came_out.success
+        element, f1, success = scored.element, scored.op_f1, scored.success
     else:
         known = {"annotation_id", "action_uid", "website", "domain", "element_acc", "op_f1", "step_success"}
         case.leave_unchecked(given, frozenset({*known, "gold_ids_in_topk"}))
@@ -64,17 +65,20 @@ def _scored(case: Case, given: Mapping[str, Any]) -> StepScore:
 
 
 def _results(scores: Sequence[StepScore], wanted: Mapping[str, Any]) -> dict[str, Any]:
-    """The clean definition, or the reference's quirk where steps without a positive end the data and it fits."""
-    clean = official_results(scores)
+    """Return the aggregate.
+
+    The result with ``compat_trailing`` is used if the data ends with unplayed steps and it matches the reference.
+    """
+    plain = official_results(scores)
     if scores and not scores[-1].played and any(score.played for score in scores):
         quirk = official_results(scores, compat_trailing=True)
         if not any(True for name in wanted for _ in differences(wanted[name], quirk.get(name), name)):
             return quirk
-    return clean
+    return plain
 
 
 def trailing_cases(golden: Mapping[str, Any]) -> Iterator[Case]:
-    """The same steps in several orders. All succeed but one, which has no positive: the key says which one it is."""
+    """Check the same steps in several orders. All succeed except one without a positive; the key names its position."""
     for key in sorted(golden):
         if not key.startswith("order_"):
             continue

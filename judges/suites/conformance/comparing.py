@@ -1,4 +1,4 @@
-"""Compares what was expected with what came out, down to the field that differs."""
+"""Comparison of expected and actual values, by field."""
 
 from __future__ import annotations
 
@@ -11,15 +11,15 @@ from typing import Any
 from judges.errors import JudgeError
 
 MALFORMED = (JudgeError, LookupError, TypeError, ValueError, AttributeError, RuntimeError)
-"""What a golden case that is not as it should be makes of the code that reads it."""
+"""Errors that malformed golden cases cause in the code that reads them."""
 TOLERANCE = 1e-9
-"""Of numbers: a mean may be summed in another order."""
+"""For numbers, because means may be summed in another order."""
 _ABSENT = "(absent)"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Difference:
-    """One field that is not as expected. ``field`` is a path such as ``results.error_ratio.0``."""
+    """One field that differs. ``field`` is a path such as ``results.error_ratio.0``."""
 
     field: str
     expected: Any
@@ -28,7 +28,7 @@ class Difference:
 
 @dataclass(slots=True)
 class Case:
-    """One golden case while it is checked. ``not_checked`` are keys that say something this program does not know."""
+    """One golden case and its findings. ``not_checked`` lists keys that no check covers."""
 
     name: str
     differences: list[Difference] = field(default_factory=list)
@@ -39,24 +39,24 @@ class Case:
 
     @contextmanager
     def running(self) -> Iterator[None]:
-        """A case that cannot be run to its end has failed, and the others go on."""
+        """Turn errors into a failed case, so that the other cases still run."""
         try:
             yield
         except MALFORMED as error:
-            why = f"{type(error).__name__}: {error}"
-            self.differences.append(Difference(field="(all)", expected="a case that can be run", got=why))
+            got = f"{type(error).__name__}: {error}"
+            self.differences.append(Difference(field="(all)", expected="a case that runs", got=got))
 
     def leave_unchecked(self, given: Mapping[str, Any], known: frozenset[str]) -> None:
-        """Note the keys of ``given`` that are not known."""
+        """Record the keys of ``given`` that are not in ``known``."""
         self.not_checked += sorted(given.keys() - known - REMARKS)
 
 
 REMARKS = frozenset({"id", "source", "note", "description", "comment", "recommended"})
-"""Keys that are for people."""
+"""Keys that contain remarks for people."""
 
 
 def differences(expected: Any, got: Any, path: str) -> Iterator[Difference]:
-    """Every field in which two JSON values differ; tuples count as lists, and numbers by their value."""
+    """Yield every field in which two JSON values differ. Tuples equal lists; numbers are compared by value."""
     if isinstance(expected, Mapping) and isinstance(got, Mapping):
         for key in [*expected, *(key for key in got if key not in expected)]:
             yield from differences(expected.get(key, _ABSENT), got.get(key, _ABSENT), f"{path}.{key}")

@@ -1,4 +1,4 @@
-"""Golden files of every kind: told apart by their keys, checked case by case."""
+"""Kinds of golden files: recognition by their keys, and check of their cases."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ Golden: TypeAlias = Mapping[str, Any]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Kind:
-    """A kind of golden file: how it is recognised, by its own keys and those of its cases, and how it is checked.
+    """Kind of golden file. ``recognised`` inspects the keys of the file and of its cases; ``check`` runs the cases.
 
-    ``keys`` are the top-level keys it may have; one that ends in ``*`` stands for all that begin so.
+    ``keys`` are the allowed top-level keys; a trailing ``*`` matches any suffix.
     """
 
     name: str
@@ -29,7 +29,7 @@ class Kind:
 
 
 def _cases_with(*names: str) -> Callable[[Golden], bool]:
-    """Whether its cases have one of these keys."""
+    """Return a predicate: some case has one of these keys."""
 
     def recognised(golden: Golden) -> bool:
         cases = golden.get("cases")
@@ -39,6 +39,8 @@ def _cases_with(*names: str) -> Callable[[Golden], bool]:
 
 
 def _parse_with(*names: str) -> Callable[[Golden], bool]:
+    """Return a predicate: some entry of ``parse`` has one of these keys."""
+
     def recognised(golden: Golden) -> bool:
         parse = golden.get("parse")
         return isinstance(parse, list) and any(isinstance(one, dict) and set(names) & one.keys() for one in parse)
@@ -117,7 +119,7 @@ KINDS = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Failure:
-    """One failed case: ``expected`` and ``got`` of ``field`` differ."""
+    """One field of a failed case, with expected and actual value."""
 
     file: str
     case: str
@@ -128,7 +130,7 @@ class Failure:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FileReport:
-    """What a file's cases came to. ``not_checked`` names (case, key) that say something this program does not know."""
+    """Result of one golden file. ``not_checked`` lists (case, key) pairs that no check covers."""
 
     file: str
     kind: str
@@ -141,10 +143,10 @@ class FileReport:
 def check_file(path: Path) -> FileReport:
     """Run every case of a golden file. Blocks.
 
-    A file of no known kind, and a case that cannot be run, are failures.
+    A file of unknown kind and a case that cannot run count as failures.
 
     Raises:
-        DataMissing, DataUnreadable: it is not there, or no JSON.
+        DataMissing, DataUnreadable: the file does not exist, or is not JSON.
     """
     try:
         written = path.read_text("utf-8")
@@ -154,7 +156,7 @@ def check_file(path: Path) -> FileReport:
     except OSError as error:
         raise DataUnreadable(str(path), f"cannot be read: {error.strerror}") from error
     except (ValueError, RecursionError) as error:
-        raise DataUnreadable(path.name, f"is no JSON: {error}") from error
+        raise DataUnreadable(path.name, f"is not valid JSON: {error}") from error
     if isinstance(golden, list) and golden and all(isinstance(one, dict) and "role" in one for one in golden):
         return _report(path, "prompt template", texts.template_cases(written), [])
     kind = next((kind for kind in KINDS if isinstance(golden, dict) and kind.recognised(golden)), None)
@@ -176,8 +178,8 @@ def _report(path: Path, kind: str, cases: Iterator[Case], unknown_keys: list[str
             not_checked += [(case.name, key) for key in case.not_checked]
     except MALFORMED as error:
         failed += 1
-        why = f"{type(error).__name__}: {error}"
-        failures.append(Failure(file=path.name, case=name, field="(all)", expected="a case that runs", got=why))
+        got = f"{type(error).__name__}: {error}"
+        failures.append(Failure(file=path.name, case=name, field="(all)", expected="a case that runs", got=got))
     if not passed and not failed:
         failed = 1
         failures.append(Failure(file=path.name, case="(all)", field="cases", expected="at least one", got="none"))

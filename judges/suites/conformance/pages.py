@@ -1,4 +1,4 @@
-"""Golden cases of what is shown of a page, of the rounds played on it, and of the ranker."""
+"""Golden cases of page representation, tournament rounds and candidate ranking."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ NO_GOLD = -1
 
 
 def dom_cases(golden: Mapping[str, Any]) -> Iterator[Case]:
-    """What a case does not give itself it takes from ``sample``."""
+    """Check representations of pages. Values that a case omits come from ``sample``."""
     sample = golden["sample"]
     for number, own in enumerate(golden["cases"]):
         given = {**sample, **own.get("sample", {}), **own}
@@ -36,7 +36,7 @@ def dom_cases(golden: Mapping[str, Any]) -> Iterator[Case]:
                     case.expect(name, own[name], _shown(page, ids, given, own[name], html_brackets=html_brackets))
             if "pruned_xml_c14n" in own:
                 case.expect(
-                    "pruned_xml_c14n", _canonical(own["pruned_xml_c14n"]), _canonical(_written(page.pruned(ids)))
+                    "pruned_xml_c14n", _canonical(own["pruned_xml_c14n"]), _canonical(_xml_text(page.pruned(ids)))
                 )
             if "id_mapping" in own:
                 case.expect("id_mapping", own["id_mapping"], show(page, ids).numbers)
@@ -57,7 +57,10 @@ def dom_cases(golden: Mapping[str, Any]) -> Iterator[Case]:
 
 
 def _page_text(given: Mapping[str, Any]) -> str:
-    """The case's page. One that is named after white space it lacks is made of the sample's, if it brings none."""
+    """Return the page of a case.
+
+    A "no-whitespace" case without its own page uses the page of ``sample`` with the white space between tags removed.
+    """
     text = str(next(given[key] for key in _PAGE_KEYS if isinstance(given.get(key), str)))
     if "no-whitespace" in str(given.get("id", "")):
         return _BETWEEN_TAGS.sub("><", text)
@@ -87,7 +90,7 @@ def _raises(page: Page, ids: tuple[str, ...]) -> bool:
 
 
 def _canonical(text: str) -> str:
-    """XML in its canonical form and without white space between tags."""
+    """Return canonical XML without white space between tags."""
     root = etree.fromstring(text.encode())
     for element in root.iter():
         element.text = element.text if (element.text or "").strip() else None
@@ -95,11 +98,12 @@ def _canonical(text: str) -> str:
     return etree.tostring(root, method="c14n").decode()
 
 
-def _written(root: Element) -> str:
+def _xml_text(root: Element) -> str:
     return etree.tostring(root, encoding="unicode")
 
 
 def tournament_cases(golden: Mapping[str, Any]) -> Iterator[Case]:
+    """Replay recorded tournaments."""
     for number, given in enumerate(golden["cases"]):
         case = Case(str(given.get("id", number)))
         with case.running():
@@ -107,7 +111,7 @@ def tournament_cases(golden: Mapping[str, Any]) -> Iterator[Case]:
             page = (
                 Page.parse(own)
                 if own is not None
-                else _first_items(_whole(golden, len(given["ranks"])), len(given["ranks"]))
+                else _first_items(_page_with_items(golden, len(given["ranks"])), len(given["ranks"]))
             )
             _play(case, given, page)
             known = {
@@ -126,8 +130,8 @@ def tournament_cases(golden: Mapping[str, Any]) -> Iterator[Case]:
         yield case
 
 
-def _whole(golden: Mapping[str, Any], count: int) -> str:
-    """The generated page with the fewest items, of those that have enough: ``page_html_for_24`` has 24."""
+def _page_with_items(golden: Mapping[str, Any], count: int) -> str:
+    """Return the smallest generated page that has at least ``count`` items; ``page_html_for_24`` has 24."""
     pages = {key.rpartition("_")[2]: page for key, page in golden.items() if key.startswith("page_html")}
     sizes = sorted(int(size) for size in pages if size.isdecimal())
     fitting = [size for size in sizes if size >= count] or sizes[-1:]
@@ -135,12 +139,12 @@ def _whole(golden: Mapping[str, Any], count: int) -> str:
 
 
 def _first_items(whole: str, count: int) -> Page:
-    """The generated page with its first items only; the items are what lies three levels below the root."""
+    """Return the generated page with its first ``count`` items. The items are three levels below the root."""
     root = etree.fromstring(whole.encode())
-    holder = root[0][0]
-    items = list(holder)
+    container = root[0][0]
+    items = list(container)
     for item in items[count:]:
-        holder.remove(item)
+        container.remove(item)
     if 0 < count < len(items):
         items[count - 1].tail = items[-1].tail
     return Page(root)
@@ -152,10 +156,10 @@ def _play(case: Case, given: Mapping[str, Any], page: Page) -> None:
     order = [str(id) for id in given.get("shuffled_order", ())]
     if "python_random_seed" in given:
         negatives = [id for id in within if id not in given["pos_ids"]]
-        order = shuffled(positives, negatives, Random(given["python_random_seed"]))  # noqa: S311 - no secret
+        order = shuffled(positives, negatives, Random(given["python_random_seed"]))  # noqa: S311 - not a secret
         if "shuffled_order" in given:
             case.expect("shuffled_order", given["shuffled_order"], order)
-    # Fine-tuned models are shown round brackets, and their answers are read by other rules.
+    # Fine-tuned models get round brackets, and their replies have another format.
     seq2seq = any(one.get("context", "").startswith("(") for one in given["rounds"])
     tournament = Tournament(order if positives else [], keeps_earlier=seq2seq)
     for place, one in enumerate(given["rounds"]):
@@ -174,9 +178,9 @@ def _play(case: Case, given: Mapping[str, Any], page: Page) -> None:
         tournament.reply([id for id, _ in shown.options], parsed)
     case.expect("rounds", "the end", "the end" if tournament.next_group() is None else "a further round")
     op = given["operation"]
-    came_out = outcome(tournament.prediction, positives, gold_op_string(op["op"], op.get("value", "")))
+    scored = outcome(tournament.prediction, positives, gold_op_string(op["op"], op.get("value", "")))
     case.expect("prediction", Prediction(*given["prediction"][-2:])._asdict(), tournament.prediction._asdict())
-    figures = {"element_acc": came_out.element, "action_f1": came_out.op_f1, "step_acc": int(came_out.success)}
+    figures = {"element_acc": scored.element, "action_f1": scored.op_f1, "step_acc": int(scored.success)}
     case.expect("step", _only(given, figures), _only(figures, given))
 
 
@@ -185,6 +189,7 @@ def _only(values: Mapping[str, Any], names: Mapping[str, Any]) -> dict[str, Any]
 
 
 def ranking_cases(golden: Mapping[str, Any]) -> Iterator[Case]:
+    """Check ranks, ranking metrics and ranker inputs."""
     by_text, metrics = golden["scores"], RankingMetrics()
     scores: dict[str, dict[str, float]] = {}
     ranks: dict[str, dict[str, int]] = {}
@@ -217,12 +222,12 @@ def ranking_cases(golden: Mapping[str, Any]) -> Iterator[Case]:
 
 
 def _documents(golden: Mapping[str, Any]) -> Iterator[Case]:
-    """What the ranker reads of single elements, where the page comes along."""
+    """Check the ranker input of single elements, if the file contains the page."""
     wanted = golden.get("format_candidate_real")
     if wanted is None:
         return
-    holders = [holder for holder in (wanted, golden, golden.get("sample")) if isinstance(holder, Mapping)]
-    pages = [holder[key] for holder in holders for key in _PAGE_KEYS if isinstance(holder.get(key), str)]
+    containers = [container for container in (wanted, golden, golden.get("sample")) if isinstance(container, Mapping)]
+    pages = [container[key] for container in containers for key in _PAGE_KEYS if isinstance(container.get(key), str)]
     if not pages:
         case = Case("format_candidate_real")
         with case.running():
@@ -238,7 +243,7 @@ def _documents(golden: Mapping[str, Any]) -> Iterator[Case]:
 
 
 def _listed(wanted: Any) -> Iterator[tuple[str, str]]:
-    """Pairs of id and text, out of a map, pairs, or objects that name both."""
+    """Yield pairs of id and text from a map, from pairs, or from objects that contain both."""
     if isinstance(wanted, Mapping):
         inner = next((value for value in wanted.values() if isinstance(value, list | Mapping)), None)
         if inner is not None:

@@ -1,4 +1,4 @@
-"""Golden cases of what is read out of texts and how operations are compared."""
+"""Golden cases of parsers, F1 measures and prompt templates."""
 
 from __future__ import annotations
 
@@ -26,6 +26,7 @@ _F1 = {"f1_multichoice": op_f1, "f1_generation_variant": op_f1_without_punctuati
 
 
 def op_f1_cases(golden: Mapping[str, Any]) -> Iterator[Case]:
+    """Check the two F1 variants of Mind2Web."""
     for number, given in enumerate(golden["cases"]):
         case = Case(str(given.get("id", number)))
         with case.running():
@@ -37,6 +38,7 @@ def op_f1_cases(golden: Mapping[str, Any]) -> Iterator[Case]:
 
 
 def parse_cases(golden: Mapping[str, Any]) -> Iterator[Case]:
+    """Check the parsers of chat and fine-tuned models."""
     for number, given in enumerate(golden["cases"]):
         case = Case(str(given.get("id", number)))
         with case.running():
@@ -58,6 +60,7 @@ def _seq2seq(raw: str) -> Any:
 
 
 def seeact_cases(golden: Mapping[str, Any]) -> Iterator[Case]:
+    """Check the SeeAct parser and option names."""
     for number, given in enumerate(golden.get("parse", ())):
         case = Case(str(given.get("id", f"parse {number}")))
         with case.running():
@@ -80,7 +83,7 @@ def seeact_cases(golden: Mapping[str, Any]) -> Iterator[Case]:
 
 
 def port_cases(golden: Mapping[str, Any]) -> Iterator[Case]:
-    """Of the integration guide's port, which is not the published evaluation."""
+    """Check the integration guide's port, which differs from the published evaluation."""
     readers = {"seed_commit": port.parse_first, "head": port.parse_later}
     for number, given in enumerate(golden.get("parse", ())):
         case = Case(str(given.get("id", f"parse {number}: {given['raw'][:40]!r}")))
@@ -104,6 +107,7 @@ def port_cases(golden: Mapping[str, Any]) -> Iterator[Case]:
 
 
 def tilde_cases(golden: Mapping[str, Any]) -> Iterator[Case]:
+    """Check operation tokens and validity of Multimodal-Mind2Web~."""
     for number, given in enumerate(golden.get("tokens", ())):
         case = Case(str(given.get("id", f"tokens {number}")))
         with case.running():
@@ -120,15 +124,15 @@ def tilde_cases(golden: Mapping[str, Any]) -> Iterator[Case]:
 
 
 def _tokens(given: Mapping[str, Any], wanted: Mapping[str, Any], *, keep_click_value: bool) -> dict[str, Any]:
-    said = operation_string(given["pred_op"], given["pred_value"], keep_click_value=keep_click_value)
-    right = operation_string(given["gold_op"], given["gold_value"], keep_click_value=keep_click_value)
+    predicted = operation_string(given["pred_op"], given["pred_value"], keep_click_value=keep_click_value)
+    gold = operation_string(given["gold_op"], given["gold_value"], keep_click_value=keep_click_value)
     found = {
-        "pred_string": said,
-        "gold_string": right,
-        "pred_tokens": list(token_ids(said)),
-        "gold_tokens": list(token_ids(right)),
-        "f1_set": operation_f1(said, right, Counting.SET),
-        "f1_multiset": operation_f1(said, right, Counting.MULTISET),
+        "pred_string": predicted,
+        "gold_string": gold,
+        "pred_tokens": list(token_ids(predicted)),
+        "gold_tokens": list(token_ids(gold)),
+        "f1_set": operation_f1(predicted, gold, Counting.SET),
+        "f1_multiset": operation_f1(predicted, gold, Counting.MULTISET),
     }
     return {name: value for name, value in found.items() if name in wanted}
 
@@ -158,22 +162,22 @@ def _is_true(value: Any) -> bool:
 
 
 def template_cases(golden: str) -> Iterator[Case]:
-    """A prompt in the published format: it can be read, and its demonstrations are laid out as our questions are."""
+    """Check that a published prompt is readable and that its demonstrations have the layout of our questions."""
     case = Case("read")
     with case.running():
         template = read_template(golden, name="the template", ref="golden")
         case.expect("completed message", "user", template.messages[-1][0])
     yield case
-    for number, (said, answer) in enumerate(demonstrations(template)):
+    for number, (user_text, answer) in enumerate(demonstrations(template)):
         case = Case(f"demonstration {number}")
         with case.running():
-            found = demonstrated(said)
+            found = demonstrated(user_text)
             if found is None:
-                case.expect("form", "a page between ''' and a question with options", said[:60])
+                case.expect("form", "a page between ''' and a question with options", user_text[:60])
             else:
                 history = [] if found["history"] == "None" else found["history"].split("\n")
                 options = [line.partition(". ")[2] for line in found["options"].strip("\n").split("\n")]
                 asked = question_text(options, task=found["task"], history=history, wording=template.wording)
-                case.expect("content", said.rstrip("\n"), with_page(found["page"], asked).rstrip("\n"))
+                case.expect("content", user_text.rstrip("\n"), with_page(found["page"], asked).rstrip("\n"))
                 case.expect("answer", answer.strip()[:7], "Answer:")
         yield case

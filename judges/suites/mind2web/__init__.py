@@ -1,1 +1,1 @@
-"""Mind2Web: multiple-choice rounds over the elements of a page, scored as the published evaluation does."""
+"""Mind2Web: multiple-choice questions about page elements, scored like the published evaluation (MindAct)."""

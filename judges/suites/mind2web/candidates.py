@@ -1,4 +1,4 @@
-"""The ranker: what it is shown, how scores become ranks, and how good those are (contracts/mind2web.md, 2)."""
+"""Candidate ranker: input texts, ranks and ranking metrics (contracts/mind2web.md, 2)."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _CLOSED = re.compile(r"\s*\)\s*")
 
 
 def ranker_query(task: str, history: Sequence[str]) -> str:
-    """What candidates are compared with: the task and the last few actions.
+    """Return the query of the ranker: the task and the last three actions.
 
     >>> ranker_query("t", ["a", "b", "c", "d"])
     'task is: t\\nPrevious actions: b; c; d'
@@ -29,10 +29,10 @@ def ranker_query(task: str, history: Sequence[str]) -> str:
 
 
 def ranker_document(page: Page, candidate_id: str) -> str:
-    """A candidate as the ranker reads it: the way down to it, then the element itself.
+    """Return the text of a candidate for the ranker: its ancestors, then the element.
 
     Raises:
-        PageUnusable: the page does not hold it.
+        PageUnusable: the page does not contain the candidate.
     """
     root = page.pruned((candidate_id,))
     [(_, element), *_] = number(root)
@@ -46,7 +46,7 @@ def ranker_document(page: Page, candidate_id: str) -> str:
 
 
 def ranks_of(scores: Mapping[str, float]) -> dict[str, int]:
-    """Ranks by score, the best 0; equal scores keep the order in which they are listed.
+    """Return ranks by descending score, starting at 0. Equal scores keep their order.
 
     >>> ranks_of({"11": 0.9, "12": 0.95, "13": 0.9})
     {'12': 0, '11': 1, '13': 2}
@@ -57,9 +57,9 @@ def ranks_of(scores: Mapping[str, float]) -> dict[str, int]:
 
 @dataclass(slots=True)
 class RankingMetrics:
-    """How well the positives of steps are ranked, step by step.
+    """Ranking quality of positive candidates, accumulated over steps.
 
-    A step counts by its best positive; one without a positive, or with none that is ranked, counts 0 throughout.
+    The best-ranked positive of a step counts. A step without a ranked positive counts 0 in every figure.
     """
 
     steps: int = 0
@@ -77,7 +77,7 @@ class RankingMetrics:
             self.found[cut] += best < cut
 
     def report(self) -> dict[str, float]:
-        """By the official names; empty where there was no step."""
+        """Return the figures under their official names, or an empty dict if there are no steps."""
         if not self.steps:
             return {}
         recall = {f"recall@{cut}": self.found[cut] / self.steps for cut in CUTS}

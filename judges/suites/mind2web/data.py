@@ -1,6 +1,6 @@
-"""The steps of a split, wherever they lie: the published JSON, or rows of Multimodal-Mind2Web.
+"""Steps of a split, from the published JSON or from rows of Multimodal-Mind2Web.
 
-A data root is one file, the folder of a split, or a folder above it whose files are named after the split.
+A data root is one file, the folder of a split, or a parent folder whose files are named after the split.
 """
 
 from __future__ import annotations
@@ -26,17 +26,17 @@ _DIGITS = re.compile(r"(\d+)")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Split:
-    """The files of a split, in order. ``max_steps`` cuts it off after so many steps."""
+    """Files of a split, in order. ``max_steps`` limits the number of steps."""
 
     name: str
     files: tuple[Path, ...]
     max_steps: int | None = None
 
     def steps(self) -> Iterator[Step]:
-        """Every step in order, read as they are asked for. Blocks.
+        """Yield the steps in order. Reads lazily. Blocks.
 
         Raises:
-            DataUnreadable: a file or field is not what it should be.
+            DataUnreadable: a file or a field is malformed.
         """
         position = 0
         for file in self.files:
@@ -47,7 +47,7 @@ class Split:
                 position += 1
 
     def count(self) -> int:
-        """How many steps ``steps`` yields, found without decoding them. Blocks."""
+        """Return the number of steps that ``steps`` yields, without decoding them. Blocks."""
         count = 0
         for file in self.files:
             if self.max_steps is not None and count >= self.max_steps:
@@ -57,10 +57,10 @@ class Split:
 
 
 def find_split(root: Path, name: str, *, max_steps: int | None = None) -> Split:
-    """The files of the split below ``root``.
+    """Return the split with the files found under ``root``.
 
     Raises:
-        DataMissing: there are none; the message says what is there.
+        DataMissing: there are none. The message lists the files that exist.
     """
     return Split(name=name, files=tuple(_files(root, name)), max_steps=max_steps)
 
@@ -68,49 +68,49 @@ def find_split(root: Path, name: str, *, max_steps: int | None = None) -> Split:
 def _files(root: Path, split: str) -> list[Path]:
     if root.is_file():
         if root.suffix not in SUFFIXES:
-            raise DataMissing(f"{root}: must be a .json, .jsonl or .parquet file")
+            raise DataMissing(f"{root} must be a .json, .jsonl or .parquet file")
         return [root]
     if not root.is_dir():
         raise DataMissing(f"{root} does not exist")
-    for found in (_data_in(root / split), _named(root, split), _unnamed(root, split)):
+    for found in (_data_files(root / split), _named(root, split), _unnamed(root, split)):
         if found:
             return found
-    there = ", ".join(sorted(path.name for path in root.iterdir())[:10]) or "nothing"
-    raise DataMissing(f"{root}: no file of split {split!r} (*{split}*.json, .jsonl or .parquet); there is {there}")
+    existing = ", ".join(sorted(path.name for path in root.iterdir())[:10]) or "nothing"
+    raise DataMissing(f"{root}: no file of split {split!r} (*{split}*.json, .jsonl or .parquet); found: {existing}")
 
 
-def _data_in(folder: Path) -> list[Path]:
-    return _in_order(path for path in folder.glob("*") if path.suffix in SUFFIXES and path.is_file())
+def _data_files(folder: Path) -> list[Path]:
+    return _sorted_files(path for path in folder.glob("*") if path.suffix in SUFFIXES and path.is_file())
 
 
 def _named(root: Path, split: str) -> list[Path]:
-    """Files named after the split, here or, where none is here, anywhere below."""
+    """Return the files named after the split, from this folder or, if it has none, from any subfolder."""
 
     def fits(path: Path) -> bool:
         return split in path.name and path.suffix in SUFFIXES and path.is_file()
 
-    return _in_order(path for path in root.iterdir() if fits(path)) or _in_order(
+    return _sorted_files(path for path in root.iterdir() if fits(path)) or _sorted_files(
         path for path in root.rglob("*") if fits(path)
     )
 
 
 def _unnamed(root: Path, split: str) -> list[Path]:
-    """The files of a folder that is the split's own, whatever they are called; not if they are called like another."""
-    found = _data_in(root)
+    """Return all data files of a folder, unless the folder or a file is named after another split."""
+    found = _data_files(root)
     others = [name for name in KNOWN_SPLITS if name != split]
     if root.name != split and any(name in path.name for path in (root, *found) for name in others):
         return []
     return found
 
 
-def _in_order(paths: Iterator[Path]) -> list[Path]:
-    """By name, ``test_task_10`` after ``test_task_2``; a folder of rows and JSON at once keeps to the JSON."""
-    found = sorted(paths, key=_natural)
+def _sorted_files(paths: Iterator[Path]) -> list[Path]:
+    """Sort by name, ``test_task_2`` before ``test_task_10``. If there are JSON files, row files are ignored."""
+    found = sorted(paths, key=_natural_key)
     tasks = [path for path in found if path.suffix == ".json"]
     return tasks or found
 
 
-def _natural(path: Path) -> list[tuple[str, int]]:
+def _natural_key(path: Path) -> list[tuple[str, int]]:
     parts = _DIGITS.split(str(path))
     return [(text, int(digits or 0)) for text, digits in zip(parts[::2], [*parts[1::2], "0"], strict=True)]
 

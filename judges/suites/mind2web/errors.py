@@ -1,12 +1,12 @@
-"""What can be wrong with Mind2Web's data and files, beyond ``judges.suites.errors``.
+"""Errors of Mind2Web data and files.
 
 SuiteError
-├── PageUnusable          a page is no XML, or lacks an element that it should have
-├── RankMissing           no rank is known for a step, or for one of its candidates
-├── ScoresRefused         a pickle of candidate scores holds anything but scores, or too much
-├── TemplateUnusable      a prompt template is no list of chat messages
-├── PredictionsUnusable   a predictions file is not in the published format
-└── NothingPlayed         the published figures are asked for where they do not exist
+├── PageUnusable          a page is not XML, or lacks a required element
+├── RankMissing           a step or one of its candidates has no rank
+├── ScoresRefused         a pickle of candidate scores has unexpected content or is too large
+├── TemplateUnusable      a prompt template is not a list of chat messages
+├── PredictionsUnusable   a predictions file is not in a published format
+└── NothingPlayed         the published figures are undefined because no step was played
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from judges.suites.errors import SuiteError
 
 
 class PageUnusable(SuiteError):
-    """The page of a step cannot be shown. ``element`` is the id that it lacks, None where it is no XML at all."""
+    """The page of a step cannot be represented. ``element`` is the missing id, or None if the page is not XML."""
 
     def __init__(self, message: str, *, element: str | None = None) -> None:
         super().__init__(message)
@@ -23,7 +23,7 @@ class PageUnusable(SuiteError):
 
 
 class RankMissing(SuiteError):
-    """The scores say nothing about a step or a candidate. ``candidate`` is None where the whole step is unknown."""
+    """A step or a candidate has no rank. ``candidate`` is None if the whole step is missing."""
 
     def __init__(self, message: str, *, candidate: str | None = None) -> None:
         super().__init__(message)
@@ -31,11 +31,11 @@ class RankMissing(SuiteError):
 
 
 class ScoresRefused(SuiteError):
-    """The scores file is not read. The message says what is in it that should not be."""
+    """The scores file was rejected. The message names the unexpected content."""
 
 
 class TemplateUnusable(SuiteError):
-    """The prompt template cannot be filled in."""
+    """The prompt template is malformed."""
 
 
 class PredictionsUnusable(SuiteError):
@@ -43,4 +43,4 @@ class PredictionsUnusable(SuiteError):
 
 
 class NothingPlayed(SuiteError):
-    """With its quirks, the published evaluation comes to no end unless some step has a positive candidate."""
+    """No step has a positive candidate within top k, so the published evaluation would crash."""

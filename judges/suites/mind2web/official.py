@@ -1,4 +1,7 @@
-"""The published aggregate, by its published keys: contracts/mind2web.md, 5. ``marco_`` is how they are spelled."""
+"""Published aggregate of Mind2Web (contracts/mind2web.md, 5).
+
+The keys are the published ones, including the spelling ``marco_``.
+"""
 
 from __future__ import annotations
 
@@ -21,13 +24,13 @@ OFFICIAL_KEYS = (
 
 
 def official_results(steps: Sequence[StepScore], *, compat_trailing: bool = False) -> dict[str, Any]:
-    """The figures of steps that are all judged, in the order of the data.
+    """Return the figures of steps that are all judged, in the order of the data.
 
-    ``compat_trailing``: means over tasks leave out steps without a positive that stand at the very end, as the
-    published loop does, which recomputes them only after a step that was played.
+    ``compat_trailing``: exclude trailing steps without a positive from means over tasks. The published loop has this
+    effect, because it updates these means only after a step that was played.
 
     Raises:
-        NothingPlayed: with ``compat_trailing``, where no step was.
+        NothingPlayed: ``compat_trailing`` is set and no step was played.
     """
     counted = _until_last_played(steps) if compat_trailing else steps
     by_task = grouped(counted, lambda step: step.task_id)
@@ -52,7 +55,7 @@ def _until_last_played(steps: Sequence[StepScore]) -> Sequence[StepScore]:
 
 
 def _acc_per_website(steps: Sequence[StepScore]) -> dict[str, list[float | int]]:
-    """Each website with the mean over its tasks of their step accuracy, and their number."""
+    """Return the mean step accuracy over the tasks of each website, and the number of tasks."""
     sites: dict[str, list[float | int]] = {}
     for name, members in grouped(steps, lambda step: step.website).items():
         tasks = [micro(task).step for task in grouped(members, lambda step: step.task_id).values()]

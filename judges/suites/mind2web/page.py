@@ -1,7 +1,7 @@
-"""A page of the benchmark: XML whose elements carry ``backend_node_id``, and the part of it around some candidates.
+"""Page of a Mind2Web step: XML elements with ``backend_node_id``, pruned around candidates.
 
-Pruning follows contracts/mind2web.md, 3.1. The page is parsed once; what is kept around a few candidates is copied out
-of it, so that a round costs what it shows and not what the page is long.
+Pruning follows contracts/mind2web.md, 3.1. A page is parsed once. Each round copies only the kept elements, so its cost
+depends on the number of shown elements and not on the size of the page.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ MAX_SIBLINGS = 3
 
 
 class Page:
-    """One parsed page. Not to be changed: what is pruned is a copy."""
+    """Parsed page. Treat it as immutable: pruning returns a copy."""
 
     def __init__(self, root: Element) -> None:
         self.root = root
@@ -35,10 +35,10 @@ class Page:
 
     @classmethod
     def parse(cls, cleaned_html: str) -> Page:
-        """Read ``cleaned_html``. White space is kept, entities are not resolved, nothing is fetched.
+        """Parse ``cleaned_html``. White space is kept, entities are not resolved, nothing is downloaded.
 
         Raises:
-            PageUnusable: it is not well-formed.
+            PageUnusable: the text is not well-formed XML.
         """
         parser = etree.XMLParser(
             resolve_entities=False, no_network=True, load_dtd=False, remove_comments=True, remove_pis=True
@@ -49,10 +49,10 @@ class Page:
             raise PageUnusable(f"cleaned_html is not well-formed XML: {error.msg}") from error
 
     def element(self, id: str) -> Element:
-        """The element with this ``backend_node_id``, the first if there are several.
+        """Return the element with this ``backend_node_id``, the first one if there are several.
 
         Raises:
-            PageUnusable: the page has none.
+            PageUnusable: there is no such element.
         """
         found = self._by_id.get(id) if id else None
         if found is None:
@@ -63,7 +63,9 @@ class Page:
         return bool(id) and id in self._by_id
 
     def pruned(self, candidate_ids: Iterable[str]) -> Element:
-        """The root of a copy that holds what surrounds the candidates. They alone carry their ``backend_node_id``.
+        """Return the root of a copy that contains only the surroundings of the candidates.
+
+        Only the candidates keep their ``backend_node_id``.
 
         Raises:
             PageUnusable: a candidate is not in the page.
@@ -76,7 +78,7 @@ class Page:
         return copy
 
     def _around(self, candidate: str) -> Iterator[str]:
-        """The ids of a candidate, its ancestors, its first descendants and its near siblings."""
+        """Yield the ids of a candidate, its ancestors, its first descendants and its nearest siblings."""
         element = self.element(candidate)
         yield candidate
         for ancestor in element.iterancestors():
@@ -85,17 +87,17 @@ class Page:
             yield descendant.get(ID, "")
         parent = element.getparent()
         if parent is not None:
-            # A text is no sibling, and does not count as a place between two.
-            yield from (one.get(ID, "") for one in islice(_beside(element, preceding=True), MAX_SIBLINGS))
-            yield from (one.get(ID, "") for one in islice(_beside(element, preceding=False), MAX_SIBLINGS))
+            # Text elements do not count as siblings.
+            yield from (one.get(ID, "") for one in islice(_element_siblings(element, preceding=True), MAX_SIBLINGS))
+            yield from (one.get(ID, "") for one in islice(_element_siblings(element, preceding=False), MAX_SIBLINGS))
 
 
-def _beside(element: Element, *, preceding: bool) -> Iterator[Element]:
+def _element_siblings(element: Element, *, preceding: bool) -> Iterator[Element]:
     return (one for one in element.itersiblings(etree.Element, preceding=preceding) if one.tag != TEXT)
 
 
 def _descendants(element: Element, levels: int) -> Iterator[Element]:
-    """In document order, ``levels`` deep."""
+    """Yield the descendants in document order, down to ``levels`` levels."""
     for child in element.iterchildren(etree.Element):
         yield child
         if levels > 1:
@@ -103,29 +105,29 @@ def _descendants(element: Element, levels: int) -> Iterator[Element]:
 
 
 def _copy_kept(root: Element, keep: set[str]) -> Element:
-    """A copy of the root with those descendants whose ids are kept, and the texts of all that are.
+    """Copy the root with the descendants whose ids are in ``keep``, and their texts.
 
-    An element that is left out takes the white space after it along, as it does when lxml removes it.
+    A removed element also removes the white space after it, as in lxml.
     """
     copy = etree.Element(root.tag, dict(root.attrib))
     copy.text = root.text
-    waiting = [(root, copy)]
-    while waiting:
-        source, target = waiting.pop()
+    pending = [(root, copy)]
+    while pending:
+        source, target = pending.pop()
         has_text = source.get(ID, "") in keep
         for child in source.iterchildren(etree.Element):
             is_text = child.tag == TEXT
             if not (has_text if is_text else child.get(ID, "") in keep):
                 continue
-            made = etree.SubElement(target, child.tag, dict(child.attrib))
-            made.text, made.tail = child.text, child.tail
+            copied = etree.SubElement(target, child.tag, dict(child.attrib))
+            copied.text, copied.tail = child.text, child.tail
             if len(child):
-                waiting.append((child, made))
+                pending.append((child, copied))
     return copy
 
 
 def _simplify(element: Element, shown: frozenset[str]) -> None:
-    """Drop the id of an element that is no candidate, then the element itself if it says nothing."""
+    """Remove the id of an element that is not a candidate, then the element if it carries no information."""
     is_text = element.tag == TEXT
     if ID in element.attrib and (is_text or element.get(ID) not in shown):
         del element.attrib[ID]

@@ -1,7 +1,7 @@
-"""Reads what a model said in one round, and writes what it should have said: contracts/mind2web.md, 3.3 and 4.1.
+"""Parser of model replies, and gold target texts (contracts/mind2web.md, 3.3 and 4.1).
 
-Strict on purpose: quotes, final dots, "None" and other spellings are left as they are, since published scores were
-made that way.
+Parsing is deliberately strict: quotes, final dots, "None" and other variants are not normalized, because the published
+scores were computed this way.
 """
 
 from __future__ import annotations
@@ -23,8 +23,10 @@ _VALUE = re.compile(r"Value: (.*)$", re.MULTILINE)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Parsed:
-    """``letter`` is the option chosen, ``NONE_LETTER`` for none of them; ``op_string`` is the operation and its value
-    with one blank between, each empty where it is missing.
+    """Parsed reply of one round.
+
+    ``letter`` is the chosen option, ``NONE_LETTER`` if none was chosen. ``op_string`` is the operation and its value,
+    separated by one blank; a missing part is empty.
     """
 
     letter: str
@@ -32,7 +34,7 @@ class Parsed:
 
 
 def parse_llm(raw: str) -> Parsed:
-    """Read the answer of a chat model; every text can be read, if only as "none of them".
+    """Parse the reply of a chat model. An unreadable reply counts as "none of the above".
 
     >>> parse_llm("Answer: C.\\nAction: SELECT\\nValue: Queen")
     Parsed(letter='C', op_string='SELECT Queen')
@@ -45,10 +47,10 @@ def parse_llm(raw: str) -> Parsed:
 
 
 def parse_seq2seq(raw: str) -> Parsed:
-    """Read the answer of a fine-tuned model, which begins with the letter.
+    """Parse the reply of a fine-tuned model, which starts with the letter.
 
     Raises:
-        IndexError: it is empty, which the published evaluation does not survive either.
+        IndexError: the reply is empty. The published evaluation crashes in this case, too.
 
     >>> parse_seq2seq("C.\\nAction: CLICK")
     Parsed(letter='C', op_string='CLICK ')
@@ -58,7 +60,7 @@ def parse_seq2seq(raw: str) -> Parsed:
 
 
 def gold_op_string(op: str, value: str) -> str:
-    """What the predicted ``op_string`` is compared with.
+    """Return the gold operation, in the form of a predicted ``op_string``.
 
     >>> gold_op_string("TYPE", "boston"), gold_op_string("CLICK", "x")
     ('TYPE boston', 'CLICK ')
@@ -67,7 +69,7 @@ def gold_op_string(op: str, value: str) -> str:
 
 
 def gold_text(letter: str, op: str, value: str) -> str:
-    """What a model should have said: the target text of fine-tuning.
+    """Return the target text of fine-tuning.
 
     >>> gold_text("C", "SELECT", "2 Guests"), gold_text("B", "CLICK", ""), gold_text("A", "CLICK", "")
     ('C.\\nAction: SELECT\\nValue: 2 Guests', 'B.\\nAction: CLICK\\n', 'A.')
@@ -78,7 +80,7 @@ def gold_text(letter: str, op: str, value: str) -> str:
 
 
 def op_f1(predicted: str, gold: str) -> float:
-    """F1 over the sets of words of two ``op_string``; letter case and punctuation count, order does not.
+    """Return the F1 over the sets of words of two ``op_string``. Case and punctuation matter, order does not.
 
     >>> op_f1("CLICK None", "CLICK ")
     0.6666666666666666
@@ -87,8 +89,9 @@ def op_f1(predicted: str, gold: str) -> float:
 
 
 def op_f1_without_punctuation(predicted: str, gold: str) -> float:
-    """The variant of the generation baseline, Synapse and AWM: words that stand within the row of all ASCII punctuation
-    (a comma, but also "()") are dropped.
+    """Return the F1 variant of the generation baseline, Synapse and AWM.
+
+    It drops words that are substrings of ``string.punctuation``: a comma, but also "()".
 
     >>> op_f1_without_punctuation("SELECT $3,000 - $5,000", "SELECT $3,000 $5,000")
     1.0

@@ -1,6 +1,6 @@
-"""Plays one step against a chat model: prune, ask, parse, until one element is left or none.
+"""Multiple-choice rounds of one step against a chat model: prune, ask, parse, until at most one candidate is left.
 
-The rounds of a step follow each other, since later ones depend on earlier picks; steps are played side by side.
+The rounds of a step run in sequence, because later rounds depend on earlier picks. Steps run concurrently.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ MAX_TOKENS = 50
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Round:
-    """One question and its answer. ``picked`` is the id that the letter stands for, None where it stands for none."""
+    """One question and its reply. ``picked`` is the id of the chosen option, or None."""
 
     candidate_ids: tuple[str, ...]
     shown: Shown
@@ -38,7 +38,7 @@ class Round:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Played:
-    """All rounds of a step and what came out. ``empty`` counts answers without a word: they choose no option."""
+    """All rounds of a step and the resulting prediction. ``empty`` counts empty replies, which choose no option."""
 
     rounds: tuple[Round, ...]
     prediction: Prediction
@@ -48,7 +48,7 @@ class Played:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Player:
-    """A model with the prompt it is asked by. ``model`` is a bare name."""
+    """Model and prompt template for playing steps. ``model`` is a name without provider."""
 
     client: LLMClient
     model: str
@@ -56,11 +56,11 @@ class Player:
     temperature: float = 0.0
 
     async def play(self, step: Step, order: Sequence[str]) -> Played:
-        """``order`` are the ids in the order of play.
+        """Play all rounds of a step. ``order`` are the candidate ids in the order of play.
 
         Raises:
-            PageUnusable: the page is no XML, or lacks a candidate.
-            LLMError: a round got no answer; its usage is that of the whole step.
+            PageUnusable: the page is not XML, or lacks a candidate.
+            LLMError: a round got no reply. ``usage`` of the error covers the whole step.
         """
         tournament = Tournament(list(order))
         rounds: list[Round] = []
@@ -94,14 +94,14 @@ class Player:
         except LLMOutputUnusable as error:
             if error.kind is not UnusableKind.EMPTY:
                 raise
-            return "", error.usage  # the model answered, twice, and said nothing: that names no option
+            return "", error.usage  # the reply was empty even after a retry: it chooses no option
         return reply.text, reply.usage
 
 
 def request_params(model: str, temperature: float) -> Mapping[str, Any]:
-    """What goes with every question: as published, or the nearest that a reasoning model takes.
+    """Return the parameters of every request: the published ones, or none for a reasoning model.
 
-    Such a model takes no temperature, and would spend fifty tokens on thinking: it is sent no limit.
+    A reasoning model accepts no temperature, and its reasoning would use up a limit of 50 tokens.
 
     >>> dict(request_params("gpt-4o", 0.0)), dict(request_params("gpt-6-luna", 0.0))
     ({'max_tokens': 50, 'temperature': 0.0}, {})

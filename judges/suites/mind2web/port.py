@@ -1,7 +1,7 @@
-"""Pieces of the integration guide's port, which is not the published evaluation: contracts/mind2web.md, 0.2.
+"""Parser, labels and F1 of the integration guide's port, which differs from the published evaluation.
 
-Kept so that its numbers can be understood: how its first commit and its later head read an answer, label options and
-compare operations. Reports are made with none of it.
+The code reproduces the first commit and the later head of the port, to explain its figures (contracts/mind2web.md,
+0.2). Only conformance checks use it; reports do not.
 """
 
 from __future__ import annotations
@@ -14,12 +14,12 @@ _LETTER = re.compile(r"\banswer\s*[:\-]\s*\(?([A-Z]{1,3})\b", re.IGNORECASE)
 _FIRST_ACTION = re.compile(r"\baction\s*[:\-]\s*([A-Z_ ]+)", re.IGNORECASE)
 _LATER_ACTION = re.compile(r"\baction\s*[:\-]\s*([A-Z_]+)", re.IGNORECASE)
 _VALUE = re.compile(r"\bvalue\s*[:\-]\s*([^\n]*)", re.IGNORECASE)
-_SAME_ACTION = {"ENTER": "TYPE", "INPUT": "TYPE", "CHOOSE": "SELECT", "TAP": "CLICK"}
+_ACTION_SYNONYMS = {"ENTER": "TYPE", "INPUT": "TYPE", "CHOOSE": "SELECT", "TAP": "CLICK"}
 _NO_VALUE = frozenset({"", "none", "null", "n/a"})
 
 
 def parse_first(raw: str) -> list[str | None]:
-    """As the first commit reads an answer: letter and action; blanks within an action are dropped.
+    """Parse a reply like the first commit: letter and action. Blanks within an action are removed.
 
     >>> parse_first("Answer: B\\nAction: SELECT OPTION\\nValue: 2")
     ['B', 'SELECTOPTION']
@@ -29,7 +29,7 @@ def parse_first(raw: str) -> list[str | None]:
 
 
 def parse_later(raw: str) -> list[str | None]:
-    """As the later head does: letter, the first word of the action, and a value.
+    """Parse a reply like the later head: letter, first word of the action, value.
 
     >>> parse_later("Answer: B\\nAction: SELECT OPTION\\nValue: '2'")
     ['B', 'SELECT', '2']
@@ -43,22 +43,22 @@ def parse_later(raw: str) -> list[str | None]:
 
 
 def operation_f1(gold_op: str | None, gold_value: str | None, op: str | None, value: str | None) -> float:
-    """F1 over the words of the values, repetitions counted, letter case and punctuation aside; 0 for another action.
+    """Return the F1 over the multisets of words of the values, without case and punctuation; 0 if the actions differ.
 
     >>> operation_f1("TYPE", "St. Louis", "TYPE", "st louis"), operation_f1("TYPE", "a a b", "TYPE", "a b b")
     (1.0, 0.6666666666666666)
     """
     if gold_op is None or op is None or gold_op != op:
         return 0.0
-    gold, said = _words(gold_value), _words(value)
-    if not gold and not said:
+    gold, predicted = _words(gold_value), _words(value)
+    if not gold and not predicted:
         return 1.0
-    common = (gold & said).total()
-    return 2 * common / (gold.total() + said.total())
+    common = (gold & predicted).total()
+    return 2 * common / (gold.total() + predicted.total())
 
 
 def label(index: int) -> str:
-    """The letters of an option, counted from 0, as many as it takes.
+    """Return the letters of the option at a 0-based index.
 
     >>> [label(index) for index in (0, 25, 26, 701, 702)]
     ['A', 'Z', 'AA', 'ZZ', 'AAA']
@@ -78,7 +78,7 @@ def _letter(raw: str) -> str | None:
 
 def _action(name: str) -> str:
     upper = name.upper()
-    return _SAME_ACTION.get(upper, upper)
+    return _ACTION_SYNONYMS.get(upper, upper)
 
 
 def _value(written: str) -> str | None:

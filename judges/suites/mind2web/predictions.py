@@ -1,7 +1,8 @@
-"""Predictions that were made elsewhere: files of them are scored without asking a model.
+"""Precomputed Mind2Web predictions, scored without a model.
 
-Three shapes are known by themselves: the published predictions ``[sample_id, node_id, op_string]``, the published
-outputs ``[sample_id, rounds]`` whose raw answers are parsed again, and our own reports. Nothing predicted is "" and "".
+The format is detected: the published predictions ``[sample_id, node_id, op_string]``, the published outputs
+``[sample_id, rounds]`` (raw replies are parsed again), or the predictions file of a suite report. A step without
+prediction has "" and "".
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ UNANSWERED = frozenset({"not_judged"})
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RecordedRound:
-    """A question that was asked: its candidates, the ids of its options in document order, and the answer."""
+    """One recorded question: its candidates, the ids of its options in document order, and the raw reply."""
 
     candidate_ids: tuple[str, ...]
     option_ids: tuple[str, ...]
@@ -30,19 +31,19 @@ class RecordedRound:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RecordedRounds:
-    """The rounds of a step, from which its prediction follows."""
+    """Recorded rounds of a step, from which its prediction is computed."""
 
     rounds: tuple[RecordedRound, ...]
 
     def prediction(self, candidates: int) -> Prediction:
-        """What was predicted for a step that began with so many candidates."""
-        left = candidates
+        """Return the prediction of a step that started with this number of candidates."""
+        remaining = candidates
         tournament = Tournament([])
         for one in self.rounds:
             tournament.queue.clear()
-            left -= len(one.candidate_ids)
-            left += tournament.reply(one.option_ids, parse_llm(one.raw)) is not None
-        tournament.queue[:] = ["whoever is left"] * max(left, 0)
+            remaining -= len(one.candidate_ids)
+            remaining += tournament.reply(one.option_ids, parse_llm(one.raw)) is not None
+        tournament.queue[:] = ["remaining"] * max(remaining, 0)
         return tournament.prediction
 
 
@@ -50,18 +51,18 @@ Given = Prediction | RecordedRounds
 
 
 def read_predictions(path: Path) -> dict[str, Given]:
-    """What was predicted, by step. Blocks.
+    """Return the predictions by step id. Blocks.
 
     Raises:
-        DataMissing, DataUnreadable: there is no such file, or it is no JSON list.
-        PredictionsUnusable: it is in none of the known shapes; names the entry. A step that comes twice is an error.
+        DataMissing, DataUnreadable: the file does not exist, or is not a JSON list.
+        PredictionsUnusable: an entry has an unknown format, or its step occurs twice. The message names the entry.
     """
     found: dict[str, Given] = {}
     for number, entry in enumerate(read_items(path)):
         place = f"{path.name}, entry {number}"
         id, given = _read(entry, place)
         if id in found:
-            raise PredictionsUnusable(f"{place}: step {id!r} was predicted before")
+            raise PredictionsUnusable(f"{place}: duplicate prediction for step {id!r}")
         if given is not None:
             found[id] = given
     return found
@@ -69,7 +70,7 @@ def read_predictions(path: Path) -> dict[str, Given]:
 
 def _read(entry: Any, place: str) -> tuple[str, Given | None]:
     if isinstance(entry, dict):
-        return _own(entry, place)
+        return _report_entry(entry, place)
     if not isinstance(entry, list) or not entry or not isinstance(entry[0], str):
         raise PredictionsUnusable(f"{place}: must be [sample_id, node_id, op_string] or [sample_id, rounds]")
     if len(entry) == 3:
@@ -80,8 +81,8 @@ def _read(entry: Any, place: str) -> tuple[str, Given | None]:
     raise PredictionsUnusable(f"{place}: must be [sample_id, node_id, op_string] or [sample_id, rounds]")
 
 
-def _own(entry: dict[str, Any], place: str) -> tuple[str, Given | None]:
-    """An entry of our own report. Who was not judged has no prediction."""
+def _report_entry(entry: dict[str, Any], place: str) -> tuple[str, Given | None]:
+    """Read an entry of a suite report. A step that was not judged has no prediction."""
     id, prediction = entry.get("id"), entry.get("prediction")
     if not isinstance(id, str):
         raise PredictionsUnusable(f"{place}: has no id")
@@ -94,17 +95,17 @@ def _own(entry: dict[str, Any], place: str) -> tuple[str, Given | None]:
 
 def _prediction(node_id: Any, op_string: Any, place: str) -> Prediction:
     if not isinstance(node_id, str) or not isinstance(op_string, str):
-        raise PredictionsUnusable(f'{place}: node_id and op_string must be texts, "" where nothing was predicted')
+        raise PredictionsUnusable(f'{place}: node_id and op_string must be strings ("" without a prediction)')
     return Prediction(node_id, op_string) if node_id else NOTHING
 
 
 def _round(given: Any, place: str) -> RecordedRound:
-    """``[candidate_ids, [page, question, options], raw]``."""
+    """Read ``[candidate_ids, [page, question, options], raw]``."""
     if not isinstance(given, list) or len(given) != 3 or not isinstance(given[2], str):
         raise PredictionsUnusable(f"{place}: must be [candidate_ids, [page, question, options], raw]")
     ids, asked, raw = given
     if not isinstance(asked, list) or len(asked) != 3 or not isinstance(asked[2], list):
-        raise PredictionsUnusable(f"{place}: must hold [page, question, options]")
+        raise PredictionsUnusable(f"{place}: must contain [page, question, options]")
     return RecordedRound(
         candidate_ids=_texts(ids, f"{place}, candidate_ids"),
         option_ids=_texts([_option_id(one) for one in asked[2]], f"{place}, options"),
@@ -113,11 +114,11 @@ def _round(given: Any, place: str) -> RecordedRound:
 
 
 def _option_id(option: Any) -> Any:
-    """An option is written as (id, text)."""
+    """Return the id of an option, which may be written as (id, text)."""
     return option[0] if isinstance(option, list) and option else option
 
 
 def _texts(given: Any, place: str) -> tuple[str, ...]:
     if not isinstance(given, Sequence) or isinstance(given, str) or not all(isinstance(one, str) for one in given):
-        raise PredictionsUnusable(f"{place}: must be a list of ids in text")
+        raise PredictionsUnusable(f"{place}: must be a list of ids as strings")
     return tuple(given)

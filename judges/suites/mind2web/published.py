@@ -1,4 +1,4 @@
-"""Published numbers of Mind2Web, for comparison: contracts/mind2web.md, 7. In percent; means over tasks (macro)."""
+"""Published figures of Mind2Web, for comparison (contracts/mind2web.md, 7). In percent, as means over tasks (macro)."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ SPLITS: Final = ("test_task", "test_website", "test_domain")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PublishedRow:
-    """One system on one split. ``task_success`` as printed; None where a figure was not published."""
+    """Published figures of one system on one split, in percent. None: not published."""
 
     system: str
     setting: str
@@ -36,7 +36,7 @@ RANKER_RECALL_AT_50: Final = {"test_task": 88.9, "test_website": 85.3, "test_dom
 
 
 def published(split: str) -> list[PublishedRow]:
-    """The rows of the paper's Table 2 for a split; none for any other name."""
+    """Return the rows of the paper's Table 2 for a split, or an empty list for an unknown split."""
     if split not in SPLITS:
         return []
     place = SPLITS.index(split)

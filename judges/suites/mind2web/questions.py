@@ -1,8 +1,8 @@
-"""What a chat model is asked in one round: contracts/mind2web.md, 3.3.
+"""Prompt of one round (contracts/mind2web.md, 3.3).
 
-A template is a JSON list of chat messages; the last one, a user's, is completed with the page and the question. The
-question is worded as in the template's own demonstrations, so that a template brings its whole wording along: the
-shipped one (``judges/prompting/prompts/mindact.md``) ours, the published one that of the published evaluation.
+A template is a JSON list of chat messages. The page and the question are appended to the last one, a user message. The
+question uses the wording of the template's demonstrations, so the template determines the whole wording. The shipped
+template is ``judges/prompting/prompts/mindact.md``; the published one has the wording of the published evaluation.
 """
 
 from __future__ import annotations
@@ -36,7 +36,10 @@ _QUESTION = re.compile(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Wording:
-    """``ask`` stands before the task, ``choose`` before the options; ``none`` is the text of the first option."""
+    """Variable sentences of a question.
+
+    ``ask`` precedes the task, ``choose`` the options; ``none`` is the text of the first option.
+    """
 
     ask: str
     choose: str
@@ -45,25 +48,25 @@ class Wording:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Template:
-    """``messages`` are (role, content); ``ref`` names the template in reports."""
+    """Prompt template. ``messages`` are (role, content) pairs; ``ref`` identifies the template in reports."""
 
     ref: str
     messages: tuple[tuple[str, str], ...]
     wording: Wording
 
     def fill(self, question: str) -> tuple[Message, ...]:
-        """The messages of one round."""
+        """Return the messages of one round."""
         *before, (role, begun) = self.messages
         return tuple({"role": role, "content": content} for role, content in (*before, (role, begun + question)))
 
 
 def question(shown: Shown, *, task: str, history: Sequence[str], wording: Wording) -> str:
-    """The text after the page."""
+    """Return the text that follows the page."""
     return question_text([text for _, text in shown.options], task=task, history=history, wording=wording)
 
 
 def question_text(options: Sequence[str], *, task: str, history: Sequence[str], wording: Wording) -> str:
-    """The task, the last few actions, and the options, given in document order."""
+    """Return the task, the last five actions and the options, which are given in document order."""
     earlier = history[-HISTORY:] or [NO_HISTORY]
     lines = [wording.ask, f"Task: {task}", "Previous actions:", *earlier, wording.choose, ""]
     lines += [f"{chr(ord(NONE_LETTER) + place)}. {text}" for place, text in enumerate([wording.none, *options])]
@@ -71,7 +74,7 @@ def question_text(options: Sequence[str], *, task: str, history: Sequence[str], 
 
 
 def with_page(context: str, asked: str) -> str:
-    """The whole last message."""
+    """Return the content of the last message: the page, then the question."""
     return f"'''\n{context}\n'''\n\n{asked}"
 
 
@@ -82,14 +85,14 @@ def shipped_template() -> Template:
 
 
 def load_template(file: Path) -> Template:
-    """A template of one's own. Blocks.
+    """Read a template file of the user. Blocks.
 
     Raises:
-        TemplateUnusable: it cannot be read, or is no list of chat messages.
+        TemplateUnusable: the file cannot be read, or is not a list of chat messages.
     """
     try:
         if file.stat().st_size > MAX_TEMPLATE_BYTES:
-            raise TemplateUnusable(f"{file}: a template of more than {MAX_TEMPLATE_BYTES} bytes")
+            raise TemplateUnusable(f"{file}: the template is larger than {MAX_TEMPLATE_BYTES} bytes")
         written = file.read_bytes()
     except OSError as error:
         raise TemplateUnusable(f"{file} cannot be read: {error.strerror}") from error
@@ -102,11 +105,15 @@ def load_template(file: Path) -> Template:
 
 
 def read_template(text: str, *, name: str, ref: str) -> Template:
-    """Raises TemplateUnusable: it is no JSON list of chat messages that ends with a user's."""
+    """Parse a template.
+
+    Raises:
+        TemplateUnusable: the text is not a JSON list of chat messages that ends with a user message.
+    """
     try:
         listed = json.loads(text)
     except (ValueError, RecursionError) as error:
-        raise TemplateUnusable(f"{name}: is no JSON: {error}") from error
+        raise TemplateUnusable(f"{name}: not valid JSON: {error}") from error
     if not isinstance(listed, list) or not listed:
         raise TemplateUnusable(f"{name}: must be a JSON list of chat messages")
     messages = tuple(_message(one, f"{name}, message {number}") for number, one in enumerate(listed))
@@ -116,26 +123,33 @@ def read_template(text: str, *, name: str, ref: str) -> Template:
 
 
 def demonstrations(template: Template) -> list[tuple[str, str]]:
-    """The template's worked examples: what the user says and what the assistant answers."""
+    """Return the demonstrations of a template: pairs of user message and assistant reply."""
     pairs = zip(template.messages, template.messages[1:], strict=False)
-    return [(said, answer) for (role, said), (next_role, answer) in pairs if (role, next_role) == ("user", "assistant")]
+    return [
+        (user_text, answer)
+        for (role, user_text), (next_role, answer) in pairs
+        if (role, next_role) == ("user", "assistant")
+    ]
 
 
-def demonstrated(said: str) -> re.Match[str] | None:
-    """A worked example taken apart: ``page``, ``ask``, ``task``, ``history``, ``choose``, ``none`` and ``options``."""
-    return _QUESTION.fullmatch(said)
+def demonstrated(user_text: str) -> re.Match[str] | None:
+    """Parse the user message of a demonstration.
+
+    The groups are ``page``, ``ask``, ``task``, ``history``, ``choose``, ``none`` and ``options``.
+    """
+    return _QUESTION.fullmatch(user_text)
 
 
 def _message(given: Any, place: str) -> tuple[str, str]:
     if not isinstance(given, dict) or given.get("role") not in _ROLES or not isinstance(given.get("content"), str):
         raise TemplateUnusable(
-            f"{place}: must be an object with a role (system, user, assistant) and a text as content"
+            f"{place}: must be an object with a role (system, user, assistant) and a string as content"
         )
     return given["role"], given["content"]
 
 
 def _wording(messages: Sequence[tuple[str, str]]) -> Wording | None:
-    """As the last demonstration words it."""
+    """Return the wording of the last demonstration, or None."""
     for role, content in reversed(messages):
         found = demonstrated(content) if role == "user" else None
         if found is not None:

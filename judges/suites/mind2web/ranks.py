@@ -1,4 +1,4 @@
-"""Gives the candidates of a step their ranks: from a scores file, from the data, or by the order they are listed in."""
+"""Ranks of the candidates of a step: from a scores file, from the data, or by listed order."""
 
 from __future__ import annotations
 
@@ -13,15 +13,16 @@ from judges.suites.mind2web.steps import Candidate, Step
 
 
 class RankOrigin(StrEnum):
-    """Where ranks come from, which decides what the scores may be compared with."""
+    """Source of the ranks. It determines which published scores a run can be compared with."""
 
     SCORES = "scores"
-    """A ranker's scores file: the published setting."""
+    """The scores file of a ranker: the published setting."""
     DATA = "data"
-    """``rank`` stands with every candidate in the data."""
+    """The ``rank`` of every candidate in the data."""
     LISTED = "listed"
-    """Nobody ranked them: positives first, then negatives as listed. The right element is always among the options, so
-    scores are higher than the published ones and do not belong into one table with them."""
+    """No ranks: positives first, then negatives as listed. The correct element is always among the options, so scores
+    are higher than published ones and must not be compared with them.
+    """
 
 
 class Ranks(Protocol):
@@ -31,15 +32,15 @@ class Ranks(Protocol):
     def name(self) -> str: ...
 
     def of(self, sample_id: str) -> Mapping[str, int] | None:
-        """The ranks of a step's candidates by id; None for a step it does not know. Blocks."""
+        """Return the ranks of a step's candidates by id, or None for an unknown step. Blocks."""
         ...
 
 
 def ranked(step: Step, ranks: Ranks | None) -> tuple[Step, RankOrigin]:
-    """The step with a rank at every candidate.
+    """Return the step with a rank for every candidate.
 
     Raises:
-        RankMissing: the scores do not know the step, or one of its candidates.
+        RankMissing: the scores file lacks the step or one of its candidates.
     """
     candidates = (*step.positives, *step.negatives)
     if ranks is not None:
@@ -52,7 +53,7 @@ def ranked(step: Step, ranks: Ranks | None) -> tuple[Step, RankOrigin]:
                     f"{step.place}: {ranks.name} has no rank for candidate {one.id!r} of step {step.sample_id!r}",
                     candidate=one.id,
                 )
-        return _with(step, {one.id: known[one.id] for one in candidates}), RankOrigin.SCORES
+        return _with_ranks(step, {one.id: known[one.id] for one in candidates}), RankOrigin.SCORES
     if candidates and all(one.rank is not None for one in candidates):
         return step, RankOrigin.DATA
     numbers = count()
@@ -67,11 +68,11 @@ def ranked(step: Step, ranks: Ranks | None) -> tuple[Step, RankOrigin]:
 
 
 def kept(candidates: tuple[Candidate, ...], top_k: int) -> list[str]:
-    """The ids of those with a rank below ``top_k``, in their order."""
+    """Return the ids of the candidates with a rank below ``top_k``, in their order."""
     return [one.id for one in candidates if one.rank is not None and one.rank < top_k]
 
 
-def _with(step: Step, ranks: Mapping[str, int]) -> Step:
+def _with_ranks(step: Step, ranks: Mapping[str, int]) -> Step:
     return replace(
         step,
         positives=tuple(one._replace(rank=ranks[one.id]) for one in step.positives),

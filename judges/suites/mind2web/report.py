@@ -1,6 +1,7 @@
-"""What the steps of a run come to: official names and clean ones, both policies, bounds, intervals. Pure.
+"""Report of a Mind2Web run: figures, their bounds and 95 % intervals, ranking quality.
 
-A figure is None where it is not certain, and ``bounds`` then holds its ends.
+Figures appear under official and descriptive names, and for both policies for steps without a positive. A figure is
+None if any step was not judged; ``bounds`` then contains its lowest and highest value.
 """
 
 from __future__ import annotations
@@ -16,8 +17,11 @@ from judges.suites.mind2web.official import official_results
 from judges.suites.mind2web.rules import WITHOUT_POSITIVE, Metric, NoPositive
 
 Scored = Mapping[str, Any]
-"""A step's record: ``task_id``, ``website``, ``domain``, ``judged``, ``unplayed`` (None, or why nothing was asked),
-``positive_ranks`` and, where judged, ``element``, ``op_f1``, ``action`` (0 or 1: the right operation, value aside)."""
+"""Record of a step.
+
+Keys: ``task_id``, ``website``, ``domain``, ``judged``, ``unplayed`` (None or an ``Unplayed`` value), ``positive_ranks``
+and, if judged, ``element``, ``op_f1``, ``action`` (0 or 1: correct operation, ignoring the value).
+"""
 
 
 def report(
@@ -29,7 +33,7 @@ def report(
     seed: int,
     compat_trailing: bool = False,
 ) -> dict[str, Any]:
-    """The figures of all steps, in the order of the data."""
+    """Return the figures of all steps, which are given in the order of the data."""
     by_policy = {policy: bounds(_scores(steps, metric, policy)) for policy in NoPositive}
     chosen, scores = by_policy[no_positive], _scores(steps, metric, no_positive)
     certain = chosen.certain
@@ -91,7 +95,7 @@ def _policy(found: ScoreBounds, metric: Metric) -> dict[str, Any]:
 
 
 def _official(steps: Sequence[Scored], metric: Metric, *, compat_trailing: bool, certain: bool) -> dict[str, Any]:
-    """The published keys: only of the published metric, and only where every step was judged."""
+    """Return the published keys, but only for the published metric and if every step was judged."""
     if metric is not Metric.MINDACT or not certain or not steps:
         return {}
     return official_results(_scores(steps, metric, NoPositive.ZERO), compat_trailing=compat_trailing)
@@ -111,7 +115,7 @@ def _groups(groups: Mapping[str, GroupScore], metric: Metric) -> dict[str, Any]:
 
 
 def _intervals(scores: Sequence[StepScore], metric: Metric, seed: int) -> dict[str, Any]:
-    """Means over steps and over tasks by drawing whole tasks again; shares of independent things by Wilson."""
+    """Return 95 % intervals: cluster bootstrap by task for means, Wilson for task success."""
     drawn = by_task(scores, seed=seed) or {}
     second = "operation_f1" if metric is Metric.MINDACT else "action_accuracy"
     names = {"element_accuracy": "element", second: "operation", "step_success": "step"}
@@ -125,7 +129,7 @@ def _intervals(scores: Sequence[StepScore], metric: Metric, seed: int) -> dict[s
 
 
 def _candidates(steps: Sequence[Scored], top_k: int) -> dict[str, Any]:
-    """How well the candidates are ranked: over all steps whose ranks are known."""
+    """Return the ranking quality over all steps with known ranks."""
     metrics, within, known = RankingMetrics(), 0, 0
     for step in steps:
         ranks = step["positive_ranks"]

@@ -1,7 +1,7 @@
-"""A pruned page as the short text that models read: contracts/mind2web.md, 3.2.
+"""Text representation of a pruned page (contracts/mind2web.md, 3.2).
 
-Two forms: html brackets for chat models, round brackets for fine-tuned ones and the ranker. The order of the
-replacements is part of the format; published scores were made with it.
+There are two forms: HTML brackets for chat models, round brackets for fine-tuned models and the ranker. The order of
+the replacements is part of the format, because published scores depend on it.
 """
 
 from __future__ import annotations
@@ -32,12 +32,12 @@ SALIENT = (
     "option_selected",
     "class",
 )
-"""The attributes that are shown, in this order."""
+"""Shown attributes, in this order."""
 MEANINGLESS = frozenset({"hidden", "none", "presentation", "null", "undefined"})
 LONGEST_WORD = 14
 MAX_ATTRIBUTE_WORDS = 5
 MAX_WORDS = 20
-"""Of all attributes of an element, and of a text."""
+"""Limit for all attributes of an element together, and for a text."""
 OPTION_WORDS = 10
 
 _TEXT_TAGS = re.compile(r"<text>(.*?)</text>", re.DOTALL)
@@ -63,8 +63,10 @@ _ESCAPES = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Shown:
-    """What a model is shown of a page. ``options`` are (backend_node_id, text) in document order; the number of an
-    option in them is the ``id`` that stands in ``context``.
+    """Representation of a page for a model.
+
+    ``options`` are (backend_node_id, text) in document order. The index of an option is the ``id`` of its element in
+    ``context``.
     """
 
     context: str
@@ -72,12 +74,12 @@ class Shown:
 
     @property
     def numbers(self) -> dict[str, int]:
-        """The number of each candidate."""
+        """The index of each candidate."""
         return {id: number for number, (id, _) in enumerate(self.options)}
 
 
 def show(page: Page, candidate_ids: tuple[str, ...], *, html_brackets: bool = True) -> Shown:
-    """The page around the candidates, with each of them as an option.
+    """Return the page around the candidates, with each candidate as an option.
 
     Raises:
         PageUnusable: a candidate is not in the page.
@@ -93,9 +95,9 @@ def show(page: Page, candidate_ids: tuple[str, ...], *, html_brackets: bool = Tr
 
 
 def number(root: Element) -> list[tuple[str, Element]]:
-    """Turn a pruned tree, in place, into one whose elements carry nothing but what is written: ``id`` and ``meta``.
+    """Reduce the attributes of a pruned tree in place to ``id`` (candidates only) and ``meta``.
 
-    Returns the candidates by their ids in document order; the ``id`` of each is its place there.
+    Returns (backend_node_id, element) of the candidates in document order; the index is the new ``id``.
     """
     candidates: list[tuple[str, Element]] = []
     for element in root.iter(etree.Element):
@@ -117,7 +119,7 @@ def number(root: Element) -> list[tuple[str, Element]]:
 
 
 def written(element: Element, *, html_brackets: bool) -> str:
-    """One numbered element with all below it, on one line."""
+    """Return the text of one numbered element and its descendants, on one line."""
     text = etree.tostring(element, encoding="unicode", with_tail=False)
     text = text.replace('"', " ").replace("meta= ", "").replace("id= ", "id=").replace(" >", ">")
     text = _TEXT_TAGS.sub(r"\1", text)
@@ -137,7 +139,7 @@ def first_words(text: str, count: int) -> str:
 
 @lru_cache(maxsize=4096)
 def _salient_words(values: tuple[str, ...]) -> str:
-    """What the attributes say, given in the order of ``SALIENT`` and empty where there is none."""
+    """Return the text of attribute values, which are given in the order of ``SALIENT``; missing ones are empty."""
     taken: dict[str, None] = {}
     for value in values:
         lowered = value.lower()

@@ -1,4 +1,4 @@
-"""The choices that a run of Mind2Web leaves open, in words. Imports nothing, so that a command line can name them."""
+"""Options of a Mind2Web run. Imports only the standard library, so the command line loads them quickly."""
 
 from __future__ import annotations
 
@@ -6,41 +6,41 @@ from enum import StrEnum
 
 
 class Metric(StrEnum):
-    """What makes a step right."""
+    """Criterion for a successful step."""
 
     MINDACT = "mindact"
-    """The published one: the element, and an operation F1 of 1."""
+    """Published metric: correct element and operation F1 of 1."""
     ACTION = "action"
-    """The integration guide's: the element, and the operation without its value."""
+    """Metric of the integration guide: correct element and correct operation, ignoring the value."""
 
 
 class NoPositive(StrEnum):
-    """What becomes of steps that have no right element within the top k."""
+    """Policy for steps without a correct element within top k."""
 
     ZERO = "zero"
-    """They are wrong, as in the paper."""
+    """They fail, as in the paper."""
     SKIP = "skip"
-    """They count nowhere."""
+    """They are excluded from all figures."""
 
 
 class Shuffle(StrEnum):
-    """How the seed makes the order of play. Both are the same on every run, stopped ones included."""
+    """How the seed determines the order of play. Both are reproducible, even if a run is interrupted and resumed."""
 
     STEP = "step"
-    """Each step by itself: a step's order does not depend on which others are run."""
+    """One generator per step: the order of a step does not depend on the other steps."""
     STREAM = "stream"
-    """One generator over all steps in the order of the data, as a seeded run of the published script has it."""
+    """One generator for all steps in the order of the data, like a seeded run of the published script."""
 
 
 class Unplayed(StrEnum):
-    """Why nothing was asked about a step."""
+    """Reason why no question was asked about a step."""
 
     NO_POSITIVE = "no_positive"
-    """The right element was lost when the page was cleaned."""
+    """HTML cleaning removed the correct element."""
     OUTSIDE_TOP_K = "positive_outside_top_k"
-    """The ranker put every right element behind the first k."""
+    """The ranker put every correct element outside of the top k."""
     SINGLE = "single_candidate"
-    """One candidate is all there is within the top k; nothing is asked, and so nothing is right."""
+    """Only one candidate is within the top k: no question is asked, and the step fails."""
 
 
 WITHOUT_POSITIVE = frozenset({Unplayed.NO_POSITIVE, Unplayed.OUTSIDE_TOP_K})

@@ -1,4 +1,7 @@
-"""Candidate scores on disk: the published pickle, made into Parquet by a confined child, and Parquet looked up."""
+"""Candidate scores on disk: conversion of the published pickle to Parquet, and lookup by step.
+
+The conversion runs in a sandboxed child process, because unpickling untrusted data can execute code.
+"""
 
 from __future__ import annotations
 
@@ -30,23 +33,23 @@ _MAX_REPORT_CHARS = 2_000
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Converted:
-    """A Parquet file made of a pickle."""
+    """Parquet file converted from a pickle."""
 
     path: Path
     sha256: str
-    """Of the pickle."""
+    """Digest of the pickle."""
     steps: int
     candidates: int
 
 
 class ScoreTable:
-    """The ranks of candidates by step, out of Parquet. A lookup reads the few hundred steps that lie together."""
+    """Lookup of candidate ranks by step, in a Parquet file. Each lookup reads one row group of at most 256 steps."""
 
     def __init__(self, path: Path, *, name: str = "") -> None:
-        """``name`` is what errors call it: the pickle it was made of, for one.
+        """``name`` is used in error messages, for example the name of the source pickle.
 
         Raises:
-            DataMissing, DataUnreadable: it is not there, or not a file that ``convert`` makes.
+            DataMissing, DataUnreadable: the file does not exist, or was not written by ``convert``.
         """
         self.name = name or path.name
         if not path.is_file():
@@ -54,18 +57,18 @@ class ScoreTable:
         try:
             self._file = pq.ParquetFile(path)
             if not set(self._file.schema_arrow.names) >= _COLUMNS:
-                raise DataUnreadable(path.name, f"has no columns {', '.join(sorted(_COLUMNS))}")
+                raise DataUnreadable(path.name, f"must have the columns {', '.join(sorted(_COLUMNS))}")
             self._groups = {
                 name: group
                 for group in range(self._file.num_row_groups)
                 for name in self._file.read_row_group(group, columns=["sample_id"]).column(0).to_pylist()
             }
         except (pa.ArrowException, OSError) as error:
-            raise DataUnreadable(path.name, f"is no Parquet file of scores: {error}") from error
+            raise DataUnreadable(path.name, f"is not a Parquet file of scores: {error}") from error
         self._ranks = lru_cache(maxsize=4)(self._read)
 
     def __len__(self) -> int:
-        """In steps."""
+        """Return the number of steps."""
         return len(self._groups)
 
     def of(self, sample_id: str) -> Mapping[str, int] | None:
@@ -82,17 +85,17 @@ class ScoreTable:
 
 
 def convert(pickle: Path, target: Path, *, sha256: str | None = None) -> Converted:
-    """Write the scores of a pickle to ``target``, which is there whole or not at all. Blocks, for a minute or more.
+    """Convert a pickle to Parquet. The target is replaced atomically. Blocks for a minute or more.
 
-    ``sha256`` is what the pickle's digest must be, if one knows.
+    ``sha256`` is the expected digest of the pickle, if known.
 
     Raises:
-        DataMissing: there is no such file.
-        ScoresRefused: its digest is another, or it holds anything but scores.
+        DataMissing: the pickle does not exist.
+        ScoresRefused: the digest differs, or the pickle contains anything but scores.
     """
     digest = file_sha256(pickle)
     if sha256 is not None and digest != sha256.lower():
-        raise ScoresRefused(f"{pickle.name}: its SHA-256 is {digest}, not {sha256.lower()}")
+        raise ScoresRefused(f"{pickle.name}: SHA-256 is {digest}, expected {sha256.lower()}")
     target.parent.mkdir(parents=True, exist_ok=True)
     place = Path(tempfile.mkstemp(dir=target.parent, prefix=".scores-", suffix=".part")[1])
     try:
@@ -104,7 +107,7 @@ def convert(pickle: Path, target: Path, *, sha256: str | None = None) -> Convert
 
 
 def converted(file: Path, folder: Path, *, sha256: str | None = None) -> Path:
-    """The Parquet file for a scores file: itself, or what an earlier conversion left in ``folder``, or a new one.
+    """Return the Parquet file of a scores file: the file itself, an earlier conversion in ``folder``, or a new one.
 
     Raises:
         DataMissing, ScoresRefused
@@ -126,7 +129,11 @@ def is_parquet(file: Path) -> bool:
 
 
 def file_sha256(file: Path) -> str:
-    """Raises DataMissing when there is no such file."""
+    """Return the SHA-256 of a file as hex.
+
+    Raises:
+        DataMissing: the file does not exist.
+    """
     if not file.is_file():
         raise DataMissing(f"{file} does not exist")
     with file.open("rb") as source:
@@ -134,7 +141,10 @@ def file_sha256(file: Path) -> str:
 
 
 def _run_child(pickle: Path, place: Path, digest: str) -> dict[str, Any]:
-    """What the child reports. It is given open files and no paths, no environment and no arguments but a digest."""
+    """Run the child and return its report.
+
+    It gets open files but no paths, no environment and only the digest as argument.
+    """
     with pickle.open("rb") as source, place.open("wb") as out:
         try:
             child = subprocess.run(  # noqa: S603 - our own program, on our own interpreter
@@ -148,12 +158,15 @@ def _run_child(pickle: Path, place: Path, digest: str) -> dict[str, Any]:
                 check=False,
             )
         except subprocess.TimeoutExpired as error:
-            raise ScoresRefused(f"{pickle.name}: not read within {CONVERSION_S:g} s") from error
+            raise ScoresRefused(f"{pickle.name}: not converted within {CONVERSION_S:g} s") from error
         os.fsync(out.fileno())
     report: dict[str, Any] = {}
     with suppress(ValueError, IndexError):
         report = json.loads(child.stderr[-_MAX_REPORT_CHARS:].decode("utf-8", "replace").splitlines()[-1])
     if child.returncode != 0 or "steps" not in report:
-        why = report.get("refused") or f"its reader ended with code {child.returncode}, by its limits or a crash"
-        raise ScoresRefused(f"{pickle.name} is refused: {why}")
+        reason = (
+            report.get("refused")
+            or f"the conversion process exited with code {child.returncode} (resource limit or crash)"
+        )
+        raise ScoresRefused(f"{pickle.name} was rejected: {reason}")
     return report

@@ -1,9 +1,9 @@
-"""The program that turns a pickle of candidate scores into Parquet, run as a child process because it is a pickle.
+"""Sandboxed child process that converts a pickle of candidate scores to Parquet.
 
-Started by path with the digest of its input as argument: it limits itself, reads the pickle from standard input, and
-writes Parquet to standard output, which must be a file. One line of JSON on standard error says how it went. It imports
-nothing of this project. Nothing that a pickle can name is looked up: the few names that scores need stand for
-functions of our own, and all others are refused.
+It is started by path with the digest of its input as argument. It limits its own resources, reads the pickle from
+standard input and writes Parquet to standard output, which must be a file. It writes one line of JSON, the report, to
+standard error. It imports nothing from this project. The unpickler resolves no global: the few names that scores need
+are mapped to functions of this module, and all others are rejected.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any, BinaryIO
 
 MEMORY_BYTES = 6 * 1024**3
-"""The published file unpacks to about two gigabytes."""
+"""The published file needs about 2 GB in memory."""
 CPU_S = 600
 MAX_OUTPUT_BYTES = 4 * 1024**3
 MAX_ENTRIES = 100_000_000
@@ -38,16 +38,16 @@ _NUMBERS = {"f2": "e", "f4": "f", "f8": "d", "i1": "b", "i2": "h", "i4": "i", "i
 
 
 class Refused(Exception):
-    """The pickle is not read any further; the message says why."""
+    """The pickle was rejected. The message gives the reason."""
 
 
 class NumberType:
-    """What is left of a numpy dtype: the code of a number and its byte order."""
+    """Replacement for a numpy dtype: struct code of a number and its byte order."""
 
     def __init__(self, code: object, *flags: object) -> None:
         name = str(code).lstrip("<>=|")
         if name not in _NUMBERS:
-            raise Refused(f"it has a numpy value of type {str(code)[:20]!r}")
+            raise Refused(f"unsupported numpy type {str(code)[:20]!r}")
         self.code = _NUMBERS[name]
         self.order = "<"
 
@@ -55,29 +55,29 @@ class NumberType:
         if isinstance(state, tuple) and len(state) > 1 and state[1] in ("<", ">", "|", "="):
             self.order = ">" if state[1] == ">" else "<"
             return
-        raise Refused("it has a numpy type in a form that is not known")
+        raise Refused("unknown format of a numpy type")
 
 
 def number(kind: object, data: object = b"") -> float | int:
-    """A numpy scalar."""
+    """Replacement for a numpy scalar."""
     if not isinstance(kind, NumberType) or not isinstance(data, bytes):
-        raise Refused("it has a numpy value that is no number")
+        raise Refused("a numpy value is not a number")
     try:
         [value] = struct.unpack(kind.order + kind.code, data)
     except struct.error as error:
-        raise Refused(f"it has a numpy value that is damaged: {error}") from error
+        raise Refused(f"malformed numpy value: {error}") from error
     return float(value) if kind.code in "efd" else int(value)
 
 
 def mapping(*factory: object) -> dict[Any, Any]:
-    """A dict, and a defaultdict without what it would be filled with."""
+    """Replacement for dict and defaultdict; the default factory is ignored."""
     return {}
 
 
 def latin1(text: object, encoding: object = "latin1") -> bytes:
-    """How older protocols write the bytes of a number."""
+    """Replacement for the function that older pickle protocols use to encode bytes."""
     if not isinstance(text, str) or encoding not in ("latin1", "latin-1"):
-        raise Refused("it has bytes in an encoding that is not known")
+        raise Refused("bytes in an unknown encoding")
     return text.encode("latin-1")
 
 
@@ -85,7 +85,7 @@ _NAMES: Mapping[tuple[str, str], Callable[..., Any] | str] = {
     ("collections", "defaultdict"): mapping,
     ("builtins", "dict"): mapping,
     ("__builtin__", "dict"): mapping,
-    # As what a defaultdict would be filled with, and never called.
+    # Default factories of a defaultdict. They are never called.
     ("builtins", "float"): "float",
     ("builtins", "int"): "int",
     ("__builtin__", "float"): "float",
@@ -98,20 +98,20 @@ _NAMES: Mapping[tuple[str, str], Callable[..., Any] | str] = {
 
 
 class ScoresUnpickler(pickle.Unpickler):
-    """Knows the names above and no other."""
+    """Unpickler that accepts only the names in ``_NAMES``."""
 
     def find_class(self, module: str, name: str) -> Any:
         found = _NAMES.get((module, name))
         if found is None:
-            raise Refused(f"it names {module[:60]}.{name[:60]}, which scores have no use for")
+            raise Refused(f"it references {module[:60]}.{name[:60]}, which is not allowed in scores")
         return found
 
     def persistent_load(self, pid: Any) -> Any:
-        raise Refused("it has a reference to something outside of it")
+        raise Refused("external references are not allowed")
 
 
 def confine() -> None:
-    """Bound memory, processor time and output, drop the network where that is allowed, and die with the parent."""
+    """Limit memory, CPU time and output, drop the network if permitted, and exit together with the parent process."""
     resource.setrlimit(resource.RLIMIT_AS, (MEMORY_BYTES, MEMORY_BYTES))
     resource.setrlimit(resource.RLIMIT_CPU, (CPU_S, CPU_S))
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
@@ -120,76 +120,76 @@ def confine() -> None:
     if hasattr(libc, "prctl"):
         libc.prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
     if hasattr(libc, "unshare"):
-        libc.unshare(_CLONE_NEWNET)  # needs a privilege; there is nothing here that could dial anyway
+        libc.unshare(_CLONE_NEWNET)  # needs a privilege; a second barrier, since nothing here opens a connection
 
 
 def read_scores(source: BinaryIO) -> dict[str, dict[str, Any]]:
-    """The two maps, by their names, not yet looked into.
+    """Return the two maps by name. Their content is not checked yet.
 
     Raises:
-        Refused: it is not a pickle, or one of something else.
+        Refused: the input is not a pickle, or not a pickle of scores.
     """
     try:
         whole = ScoresUnpickler(source).load()
     except Refused:
         raise
     except MemoryError as error:
-        raise Refused("it needs more memory than scores do") from error
+        raise Refused("it needs more memory than the limit for scores") from error
     except (pickle.UnpicklingError, EOFError, ValueError, TypeError, AttributeError, LookupError) as error:
-        raise Refused(f"it is no readable pickle of scores: {str(error)[:200]}") from error
+        raise Refused(f"it is not a valid pickle of scores: {str(error)[:200]}") from error
     except (RecursionError, OverflowError, struct.error) as error:
-        raise Refused(f"it is a pickle that does not end well: {str(error)[:200]}") from error
+        raise Refused(f"it is a malformed pickle: {str(error)[:200]}") from error
     if not isinstance(whole, dict) or not all(isinstance(whole.get(part), dict) for part in _PARTS):
-        raise Refused('it is no dict with the dicts "scores" and "ranks"')
+        raise Refused('it is not a dict with the dicts "scores" and "ranks"')
     return {part: whole[part] for part in _PARTS}
 
 
 def samples(maps: dict[str, dict[str, Any]]) -> Iterator[tuple[str, list[str], list[float | None], list[int]]]:
-    """Each step's name with the ids, scores and ranks of its candidates.
+    """Yield each step's sample id with the ids, scores and ranks of its candidates.
 
     Raises:
-        Refused: a key is no text, a value no finite number, or there are more of them than any ranker makes.
+        Refused: a key is not a string, a value is not a finite number, or there are more than ``MAX_ENTRIES`` entries.
     """
     scores, ranks, entries = maps["scores"], maps["ranks"], 0
     for name, by_id in ranks.items():
         if not isinstance(name, str) or not isinstance(by_id, dict):
-            raise Refused("it has ranks that are no dict of dicts by text")
+            raise Refused("the ranks must be a dict of dicts with string keys")
         own = scores.get(name, {})
         if not isinstance(own, dict):
-            raise Refused(f"it has scores of {name[:80]!r} that are no dict")
+            raise Refused(f"the scores of {name[:80]!r} are not a dict")
         entries += len(by_id)
         if entries > MAX_ENTRIES:
             raise Refused(f"it has more than {MAX_ENTRIES} entries")
         yield (
             name,
-            [_text(id, name) for id in by_id],
-            [_score(own.get(id), name) for id in by_id],
-            [_rank(rank, name) for rank in by_id.values()],
+            [_checked_id(id, name) for id in by_id],
+            [_checked_score(own.get(id), name) for id in by_id],
+            [_checked_rank(rank, name) for rank in by_id.values()],
         )
 
 
-def _text(id: Any, name: str) -> str:
+def _checked_id(id: Any, name: str) -> str:
     if not isinstance(id, str):
-        raise Refused(f"it has a candidate of {name[:80]!r} whose id is no text")
+        raise Refused(f"a candidate id of {name[:80]!r} is not a string")
     return id
 
 
-def _score(value: Any, name: str) -> float | None:
+def _checked_score(value: Any, name: str) -> float | None:
     if value is None:
         return None
     if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
-        raise Refused(f"it has a score of {name[:80]!r} that is no finite number")
+        raise Refused(f"a score of {name[:80]!r} is not a finite number")
     return float(value)
 
 
-def _rank(value: Any, name: str) -> int:
+def _checked_rank(value: Any, name: str) -> int:
     if isinstance(value, bool) or not isinstance(value, int) or not 0 <= value < 2**31:
-        raise Refused(f"it has a rank of {name[:80]!r} that is no whole number from 0")
+        raise Refused(f"a rank of {name[:80]!r} is not an integer >= 0")
     return value
 
 
 def write(maps: dict[str, dict[str, Any]], out: BinaryIO, *, sha256: str) -> dict[str, int]:
-    """Parquet with a row for each step. Returns how much there was."""
+    """Write Parquet with one row per step. Returns the number of steps and candidates."""
     import pyarrow as pa
     import pyarrow.parquet as pq
 
@@ -228,10 +228,10 @@ def main() -> int:
     try:
         report: dict[str, Any] = write(read_scores(sys.stdin.buffer), sys.stdout.buffer, sha256=sys.argv[1])
         sys.stdout.buffer.flush()
-    except Refused as why:
-        report = {"refused": str(why)}
+    except Refused as error:
+        report = {"refused": str(error)}
     except MemoryError:
-        report = {"refused": "it needs more memory than scores do"}
+        report = {"refused": "it needs more memory than the limit for scores"}
     sys.stderr.write(json.dumps(report) + "\n")
     return 0
 

@@ -1,4 +1,4 @@
-"""One step of Mind2Web: a page, what was to be done on it, and the elements that could be meant."""
+"""Steps of Mind2Web: page, gold operation and candidate elements."""
 
 from __future__ import annotations
 
@@ -7,9 +7,10 @@ from typing import NamedTuple
 
 
 class Candidate(NamedTuple):
-    """An element that could be meant. ``rank`` counts from 0, best first; None where nobody ranked it.
+    """Candidate element. ``rank`` starts at 0 for the best; None: not ranked.
 
-    ``box`` is ``x,y,w,h`` in page pixels, empty if unknown. A tuple, because a step has hundreds of them.
+    ``box`` is ``x,y,w,h`` in page pixels, empty if unknown. The class is a tuple to save memory: a step has hundreds of
+    candidates.
     """
 
     id: str
@@ -20,10 +21,10 @@ class Candidate(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Step:
-    """A step of a task. ``number`` is its place in the task, ``position`` its place in all of the data, both from 0.
+    """One step of a task. ``number`` is its index in the task, ``position`` its index in the whole data, both from 0.
 
-    ``history`` are the descriptions of all earlier steps of the task, as they should have been done. ``place`` says
-    where the step was read, for the reader of an error.
+    ``history`` contains the gold descriptions of all earlier steps of the task. ``place`` is the position in the
+    source, for error messages.
     """
 
     place: str
@@ -44,5 +45,5 @@ class Step:
 
     @property
     def sample_id(self) -> str:
-        """The name by which scores and predictions files know the step."""
+        """The id of the step in scores and predictions files."""
         return f"{self.task_id}_{self.action_uid}"

@@ -1,6 +1,6 @@
-"""The published JSON of Mind2Web, read one task at a time: a split of gigabytes passes through a few of its megabytes.
+"""Streaming reader of the published Mind2Web JSON, one task at a time.
 
-Files come from other people. Each field that counts is checked, and an error names file, task, action and field.
+The files are untrusted. Every used field is validated, and errors name file, task, action and field.
 """
 
 from __future__ import annotations
@@ -18,16 +18,16 @@ from judges.suites.multimodal.tilde_rows import Fields
 OPS = frozenset({"CLICK", "TYPE", "SELECT"})
 _CHUNK_BYTES = 1 << 20
 _ACTION = re.compile(rb'"action_uid"\s*:')
-"""Nothing else in a JSON text reads like this: quotes within a string are escaped."""
+"""Cannot match inside a JSON string, because quotes are escaped there."""
 _LONGEST_MATCH = 64
 _BOX = re.compile(r'"bounding_box_rect"\s*:\s*"([^"\\]*)"')
 
 
 def read_tasks_file(file: Path, *, first_position: int = 0) -> Iterator[Step]:
-    """Every step of a file, in order. Blocks.
+    """Yield every step of a file, in order. Blocks.
 
     Raises:
-        DataUnreadable: it is no JSON list of tasks, or a field is missing or wrong.
+        DataUnreadable: the file is not a JSON list of tasks, or a field is missing or malformed.
     """
     position = first_position
     for number, task in enumerate(read_items(file)):
@@ -37,10 +37,10 @@ def read_tasks_file(file: Path, *, first_position: int = 0) -> Iterator[Step]:
 
 
 def count_steps(file: Path) -> int:
-    """How many steps a file holds, without decoding it. Blocks.
+    """Return the number of steps in a file, without decoding it. Blocks.
 
     Raises:
-        DataUnreadable: it cannot be read.
+        DataUnreadable: the file cannot be read.
     """
     count, tail = 0, b""
     try:
@@ -49,7 +49,7 @@ def count_steps(file: Path) -> int:
                 text = tail + chunk
                 ends = [found.end() for found in _ACTION.finditer(text)]
                 count += len(ends)
-                # What was counted must not be seen again with the next chunk.
+                # The kept tail must not contain a match that was already counted.
                 tail = text[max(ends[-1] if ends else 0, len(text) - _LONGEST_MATCH) :]
     except OSError as error:
         raise DataUnreadable(str(file), f"cannot be read: {error.strerror}") from error
@@ -57,7 +57,7 @@ def count_steps(file: Path) -> int:
 
 
 def _steps(task: Any, file: Path, number: int, position: int) -> Iterator[Step]:
-    """The steps of one task. ``number`` stands in for the name of a task that has none."""
+    """Yield the steps of one task. ``number`` identifies the task in errors before its id is read."""
     place = f"{file.name}, task {number}"
     if not isinstance(task, Mapping):
         raise DataUnreadable(place, "must be an object")
@@ -125,24 +125,27 @@ def _candidate(action: Fields, name: str, given: Any) -> Candidate:
         raise action.error(name, "must be an object")
     id, rank = one.get("backend_node_id"), one.get("rank")
     if not isinstance(id, str) or not id:
-        raise action.error(f"{name}.backend_node_id", "must be the id as a text")
+        raise action.error(f"{name}.backend_node_id", "must be a non-empty string")
     if rank is not None and (isinstance(rank, bool) or not isinstance(rank, int) or rank < 0):
-        raise action.error(f"{name}.rank", "must be a whole number from 0")
+        raise action.error(f"{name}.rank", "must be an integer >= 0")
     tag = one.get("tag")
     return Candidate(id=id, tag=tag if isinstance(tag, str) else "", box=_box(action, name, one), rank=rank)
 
 
 def _box(action: Fields, name: str, one: Mapping[str, Any]) -> str:
-    """The box out of the attributes, which are JSON in text: found in it without decoding hundreds of them a step."""
+    """Return the bounding box from the attributes, which are usually a JSON string.
+
+    A regular expression extracts it, because decoding hundreds of attributes per step is slow.
+    """
     attributes = one.get("attributes")
     if attributes is None:
         return ""
     if isinstance(attributes, str):
         if not attributes.lstrip().startswith("{"):
-            raise action.error(f"{name}.attributes", "must be a JSON object in text")
+            raise action.error(f"{name}.attributes", "must be a JSON object as a string")
         found = _BOX.search(attributes)
         return found[1] if found else ""
     if not isinstance(attributes, Mapping):
-        raise action.error(f"{name}.attributes", "must be a JSON object in text")
+        raise action.error(f"{name}.attributes", "must be a JSON object as a string")
     box = attributes.get("bounding_box_rect")
     return box if isinstance(box, str) else ""

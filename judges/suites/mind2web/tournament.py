@@ -1,6 +1,7 @@
-"""The rounds by which one element is chosen out of many, and what the outcome is worth: contracts/mind2web.md, 4.
+"""Multiple-choice tournament that selects one element, and its score (contracts/mind2web.md, 4).
 
-Pure: who asks the model hands in each reply. Its oddities are the published evaluation's, and scores depend on them.
+Pure: the caller asks the model and passes in each reply. The quirks are those of the published evaluation, because
+scores depend on them.
 """
 
 from __future__ import annotations
@@ -16,19 +17,19 @@ GROUP = 5
 
 
 class Prediction(NamedTuple):
-    """The element chosen, by its ``backend_node_id``, and the operation on it."""
+    """Chosen element (``backend_node_id``) and operation."""
 
     node_id: str
     op_string: str
 
 
 NOTHING = Prediction("", "")
-"""How predictions files write that nothing was chosen."""
+"""The value for "no prediction", as in predictions files."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StepOutcome:
-    """``element`` is 0 or 1, ``op_f1`` in [0, 1]; ``success`` is whether both are 1."""
+    """Score of a step: ``element`` is 0 or 1, ``op_f1`` in [0, 1]; ``success``: both are 1."""
 
     element: int
     op_f1: float
@@ -37,8 +38,10 @@ class StepOutcome:
 
 @dataclass(slots=True)
 class Tournament:
-    """``queue`` holds who is still in. With ``keeps_earlier`` a letter beyond the options changes nothing (the
-    evaluation of fine-tuned models); otherwise it takes back what was chosen before.
+    """State of the rounds of one step. ``queue`` contains the remaining candidates.
+
+    ``keeps_earlier`` controls a letter beyond the options: True ignores it (evaluation of fine-tuned models), False
+    discards the earlier pick.
     """
 
     queue: list[str]
@@ -46,14 +49,14 @@ class Tournament:
     _last: Prediction | None = field(default=None, init=False)
 
     def next_group(self) -> tuple[str, ...] | None:
-        """Take the next candidates to ask about out of the queue; None when at most one is left."""
+        """Remove the next group of candidates from the queue and return it, or None if at most one is left."""
         if len(self.queue) <= 1:
             return None
         group, self.queue = tuple(self.queue[:GROUP]), self.queue[GROUP:]
         return group
 
     def reply(self, options: Sequence[str], parsed: Parsed) -> str | None:
-        """Take in what was said about a group, whose ids are given in document order; returns the id picked."""
+        """Apply the reply for a group, whose option ids are given in document order. Returns the picked id, or None."""
         if parsed.letter == NONE_LETTER:
             return None
         place = ord(parsed.letter) - ord(NONE_LETTER) - 1
@@ -67,21 +70,21 @@ class Tournament:
 
     @property
     def prediction(self) -> Prediction:
-        """The last pick, unless it went out again unconfirmed."""
+        """The last pick, or ``NOTHING`` if it was removed from the queue without being confirmed."""
         return NOTHING if self._last is None or not self.queue else self._last
 
 
 def shuffled(positives: Sequence[str], negatives: Sequence[str], random: Random) -> list[str]:
-    """The order of play. ``Random(s)`` gives what ``random.seed(s); random.shuffle(...)`` gives."""
+    """Return the order of play. ``Random(s)`` gives the same order as ``random.seed(s); random.shuffle(...)``."""
     order = [*positives, *negatives]
     random.shuffle(order)
     return order
 
 
 def outcome(prediction: Prediction, positives: Sequence[str], gold: str) -> StepOutcome:
-    """What a prediction is worth. Every positive counts as right; without one, or without a prediction, all is 0.
+    """Score a prediction. Every positive is correct; without a positive or a prediction, everything is 0.
 
-    ``gold`` is ``parsing.gold_op_string`` of the step.
+    ``gold`` is the ``parsing.gold_op_string`` of the step.
     """
     if not positives or not prediction.node_id:
         return StepOutcome(element=0, op_f1=0.0, success=False)

@@ -1,4 +1,4 @@
-"""Elements written as ``<a bnid=36929>...</a>``: the form of candidates and targets in ~ rows."""
+"""Elements written as ``<a bnid=36929>...</a>``, the form of candidates and targets in ~ rows."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ _ROOT = re.compile(r"""\s*<[A-Za-z][\w:.-]*\s(?:[^<>]*?\s)?bnid=["']?(?P<bnid>[^
 
 
 def root_id(element: str) -> str | None:
-    """The ``bnid`` of the outermost element, quoted or not; None where it has none.
+    """Return the ``bnid`` of the outermost element, quoted or not, or None.
 
     >>> root_id("<a bnid=36929><text bnid=36932>Fox</text></a>"), root_id('<a role="x" bnid="7"/>'), root_id("<a/>")
     ('36929', '7', None)
@@ -19,7 +19,7 @@ def root_id(element: str) -> str | None:
 
 
 def is_one_of(element: str, targets: Iterable[str]) -> bool:
-    """Whether an element is among the targets: by its id, or by its text where one of the two has no id."""
+    """Return whether an element is among the targets: by id, or by text if one of the two has no id."""
     own = root_id(element)
     for target in targets:
         other = root_id(target)

@@ -1,7 +1,7 @@
-"""Chat messages as rows carry them, made into what is sent.
+"""Chat messages of rows, converted for a model API.
 
-A row's parts have both keys ``text`` and ``image_url``, the unused one null; a model's API takes only the used one.
-Pictures are passed on exactly as they are given.
+Each part of a row's message has both keys ``text`` and ``image_url``, one of them null. A model API accepts only the
+key that is used. Pictures are passed on byte for byte.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ _ROLES = frozenset({"system", "user", "assistant"})
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Picture:
-    """A picture's address, most often a data URI; ``detail`` as the row asks for it, if it does."""
+    """Picture URL, usually a data URI; ``detail`` if the row specifies it."""
 
     url: str
     detail: str | None = None
@@ -28,7 +28,7 @@ class Picture:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Turn:
-    """One message: its role and its parts in order."""
+    """One message: role and parts in order."""
 
     role: str
     parts: tuple[str | Picture, ...]
@@ -43,10 +43,10 @@ class Turn:
 
 
 def read_turns(value: Any, *, place: str) -> tuple[Turn, ...]:
-    """The messages of a prompt.
+    """Parse the messages of a prompt.
 
     Raises:
-        DataUnreadable: it is no list of messages, or a part is neither text nor picture.
+        DataUnreadable: the value is not a list of messages, or a part is neither text nor picture.
     """
     if not isinstance(value, Sequence) or isinstance(value, str) or not value:
         raise DataUnreadable(place, "must be a list of chat messages")
@@ -60,7 +60,7 @@ def _turn(message: Any, place: str) -> Turn:
     if isinstance(content, str):
         return Turn(role=message["role"], parts=(content,))
     if not isinstance(content, Sequence) or not content:
-        raise DataUnreadable(f"{place}.content", "must be a text or a list of parts")
+        raise DataUnreadable(f"{place}.content", "must be a string or a list of parts")
     parts = tuple(_part(part, f"{place}.content.{number}") for number, part in enumerate(content))
     return Turn(role=message["role"], parts=parts)
 
@@ -81,13 +81,13 @@ def _part(part: Any, place: str) -> str | Picture:
 
 
 def sent(turns: Sequence[Turn]) -> tuple[Message, ...]:
-    """The messages as a model's API takes them. Encodes pictures: call it in a thread."""
+    """Return the messages in the form of a model API. Encodes pictures, so call it in a thread."""
     return tuple({"role": turn.role, "content": _content(turn)} for turn in turns)
 
 
 def _content(turn: Turn) -> str | list[dict[str, Any]]:
     if turn.role != "user" and not turn.pictures:
-        return turn.text  # some servers take parts only from a user
+        return turn.text  # some servers accept parts only in user messages
     return [{"type": "text", "text": part} if isinstance(part, str) else _image(part) for part in turn.parts]
 
 
@@ -97,11 +97,11 @@ def _image(picture: Picture) -> dict[str, Any]:
 
 
 def for_the_record(turns: Sequence[Turn]) -> list[dict[str, str]]:
-    """The messages as a report shows them: pictures by their digest, which is as good as the picture and shorter."""
-    return [{"role": turn.role, "text": "\n".join(map(_named, turn.parts))} for turn in turns]
+    """Return the messages for a report, with each picture replaced by its digest."""
+    return [{"role": turn.role, "text": "\n".join(map(_record_text, turn.parts))} for turn in turns]
 
 
-def _named(part: str | Picture) -> str:
+def _record_text(part: str | Picture) -> str:
     if isinstance(part, str):
         return part
     return f"[picture, sha256 {hashlib.sha256(part.url.encode('utf-8', 'surrogatepass')).hexdigest()}]"

@@ -1,4 +1,4 @@
-"""Operations as lower-case strings and as tokens of cl100k_base, and how well two of them agree."""
+"""Operations as lower-case strings, compared by cl100k_base tokens."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ CLICK = "CLICK"
 
 
 def operation_string(op: str, value: str, *, keep_click_value: bool = False) -> str:
-    """An operation as it is compared.
+    """Return an operation as the string that is compared.
 
     >>> operation_string("CLICK", "None"), operation_string("TYPE", "New York")
     ('click', 'type new york')
@@ -22,5 +22,5 @@ def operation_string(op: str, value: str, *, keep_click_value: bool = False) -> 
 
 
 def operation_f1(predicted: str, gold: str, counting: Counting = Counting.SET) -> float:
-    """How well two operation strings agree, token by token of the vocabulary."""
+    """Return the token F1 of two operation strings."""
     return token_f1(token_ids(predicted), token_ids(gold), multiset=counting is Counting.MULTISET)

@@ -1,4 +1,4 @@
-"""The letters of a multiple choice: A to Z, then AA, AB ..., and a last one for none of them."""
+"""Letters of multiple-choice options: A to Z, then AA, AB and so on. The last option is "none"."""
 
 from __future__ import annotations
 
@@ -6,23 +6,23 @@ from collections.abc import Sequence
 from string import ascii_uppercase as _LETTERS
 
 NONE_OF_THESE = "None of the other options match the correct element"
-"""The text of the last option, by which published answers and parsers know it."""
+"""Text of the last option. Published answers and parsers rely on it."""
 
 
 def option_name(index: int) -> str:
-    """The letter of the option at ``index``, counted from 0; two letters from the 27th on.
+    """Return the letters of the option at a 0-based index; two letters from index 26.
 
     >>> [option_name(index) for index in (0, 25, 26, 52, 701)]
     ['A', 'Z', 'AA', 'BA', 'ZZ']
     """
     if not 0 <= index < len(_LETTERS) * (len(_LETTERS) + 1):
-        raise ValueError(f"there is no letter for option {index}")
+        raise ValueError(f"option index {index} is out of range: there are names for 0 to 701")
     first, last = divmod(index, len(_LETTERS))
     return (_LETTERS[first - 1] if first else "") + _LETTERS[last]
 
 
 def option_index(name: str) -> int | None:
-    """The place of the option called ``name``; None for what is no letter.
+    """Return the index of the option called ``name``, or None if it is not an option name.
 
     >>> option_index("V"), option_index("NO"), option_index("Invalid")
     (21, 378, None)
@@ -34,5 +34,5 @@ def option_index(name: str) -> int | None:
 
 
 def option_lines(texts: Sequence[str]) -> list[str]:
-    """The options as a model is shown them, one a line, with the none option last."""
+    """Return the options as shown to a model, one per line, with the "none" option last."""
     return [f"{option_name(index)}. {text}" for index, text in enumerate([*texts, NONE_OF_THESE])]

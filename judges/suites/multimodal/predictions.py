@@ -1,8 +1,8 @@
-"""Answers that were given elsewhere: a file of them is scored without asking a model.
+"""Precomputed answers, scored without a model.
 
-The file is a JSON list or JSON lines. An entry names its step by ``task_id`` and ``step`` and holds either
-``raw_output``, the final answer as a model wrote it, or the parsed ``element`` (an option's letter), ``action`` and
-``value``. A report's own predictions are such a file.
+The file is a JSON list or JSON lines. An entry identifies its step by ``task_id`` and ``step``. It contains either
+``raw_output``, the final answer of a model, or the parsed ``element`` (an option's letters), ``action`` and ``value``.
+The predictions file of a suite report has this format.
 """
 
 from __future__ import annotations
@@ -20,17 +20,17 @@ from judges.suites.multimodal.tilde_rows import Fields
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GivenAnswer:
-    """An answer from a file. ``raw`` is None where the file holds it parsed."""
+    """Answer from a file. ``raw`` is None if the file contains only the parsed fields."""
 
     reply: SeeActReply
     raw: str | None
 
 
 def read_predictions(path: Path) -> dict[str, GivenAnswer]:
-    """The answers by step id.
+    """Return the answers by step id.
 
     Raises:
-        DataMissing, DataUnreadable: names the entry and what is wrong with it, also a step that is answered twice.
+        DataMissing, DataUnreadable: an entry is malformed, or a step has two answers. The message names the entry.
     """
     found: dict[str, GivenAnswer] = {}
     for number, entry in enumerate(_entries(path)):
@@ -40,9 +40,9 @@ def read_predictions(path: Path) -> dict[str, GivenAnswer]:
         fields = Fields(entry, place)
         id = f"{fields.text('task_id', needed=True)}:{fields.whole('step')}"
         if entry.get("status") in ("skipped", "not_judged"):
-            continue  # one of our own reports: nobody answered this step
+            continue  # from a suite report: this step has no answer
         if id in found:
-            raise DataUnreadable(place, f"answers step {id} a second time")
+            raise DataUnreadable(place, f"is a second answer to step {id}")
         found[id] = _answer(entry, fields)
     return found
 
@@ -52,7 +52,7 @@ def _answer(entry: Mapping[str, Any], fields: Fields) -> GivenAnswer:
     if isinstance(raw, str):
         return GivenAnswer(reply=parse_seeact(raw), raw=raw)
     if "element" not in entry and "action" not in entry:
-        raise fields.error("raw_output", "is missing, and so are element, action and value")
+        raise fields.error("raw_output", "is missing, and there is no element or action either")
     reply = SeeActReply(
         element=fields.text("element") or INVALID, action=fields.text("action") or NO_ACTION, value=fields.text("value")
     )
@@ -71,7 +71,7 @@ def _entries(path: Path) -> Iterator[Any]:
     except OSError as error:
         raise DataUnreadable(path.name, f"cannot be read: {error.strerror}") from error
     except (ValueError, RecursionError) as error:
-        raise DataUnreadable(path.name, f"is no JSON: {error}") from error
+        raise DataUnreadable(path.name, f"is not valid JSON: {error}") from error
     if not isinstance(whole, list):
         raise DataUnreadable(path.name, "must be a list of predictions")
     yield from whole

@@ -1,4 +1,4 @@
-"""The two questions of one ~ step: think about the page, then choose from the list. The second answer is scored."""
+"""Two-question dialogue of one ~ step: describe the page, then choose an option. The second answer is scored."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ from judges.suites.multimodal.tilde_rows import TildeRow
 from rubrics.verdict import Usage
 
 MAX_TOKENS = 500
-_GLUE = "\n\n"
-"""Before the first answer, where it is given back as the assistant's own turn."""
+_SEPARATOR = "\n\n"
+"""Precedes the first answer when it is sent back as an assistant message."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Dialogue:
-    """What a model answered, as it wrote it, and what both answers cost."""
+    """Both raw answers of a model and their usage."""
 
     thought: str
     answer: str
@@ -30,25 +30,25 @@ class Dialogue:
 
 
 async def ask(row: TildeRow, client: LLMClient, model: str) -> Dialogue:
-    """Hold the dialogue of a row; ``model`` is a bare name.
+    """Run the dialogue of a row. ``model`` is a name without provider.
 
     Raises:
-        LLMError: one of the two questions got no usable reply; its usage is that of both.
+        LLMError: one of the two requests got no usable reply. ``usage`` of the error covers both.
     """
     first = await asyncio.to_thread(sent, row.first_turns)
     second = await asyncio.to_thread(sent, row.second_turns)
-    thought = await _said(client, _request(model, first))
-    between: Message = {"role": "assistant", "content": _GLUE + thought.text}
+    thought = await _complete(client, _request(model, first))
+    between: Message = {"role": "assistant", "content": _SEPARATOR + thought.text}
     try:
-        answer = await _said(client, _request(model, (*first, between, *second)))
+        answer = await _complete(client, _request(model, (*first, between, *second)))
     except LLMError as error:
         error.usage = thought.usage + error.usage
         raise
     return Dialogue(thought=thought.text, answer=answer.text, model=answer.model, usage=thought.usage + answer.usage)
 
 
-async def _said(client: LLMClient, request: LLMRequest) -> LLMReply:
-    """The reply, empty where the model answered, twice, and said nothing: that is its answer and no fault of others."""
+async def _complete(client: LLMClient, request: LLMRequest) -> LLMReply:
+    """Return the reply. A reply that is empty even after a retry counts as the model's answer and not as a fault."""
     try:
         return await client.complete(request)
     except LLMOutputUnusable as error:
@@ -58,9 +58,9 @@ async def _said(client: LLMClient, request: LLMRequest) -> LLMReply:
 
 
 def request_params(model: str) -> Mapping[str, Any]:
-    """The parameters of every question: as published, or the nearest that a reasoning model takes.
+    """Return the parameters of every request: the published ones, or none for a reasoning model.
 
-    Such a model takes no temperature, and its reasoning would use up the limit: it is sent none.
+    A reasoning model accepts no temperature, and its reasoning would use up the token limit.
 
     >>> dict(request_params("gpt-4o")), dict(request_params("gpt-6-luna"))
     ({'max_tokens': 500, 'temperature': 0.0}, {})

@@ -1,7 +1,7 @@
-"""The ways to compare operations that the published description leaves open.
+"""Variants of the operation comparison that the published description leaves open.
 
-It names the vocabulary and the lower-casing and no more: whether a token counts once or as often as it occurs, and
-whether a click's value counts, is a choice. Reports give all readings.
+It specifies only the vocabulary and lower-casing. It does not say whether a token counts once or as often as it occurs,
+nor whether the value of a click counts. Reports contain all variants.
 """
 
 from __future__ import annotations
@@ -10,14 +10,14 @@ from enum import StrEnum
 
 
 class Counting(StrEnum):
-    """How tokens are counted: each once, or as often as it occurs."""
+    """Token counting: each distinct token once, or every occurrence."""
 
     SET = "set"
     MULTISET = "multiset"
 
 
 class Reading(StrEnum):
-    """A whole reading. The first, the recommended one, and the second leave the value of a click out."""
+    """One combination of choices. ``set`` (recommended) and ``multiset`` ignore the value of a click."""
 
     SET = "set"
     MULTISET = "multiset"

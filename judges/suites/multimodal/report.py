@@ -1,4 +1,4 @@
-"""What the steps of a run come to, in every reading that the published description leaves open. Pure."""
+"""Report of a Multimodal-Mind2Web~ run, in every reading that the published description leaves open. Pure."""
 
 from __future__ import annotations
 
@@ -11,8 +11,9 @@ from judges.suites.metrics import StepScore, SuiteScore, bounds
 from judges.suites.multimodal.readings import Reading
 
 Scored = Mapping[str, Any]
-"""A step: ``task_id``, ``website``, ``domain``, ``status`` (scored or not_judged), and if scored ``element_acc`` and
-``f1`` by reading."""
+"""Record of a step: ``task_id``, ``website``, ``domain``, ``status`` (scored or not_judged) and, if scored,
+``element_acc`` and ``f1`` by reading.
+"""
 
 PUBLISHED: Final = (
     ("unnamed model", "5/142", 5 / 142),
@@ -23,14 +24,15 @@ PUBLISHED: Final = (
     ("unnamed model", "0/142", 0.0),
     ("gemini-1.5-flash", "0.0300", 0.03),
 )
-"""Task success on the published leaderboard, as far as it is known to us: seven models, six of them only by a rate that
-is a number of tasks out of 142. The other columns, and whether they are micro or macro, are not known."""
+"""Known task success rates of the published leaderboard: seven models. Six are identified only by a rate that is a
+number of tasks out of 142. The other columns, and whether they are micro or macro, are unknown.
+"""
 
 
 def report(steps: Sequence[Scored], *, reading: Reading, seed: int) -> dict[str, Any]:
-    """The figures of all steps that count; those that were not judged make a range of every figure.
+    """Return the figures of all steps that count. Each step that was not judged widens the bounds of every figure.
 
-    A figure is None where it is not certain; ``bounds`` then holds its ends.
+    A figure is None if any step was not judged; ``bounds`` then contains its lowest and highest value.
     """
     scores = [_score(step, reading) for step in steps]
     bounded = bounds(scores)
@@ -88,7 +90,7 @@ def _groups(score: SuiteScore | None, kind: str) -> dict[str, Any] | None:
 
 
 def _intervals(scores: Sequence[StepScore], seed: int) -> dict[str, Any]:
-    """Means over steps by drawing whole tasks again; whole tasks, which are independent, by Wilson."""
+    """Return 95 % intervals: cluster bootstrap by task for means, Wilson for task success."""
     return {
         "method": "cluster bootstrap by task; Wilson for task_success",
         "seed": seed,

@@ -1,4 +1,4 @@
-"""Rows out of Parquet and JSON lines, one at a time: many gigabytes pass through a few megabytes of memory."""
+"""Streaming reader of rows from Parquet and JSON lines, with bounded memory."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ from judges.suites.errors import DataMissing, DataUnreadable
 
 SUFFIXES = (".parquet", ".jsonl")
 _ROWS_AT_ONCE = 4
-"""A row with its screenshot and pages is some megabytes."""
+"""A row with its screenshot and pages has several megabytes."""
 _BUFFER_BYTES = 1 << 20
 MAX_LINE_BYTES = 256 * 1024 * 1024
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Row:
-    """``position`` counts over all files from 0, ``place`` says where it stands for a reader of an error."""
+    """One row. ``position`` counts over all files from 0; ``place`` names file and row for error messages."""
 
     position: int
     place: str
@@ -30,14 +30,14 @@ class Row:
 
 
 def data_files(path: Path) -> list[Path]:
-    """The files to read: the one that is named, or all of a folder by name.
+    """Return the given file, or the data files of a folder sorted by name.
 
     Raises:
         DataMissing: there are none.
     """
     if path.is_file():
         if path.suffix not in SUFFIXES:
-            raise DataMissing(f"{path} is neither .parquet nor .jsonl")
+            raise DataMissing(f"{path} must be a .parquet or .jsonl file")
         return [path]
     found = sorted(each for each in path.glob("*") if each.suffix in SUFFIXES and each.is_file())
     if not found:
@@ -46,21 +46,21 @@ def data_files(path: Path) -> list[Path]:
 
 
 def read_rows(path: Path, columns: Sequence[str] | None = None) -> Iterator[Row]:
-    """Every row of a file or folder in order; with ``columns`` at most those, as far as they exist. Blocks.
+    """Yield every row of a file or folder in order. ``columns`` restricts the columns. Blocks.
 
     Raises:
         DataMissing, DataUnreadable
     """
     position = 0
     for file in data_files(path):
-        rows = _parquet(file, columns) if file.suffix == ".parquet" else _lines(file, columns)
+        rows = _parquet_rows(file, columns) if file.suffix == ".parquet" else _json_rows(file, columns)
         for number, values in enumerate(rows):
             yield Row(position=position, place=f"{file.name}, row {number}", values=values)
             position += 1
 
 
 def count_rows(path: Path) -> int:
-    """How many rows a file or folder holds, without decoding them. Blocks.
+    """Return the number of rows of a file or folder, without decoding them. Blocks.
 
     Raises:
         DataMissing, DataUnreadable
@@ -69,7 +69,7 @@ def count_rows(path: Path) -> int:
 
 
 def read_row(path: Path, position: int) -> Row | None:
-    """The row at a position, whole; None where the data ends before. Reads no more than it must. Blocks.
+    """Return the complete row at a position, or None after the end. Reads only what is necessary. Blocks.
 
     Raises:
         DataMissing, DataUnreadable
@@ -77,28 +77,28 @@ def read_row(path: Path, position: int) -> Row | None:
     before = 0
     for file in data_files(path):
         if file.suffix == ".parquet":
-            with _opened(file) as source:
+            with _open_parquet(file) as source:
                 count = source.metadata.num_rows
                 if position < before + count:
-                    values = _row_of(source, position - before, file)
+                    values = _parquet_row(source, position - before, file)
                     return Row(position=position, place=f"{file.name}, row {position - before}", values=values)
             before += count
             continue
-        for values in _lines(file, None, only=position - before):
+        for values in _json_rows(file, None, only=position - before):
             if before == position:
                 return Row(position=position, place=f"{file.name}, row {position}", values=values)
             before += 1
     return None
 
 
-def _parquet(file: Path, columns: Sequence[str] | None) -> Iterator[dict[str, Any]]:
-    with _opened(file) as source:
-        yield from _batches(source, range(source.num_row_groups), _present(source, columns), file)
+def _parquet_rows(file: Path, columns: Sequence[str] | None) -> Iterator[dict[str, Any]]:
+    with _open_parquet(file) as source:
+        yield from _decode_batches(source, range(source.num_row_groups), _existing_columns(source, columns), file)
 
 
 def _count(file: Path) -> int:
     if file.suffix == ".parquet":
-        with _opened(file) as source:
+        with _open_parquet(file) as source:
             return int(source.metadata.num_rows)
     try:
         with file.open("rb") as lines:
@@ -107,18 +107,18 @@ def _count(file: Path) -> int:
         raise DataUnreadable(file.name, f"cannot be read: {error.strerror}") from error
 
 
-def _row_of(source: pq.ParquetFile, number: int, file: Path) -> dict[str, Any]:
+def _parquet_row(source: pq.ParquetFile, number: int, file: Path) -> dict[str, Any]:
     for group in range(source.num_row_groups):
         count = source.metadata.row_group(group).num_rows
         if number < count:
-            for nth, values in enumerate(_batches(source, [group], None, file)):
+            for nth, values in enumerate(_decode_batches(source, [group], None, file)):
                 if nth == number:
                     return values
         number -= count
-    raise DataUnreadable(file.name, "has fewer rows than it says")
+    raise DataUnreadable(file.name, "has fewer rows than its metadata states")
 
 
-def _batches(
+def _decode_batches(
     source: pq.ParquetFile, groups: Sequence[int], columns: list[str] | None, file: Path
 ) -> Iterator[dict[str, Any]]:
     try:
@@ -130,21 +130,21 @@ def _batches(
         raise DataUnreadable(file.name, f"is damaged: {error}") from error
 
 
-def _opened(file: Path) -> pq.ParquetFile:
+def _open_parquet(file: Path) -> pq.ParquetFile:
     try:
-        # Unbuffered, a column of a row group would be read whole: hundreds of megabytes of screenshots.
+        # Without a buffer size, a whole column of a row group is read at once: hundreds of megabytes of screenshots.
         return pq.ParquetFile(file, buffer_size=_BUFFER_BYTES, pre_buffer=False)
     except (pa.ArrowException, OSError) as error:
-        raise DataUnreadable(file.name, f"is no Parquet file: {error}") from error
+        raise DataUnreadable(file.name, f"is not a Parquet file: {error}") from error
 
 
-def _present(source: pq.ParquetFile, columns: Sequence[str] | None) -> list[str] | None:
+def _existing_columns(source: pq.ParquetFile, columns: Sequence[str] | None) -> list[str] | None:
     names = set(source.schema_arrow.names)
     return None if columns is None else [name for name in columns if name in names]
 
 
-def _lines(file: Path, columns: Sequence[str] | None, *, only: int | None = None) -> Iterator[dict[str, Any]]:
-    """The objects of a file of JSON lines; with ``only`` the others come empty, which spares decoding them."""
+def _json_rows(file: Path, columns: Sequence[str] | None, *, only: int | None = None) -> Iterator[dict[str, Any]]:
+    """Yield the objects of a JSON lines file. With ``only``, all other rows are empty dicts and are not decoded."""
     try:
         with file.open("rb") as lines:
             number = 0
@@ -164,7 +164,7 @@ def _object(line: bytes, place: str, columns: Sequence[str] | None) -> dict[str,
     try:
         values = json.loads(line)
     except (ValueError, RecursionError) as error:
-        raise DataUnreadable(place, f"is no JSON: {error}") from error
+        raise DataUnreadable(place, f"is not valid JSON: {error}") from error
     if not isinstance(values, dict):
-        raise DataUnreadable(place, "is no JSON object")
+        raise DataUnreadable(place, "is not a JSON object")
     return values if columns is None else {name: values[name] for name in columns if name in values}

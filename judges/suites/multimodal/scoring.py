@@ -1,4 +1,4 @@
-"""Scores the final answer to one step of Multimodal-Mind2Web~ (contracts/mind2web.md, 6.3). Pure."""
+"""Scoring of the final answer to one step of Multimodal-Mind2Web~ (contracts/mind2web.md, 6.3). Pure."""
 
 from __future__ import annotations
 
@@ -15,9 +15,10 @@ from judges.suites.multimodal.tilde_rows import TildeRow
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StepVerdict:
-    """``picked`` is the candidate the letter stands for, None for the none option and for what is no letter.
+    """Score of one step.
 
-    ``operation`` and ``gold`` are the strings that were compared, ``f1`` their agreement by each reading.
+    ``picked`` is the chosen candidate, or None for the "none" option and for invalid letters. ``operation`` and
+    ``gold`` are the compared strings, ``f1`` their token F1 by reading.
     """
 
     picked: str | None
@@ -31,14 +32,14 @@ class StepVerdict:
 
 
 def score_answer(row: TildeRow, answer: SeeActReply) -> StepVerdict:
-    """What an answer is worth. The element and the operation are scored apart: either may be right alone."""
+    """Score an answer. Element and operation are scored independently."""
     picked = _picked(row, answer.element)
     f1: dict[Reading, float] = {}
     for keep in (False, True):
-        said = operation_string(answer.action, answer.value, keep_click_value=keep)
-        right = operation_string(row.op, row.value, keep_click_value=keep)
+        predicted = operation_string(answer.action, answer.value, keep_click_value=keep)
+        gold = operation_string(row.op, row.value, keep_click_value=keep)
         for counting in Counting:
-            f1[Reading.of(counting, keep_click_value=keep)] = operation_f1(said, right, counting)
+            f1[Reading.of(counting, keep_click_value=keep)] = operation_f1(predicted, gold, counting)
     return StepVerdict(
         picked=picked,
         element=picked is not None and is_one_of(picked, row.targets),

@@ -1,7 +1,7 @@
-"""Reads the final answer of a SeeAct-style dialogue: an option letter, an action and a value.
+"""Parser of the final answer of a SeeAct-style dialogue: option letters, action and value.
 
-The rules are those of the published evaluation, so that scores can be compared: contracts/mind2web.md, section 6.1.
-They are strict about letter case and lenient about what surrounds the three fields.
+The rules are those of the published evaluation, so that scores are comparable (contracts/mind2web.md, 6.1). They are
+strict about letter case and lenient about the text around the three fields.
 """
 
 from __future__ import annotations
@@ -10,16 +10,16 @@ import re
 from dataclasses import dataclass
 
 INVALID = "Invalid"
-"""The ``element`` of an answer that names none."""
+"""``element`` of an answer that names no option."""
 NO_ACTION = "None"
 
 _ELEMENT = re.compile(r"ELEMENT: ([A-Z]{2}|[A-Z])")
 _ACTION = re.compile(r"ACTION: (CLICK|SELECT|TYPE|HOVER|PRESS ENTER|TERMINATE|NONE)")
 _VALUE = re.compile(r"VALUE: (.*)$", re.MULTILINE)
 
-# An answer often begins a field by repeating what the field is for. In the letter's field that is a phrase about
-# the letter or the choice; in the other two it is the format's own description. The reference deletes a phrase with the
-# line breaks after it, but not with a blank: "ELEMENT: The letter. B" then has two blanks and names no letter.
+# Answers often start a field by repeating its description: a phrase about the letter or the choice in ELEMENT, the
+# format description in ACTION and VALUE. The ELEMENT pattern removes line breaks after a phrase but not a blank, like
+# the reference: "ELEMENT: The letter. B" keeps two blanks and so names no option.
 _ABOUT_THE_LETTER = re.compile(
     r"(?<=ELEMENT: )"
     r"(?:Based on (?:my|your|the) analysis, )?"
@@ -36,9 +36,10 @@ _LOOK_BACK = range(15, 160, 10)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SeeActReply:
-    """What an answer says. ``element`` is one or two capitals or ``INVALID``, ``action`` as written or ``NO_ACTION``.
+    """Parsed answer.
 
-    ``value`` is the rest of its line, less outer quotes and a final dot; empty where there is none.
+    ``element`` is one or two capital letters or ``INVALID``; ``action`` is the matched text or ``NO_ACTION``. ``value``
+    is the rest of its line without outer quotes and final dot, or empty.
     """
 
     element: str
@@ -47,25 +48,25 @@ class SeeActReply:
 
 
 def parse_seeact(text: str) -> SeeActReply:
-    """Read an answer; every text can be read, if only as one that names nothing.
+    """Parse an answer. Any text is accepted; missing fields get their default.
 
     >>> parse_seeact("ELEMENT: H\\n\\nACTION: TYPE\\n\\nVALUE: \\"St. Louis.\\"")
     SeeActReply(element='H', action='TYPE', value='St. Louis')
     >>> parse_seeact("It is B, I think").element
     'Invalid'
     """
-    plain = _FORMAT_HINTS.sub("", _ABOUT_THE_LETTER.sub("", text.strip()))
-    action = _ACTION.search(plain)
-    value = _VALUE.search(plain)
+    cleaned = _FORMAT_HINTS.sub("", _ABOUT_THE_LETTER.sub("", text.strip()))
+    action = _ACTION.search(cleaned)
+    value = _VALUE.search(cleaned)
     return SeeActReply(
-        element=_element(plain, None if action is None else action.start()),
+        element=_element(cleaned, None if action is None else action.start()),
         action=NO_ACTION if action is None else action[1],
-        value="" if value is None else _unwrapped(_unwrapped(value[1].strip())),
+        value="" if value is None else _strip_quotes_and_dot(_strip_quotes_and_dot(value[1].strip())),
     )
 
 
 def _element(text: str, action_at: int | None) -> str:
-    """The letter nearest before the action, where there is an action and a letter near; otherwise the first one."""
+    """Return the letters closest before the action, or the first letters if there are none near it."""
     if action_at is not None:
         for length in _LOOK_BACK:
             near = _ELEMENT.search(text[max(action_at - length, 0) : action_at])
@@ -75,8 +76,8 @@ def _element(text: str, action_at: int | None) -> str:
     return INVALID if first is None else first[1]
 
 
-def _unwrapped(value: str) -> str:
-    """One pair of outer double quotes taken off, then one final dot."""
+def _strip_quotes_and_dot(value: str) -> str:
+    """Remove one pair of outer double quotes, then one final dot."""
     if value.startswith('"') and value.endswith('"'):
         value = value[1:-1]
     return value.removesuffix(".")

@@ -1,10 +1,10 @@
-"""Makes a step of Multimodal-Mind2Web into a row of the ~ form: a draw of distractors, and two prompts.
+"""Conversion of a Multimodal-Mind2Web step into a ~ row: sampled distractors and two prompts.
 
-The draw has the published distribution and is not the published draw, whose order of random calls is unknown: one
-positive and ``distractors`` negatives, each uniformly, then shuffled. Each row has a generator of its own, seeded by
-the seed and the row's ids, so the draw depends neither on the order of the rows nor on how they lie in files.
+The sample has the published distribution (one positive and ``distractors`` negatives, each uniform, then shuffled). It
+is not the published sample, because the order of its random calls is unknown. Each row has its own generator, seeded
+with the seed and the ids of the row, so the sample does not depend on the order of rows or on their files.
 
-A row is valid when there is something to find and something to see: a positive on the page, and a screenshot.
+A row is valid if a positive is on the page and there is a screenshot.
 """
 
 from __future__ import annotations
@@ -37,17 +37,17 @@ _IMAGE_KINDS = ((b"\x89PNG", "png"), (b"\xff\xd8", "jpeg"), (b"RIFF", "webp"), (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Draw:
-    """How distractors are drawn."""
+    """Sampling parameters of distractors."""
 
     distractors: int = DISTRACTORS
     seed: int = SEED
 
 
 def tilde_values(step: SourceStep, draw: Draw, *, split: str) -> dict[str, Any]:
-    """The row of a step, by column. Equal steps and draws give equal rows.
+    """Return the row of a step, by column. Deterministic.
 
     Raises:
-        DataUnreadable: the page is no XML, or the screenshot no picture.
+        DataUnreadable: the page is not XML, or the screenshot is not a supported picture.
     """
     try:
         page = Page.parse(step.page)
@@ -81,41 +81,42 @@ def tilde_values(step: SourceStep, draw: Draw, *, split: str) -> dict[str, Any]:
 
 
 def drawn(step: SourceStep, page: Page, positives: Sequence[Candidate], draw: Draw) -> list[Candidate]:
-    """One positive, if there is any, and the distractors, in the order in which they are shown.
+    """Return one positive, if there is any, and the distractors, in display order.
 
-    A negative that is not on the page, or stands for a positive or another negative, is not in the pool.
+    Negatives that are not on the page, equal a positive or repeat another negative are excluded.
     """
-    own = random.Random(f"{draw.seed}/{step.task_id}/{step.action_uid}")  # noqa: S311 - a draw to be repeated
-    right = {one.id for one in positives}
-    pool = {one.id: one for one in step.negatives if one.id not in right and page.holds(one.id)}
-    chosen = [own.choice(positives)] if positives else []
-    chosen += own.sample(list(pool.values()), min(draw.distractors, len(pool)))
-    own.shuffle(chosen)
+    rng = random.Random(f"{draw.seed}/{step.task_id}/{step.action_uid}")  # noqa: S311 - reproducible, not a secret
+    positive_ids = {one.id for one in positives}
+    pool = {one.id: one for one in step.negatives if one.id not in positive_ids and page.holds(one.id)}
+    chosen = [rng.choice(positives)] if positives else []
+    chosen += rng.sample(list(pool.values()), min(draw.distractors, len(pool)))
+    rng.shuffle(chosen)
     return chosen
 
 
 def element_text(element: Element) -> str:
-    """An element with all below it, as ~ rows write it: ``bnid`` first, values without quotes, no white space between.
+    """Return an element and its descendants in the form of ~ rows.
 
-    A value is written on one line and without what would end the tag.
+    The form has ``bnid`` first, values without quotes, and no white space between tags. Each value is on one line and
+    lacks characters that could end the tag.
     """
     tag = etree.QName(element).localname
     attributes = {"bnid": element.get(ID, ""), **{name: value for name, value in element.items() if name != ID}}
-    written = "".join(f" {name}={_unquotable(value)}" for name, value in attributes.items() if value)
+    written = "".join(f" {name}={_attribute_value(value)}" for name, value in attributes.items() if value)
     inside = (element.text or "").strip() + "".join(
         element_text(child) + (child.tail or "").strip() for child in element.iterchildren(etree.Element)
     )
     return f"<{tag}{written}>{inside}</{tag}>"
 
 
-def _unquotable(value: str) -> str:
+def _attribute_value(value: str) -> str:
     return " ".join(re.sub(r"[<>\"']", " ", value).split())
 
 
 def _first_prompt(step: SourceStep) -> list[dict[str, Any]]:
     history = "\n".join(step.history) or "None"
-    said = f"Task: {step.task}\n\nSteps so far:\n{history}\n\n{load_prompt('step_look').text}"
-    parts = [_part(text=said)]
+    text = f"Task: {step.task}\n\nSteps so far:\n{history}\n\n{load_prompt('step_look').text}"
+    parts = [_part(text=text)]
     if step.screenshot is not None:
         parts.append(_part(image=_data_uri(step.screenshot, step.place)))
     return [
@@ -127,19 +128,19 @@ def _first_prompt(step: SourceStep) -> list[dict[str, Any]]:
 def _second_prompt(options: Sequence[str]) -> list[dict[str, Any]]:
     choose = load_prompt("step_choose").render(none_letter=option_name(len(options)))
     listed = "\n".join(option_lines(options))
-    said = f"{choose}\n\n{listed}\n\n{load_prompt('step_answer').text}"
-    return [{"role": "user", "content": [_part(text=said)]}]
+    text = f"{choose}\n\n{listed}\n\n{load_prompt('step_answer').text}"
+    return [{"role": "user", "content": [_part(text=text)]}]
 
 
 def _part(*, text: str | None = None, image: str | None = None) -> dict[str, Any]:
-    """Both keys in every part, the unused one null, as the published rows have it."""
+    """Return a message part with both keys, one of them null, as in the published rows."""
     picture: Mapping[str, str] | None = None if image is None else {"url": image, "detail": "high"}
     return {"type": "text" if image is None else "image_url", "text": text, "image_url": picture}
 
 
 def _data_uri(image: bytes, place: str) -> str:
-    """The file's own bytes: a picture that is encoded anew is another picture."""
+    """Return the unchanged bytes of an image file as a data URI."""
     kind = next((kind for start, kind in _IMAGE_KINDS if image.startswith(start)), None)
     if kind is None:
-        raise DataUnreadable(f"{place}, field screenshot", "is no PNG, JPEG, WebP or GIF")
+        raise DataUnreadable(f"{place}, field screenshot", "is not a PNG, JPEG, WebP or GIF image")
     return f"data:image/{kind};base64,{base64.b64encode(image).decode('ascii')}"

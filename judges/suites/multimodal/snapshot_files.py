@@ -1,6 +1,6 @@
-"""Snapshots on disk: rows of the ~ form written one by one, as Parquet or JSON lines by the file's suffix.
+"""Writers of ~ snapshots: Parquet or JSON lines, chosen by file suffix.
 
-The same rows give the same bytes, with the same release of the Parquet library.
+The output is byte-for-byte reproducible with one version of the Parquet library.
 """
 
 from __future__ import annotations
@@ -18,8 +18,8 @@ import pyarrow.parquet as pq
 from judges.suites.errors import SuiteError
 from judges.suites.multimodal.row_files import SUFFIXES
 
-_ROWS_IN_A_GROUP = 16
-"""A group is held in memory until it is whole, and read whole when one of its rows is looked up."""
+_ROWS_PER_GROUP = 16
+"""A row group is buffered in memory until it is complete, and a lookup of one row reads the whole group."""
 _PICTURE = pa.struct([("url", pa.string()), ("detail", pa.string())])
 _PART = pa.struct([("type", pa.string()), ("text", pa.string()), ("image_url", _PICTURE)])
 _MESSAGES = pa.list_(pa.struct([("role", pa.string()), ("content", pa.list_(_PART))]))
@@ -49,28 +49,28 @@ _SCHEMA = pa.schema(
 
 
 class SnapshotUnwritable(SuiteError):
-    """The file cannot be written. The message says why."""
+    """The file cannot be written."""
 
 
 class RowWriter(Protocol):
-    """Takes rows until its file is closed."""
+    """Writer of rows."""
 
     def write(self, values: dict[str, Any]) -> None: ...
 
 
 @contextmanager
 def writing(path: Path) -> Iterator[RowWriter]:
-    """A writer of the file; it appears under its name once it is whole, and not at all after an error.
+    """Open a writer. The file appears atomically on success, and not at all after an error.
 
     Raises:
-        SnapshotUnwritable: its suffix is neither .parquet nor .jsonl, or the disk refuses.
+        SnapshotUnwritable: the suffix is neither .parquet nor .jsonl, or the file system reports an error.
     """
     if path.suffix not in SUFFIXES:
         raise SnapshotUnwritable(f"{path} must end in .parquet or .jsonl")
     partial = path.with_name(f".{path.name}.{os.getpid()}")
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        writer = _Parquet(partial) if path.suffix == ".parquet" else _Lines(partial)
+        writer = _ParquetWriter(partial) if path.suffix == ".parquet" else _JsonLinesWriter(partial)
         try:
             yield writer
             writer.close()
@@ -82,7 +82,7 @@ def writing(path: Path) -> Iterator[RowWriter]:
         raise SnapshotUnwritable(f"{path} cannot be written: {error}") from error
 
 
-class _Lines:
+class _JsonLinesWriter:
     def __init__(self, path: Path) -> None:
         self._file = path.open("w", encoding="utf-8", errors="surrogatepass", newline="\n")
 
@@ -95,14 +95,14 @@ class _Lines:
     abandon = close
 
 
-class _Parquet:
+class _ParquetWriter:
     def __init__(self, path: Path) -> None:
         self._rows: list[dict[str, Any]] = []
         self._writer = pq.ParquetWriter(path, _SCHEMA, compression="zstd", use_dictionary=False)
 
     def write(self, values: dict[str, Any]) -> None:
         self._rows.append(values)
-        if len(self._rows) == _ROWS_IN_A_GROUP:
+        if len(self._rows) == _ROWS_PER_GROUP:
             self._flush()
 
     def close(self) -> None:

@@ -1,6 +1,6 @@
-"""One row of Multimodal-Mind2Web: a step with its page, screenshot and scored-as-right elements.
+"""Rows of Multimodal-Mind2Web: steps with page, screenshot and positive elements.
 
-Several of its columns hold JSON in text, and the candidates' attributes hold JSON in text once more.
+Several columns contain JSON strings; the candidates' attributes are JSON strings within them.
 """
 
 from __future__ import annotations
@@ -29,12 +29,12 @@ COLUMNS = (
     "action_reprs",
     "target_action_index",
 )
-"""What is read. In the test splits raw_html is a copy of cleaned_html."""
+"""Columns that are read. In the test splits raw_html is a copy of cleaned_html."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Candidate:
-    """An element that could be meant. ``box`` is ``x,y,w,h`` in page pixels, empty if unknown."""
+    """Candidate element. ``box`` is ``x,y,w,h`` in page pixels, empty if unknown."""
 
     id: str
     tag: str
@@ -43,7 +43,7 @@ class Candidate:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SourceStep:
-    """A step. ``screenshot`` is an image file's bytes, None for the few rows without one."""
+    """One step. ``screenshot`` is the content of an image file, or None for the few rows without one."""
 
     place: str
     action_uid: str
@@ -64,10 +64,10 @@ class SourceStep:
 
 
 def read_source_step(values: Mapping[str, Any], *, place: str) -> SourceStep:
-    """Check and convert a row.
+    """Validate and convert a row.
 
     Raises:
-        DataUnreadable: names the first field that is missing or wrong.
+        DataUnreadable: a field is missing or malformed. The message names the first one.
     """
     row = Fields(values, place)
     step = row.whole("target_action_index")
@@ -107,7 +107,7 @@ def _candidates(row: Fields, name: str) -> tuple[Candidate, ...]:
         where = f"{name}.{number}"
         candidate = row.json(where, one) if isinstance(one, str) else one
         if not isinstance(candidate, Mapping) or not isinstance(candidate.get("backend_node_id"), str):
-            raise row.error(where, "must be an object with a backend_node_id in text")
+            raise row.error(where, "must be an object with a string backend_node_id")
         attributes = candidate.get("attributes") or {}
         if isinstance(attributes, str):
             attributes = row.json(f"{where}.attributes", attributes)
@@ -125,16 +125,16 @@ def _candidates(row: Fields, name: str) -> tuple[Candidate, ...]:
 
 
 def _screenshot(row: Fields, value: Any) -> bytes | None:
-    """The image's bytes, which Parquet holds in a struct and JSON lines as base64, bare or in a data URI."""
+    """Return the image bytes. Parquet stores them in a struct, JSON lines as base64 or as a data URI."""
     if isinstance(value, Mapping):
         value = value.get("bytes")
     if isinstance(value, str) and value:
         try:
             value = base64.b64decode(value.rpartition(",")[2], validate=True)
         except (binascii.Error, ValueError) as error:
-            raise row.error("screenshot", "is no base64") from error
+            raise row.error("screenshot", "is not valid base64") from error
     if not value:
         return None
     if not isinstance(value, bytes):
-        raise row.error("screenshot", "must be an image's bytes")
+        raise row.error("screenshot", "must be the bytes of an image")
     return value

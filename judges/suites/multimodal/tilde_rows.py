@@ -1,6 +1,6 @@
-"""One row of Multimodal-Mind2Web~: a step with its two prompts, its candidates and what was right.
+"""Rows of Multimodal-Mind2Web~: steps with two prompts, candidates and gold elements and operation.
 
-Rows come from other people's files. Each field is checked, and an error names the place and the field.
+The files are untrusted. Every field is validated, and errors name the position and the field.
 """
 
 from __future__ import annotations
@@ -27,19 +27,19 @@ SCORED_COLUMNS = (
     "subdomain",
     "is_valid",
 )
-"""What scoring needs; asking a model needs the two prompts too."""
+"""Columns needed for scoring. Asking a model also needs ``PROMPT_COLUMNS``."""
 PROMPT_COLUMNS = ("prompt_0", "prompt_1")
 BOXES_COLUMN = "boxes"
-"""Only in our own snapshots: where the elements are on the screenshot."""
+"""Positions of elements on the screenshot. Only in snapshots built by this project."""
 _TRUE, _FALSE = ("true", "1", "yes"), ("false", "0", "no")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TildeRow:
-    """A step. ``targets`` are all correct elements, ``valid`` is False where there are none.
+    """One step. ``targets`` are all correct elements. ``valid``: the step is scored (column ``is_valid``).
 
-    ``place`` says where it was read, ``position`` counts the rows of the data from 0. ``boxes`` holds ``x,y,w,h`` in
-    page pixels by element id, for as many elements as are known.
+    ``place`` names the position for error messages; ``position`` counts the rows of the data from 0. ``boxes`` maps
+    element ids to ``x,y,w,h`` in page pixels, as far as known.
     """
 
     place: str
@@ -62,15 +62,15 @@ class TildeRow:
 
     @property
     def id(self) -> str:
-        """The step's name within the data."""
+        """The id of the step within the data."""
         return f"{self.task_id}:{self.step}"
 
 
 def read_tilde_row(values: Mapping[str, Any], *, place: str, position: int, prompts: bool = True) -> TildeRow:
-    """Check and convert a row; without ``prompts`` those columns are not looked at.
+    """Validate and convert a row. Without ``prompts`` the prompt columns are ignored.
 
     Raises:
-        DataUnreadable: names the first field that is missing or wrong.
+        DataUnreadable: a field is missing or malformed. The message names the first one.
     """
     row = Fields(values, place)
     return TildeRow(
@@ -95,7 +95,7 @@ def read_tilde_row(values: Mapping[str, Any], *, place: str, position: int, prom
 
 
 class Fields:
-    """The fields of one row, read by the type they must have."""
+    """Typed access to the fields of one row."""
 
     def __init__(self, values: Mapping[str, Any], place: str) -> None:
         self._values = values
@@ -110,25 +110,26 @@ class Fields:
         return self._values[name]
 
     def text(self, name: str, *, needed: bool = False) -> str:
-        """A text; a null or missing one is empty unless it is ``needed``."""
+        """Return a string. A null or missing value is empty unless it is ``needed``."""
         value = self.given(name) if needed else self._values.get(name)
         if value is None and not needed:
             return ""
         if not isinstance(value, str) or (needed and not value):
-            raise self.error(name, f"must be a text, not {_kind(value)}")
+            wanted = "a non-empty string" if needed else "a string"
+            raise self.error(name, f"must be {wanted}, not {_kind(value)}")
         return value
 
     def whole(self, name: str) -> int:
-        """A whole number, which some files write as a text."""
+        """Return a non-negative integer, which some files write as a string."""
         value = self.given(name)
         if isinstance(value, str) and value.strip().isdecimal() and len(value) < 10:
             return int(value)
         if isinstance(value, bool) or not isinstance(value, int) or value < 0:
-            raise self.error(name, f"must be a whole number, not {_kind(value)}")
+            raise self.error(name, f"must be an integer >= 0, not {_kind(value)}")
         return value
 
     def truth(self, name: str) -> bool:
-        """A truth value, which the published files give as a boolean and their description as a text."""
+        """Return a boolean. The published files contain booleans, but their description specifies strings."""
         value = self.given(name)
         written = str(value).strip().lower() if isinstance(value, bool | str | int) else ""
         if written in _TRUE or written in _FALSE:
@@ -136,7 +137,7 @@ class Fields:
         raise self.error(name, f"must be true or false, not {_kind(value)}")
 
     def decoded(self, name: str) -> Any:
-        """A value that may stand there as JSON text."""
+        """Return a value that may be a JSON string."""
         value = self.given(name)
         return self.json(name, value) if isinstance(value, str) else value
 
@@ -144,15 +145,15 @@ class Fields:
         try:
             return json.loads(text)
         except (ValueError, RecursionError) as error:
-            raise self.error(name, f"is no JSON: {error}") from error
+            raise self.error(name, f"is not valid JSON: {error}") from error
 
     def texts(self, name: str) -> tuple[str, ...]:
-        """A list of texts, none of it null. A null list is an empty one."""
+        """Return a list of strings. A null list is empty."""
         value = self.decoded(name)
         if value is None:
             return ()
         if not isinstance(value, Sequence) or not all(isinstance(each, str) for each in value):
-            raise self.error(name, f"must be a list of texts, not {_kind(value)}")
+            raise self.error(name, f"must be a list of strings, not {_kind(value)}")
         return tuple(value)
 
     def boxes(self, name: str) -> dict[str, str]:
@@ -165,6 +166,10 @@ class Fields:
 
 
 def _kind(value: Any) -> str:
-    """What a value is, for an error: short and without what others wrote in it at length."""
+    """Return a short description of a value for an error. Long untrusted text is not quoted."""
+    if value == "":
+        return "an empty string"
     shown = repr(value) if value is None or isinstance(value, bool | int | float) else ""
-    return shown or {"str": "a text", "dict": "an object", "list": "a list"}.get(type(value).__name__, "something else")
+    return shown or {"str": "a string", "dict": "an object", "list": "a list"}.get(
+        type(value).__name__, "an unsupported value"
+    )

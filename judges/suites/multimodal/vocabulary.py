@@ -1,7 +1,7 @@
-"""The byte-pair vocabulary cl100k_base, by which operations are compared token by token.
+"""Tokenizer cl100k_base, used to compare operations.
 
-Its rank file is part of this package, compressed, so that no score depends on a download. What is unpacked is
-checked against the published SHA-256 before it is used.
+The package contains the compressed rank file, so scores do not depend on a download. The unpacked file is checked
+against the published SHA-256 before use.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from judges.suites.errors import DataUnreadable
 RANKS_SHA256 = "223921b76ee99bde995b7ff738513eef100fb51d18c93597a113bcffe865b2a7"
 NAME = "cl100k_base"
 _FILE = f"{NAME}.tiktoken.xz"
-# How the published encoding cuts a text into words before it merges bytes.
+# Pre-tokenization pattern of the published encoding.
 _WORDS = (
     r"'(?i:[sdmt]|ll|ve|re)|[^\r\n\p{L}\p{N}]?+\p{L}++|\p{N}{1,3}+| ?[^\s\p{L}\p{N}]++[\r\n]*+|\s++$|\s*[\r\n]"
     r"|\s+(?!\S)|\s"
@@ -27,9 +27,9 @@ _WORDS = (
 
 
 def token_ids(text: str) -> tuple[int, ...]:
-    """The tokens of a text; what looks like a special token is ordinary text.
+    """Return the tokens of a text. Special tokens are treated as ordinary text.
 
-    The first call unpacks the vocabulary, which takes about half a second: make it in a thread.
+    The first call unpacks the vocabulary (about 0.5 s), so make it in a thread.
 
     >>> token_ids("type boston")
     (1337, 293, 9611)
@@ -39,7 +39,11 @@ def token_ids(text: str) -> tuple[int, ...]:
 
 @cache
 def _encoding() -> tiktoken.Encoding:
-    """Raises DataUnreadable when the shipped file is not the published one."""
+    """Return the encoding.
+
+    Raises:
+        DataUnreadable: the shipped file differs from the published one.
+    """
     packed = resources.files(__package__).joinpath(_FILE).read_bytes()
     ranks = unpacked_ranks(packed)
     lines = (line.split() for line in ranks.splitlines() if line)
@@ -48,10 +52,10 @@ def _encoding() -> tiktoken.Encoding:
 
 
 def unpacked_ranks(packed: bytes) -> bytes:
-    """The rank file out of its compression.
+    """Return the decompressed rank file.
 
     Raises:
-        DataUnreadable: it is damaged, or another file.
+        DataUnreadable: the file is damaged, or is not the published one.
     """
     try:
         ranks = lzma.decompress(packed)

@@ -65,10 +65,10 @@ async def test_pages_that_are_stored_are_found_by_their_id() -> None:
 @pytest.mark.parametrize(
     ("pages", "why"),
     [
-        ((), "does not say what was seen"),
-        ((LabelledPage(url=URL),), "neither the page's text nor its page_id"),
+        ((), "lists no page for this URL"),
+        ((LabelledPage(url=URL),), "neither the text nor the page_id of the page"),
         ((LabelledPage(url=URL, page_id="page_7"),), "no such capture"),
-        ((LabelledPage(url=URL, text=TEXT, sha256="0" * 64),), "not the one that the label names"),
+        ((LabelledPage(url=URL, text=TEXT, sha256="0" * 64),), "differs from the one in the label"),
     ],
 )
 async def test_a_page_that_is_not_the_one_that_was_seen_is_no_verdict(pages, why) -> None:

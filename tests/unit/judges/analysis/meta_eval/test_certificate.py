@@ -49,7 +49,7 @@ def test_one_that_was_changed_afterwards_is_none() -> None:
     document["figures"]["raw"]["value"] = 0.99
     with pytest.raises(CertificateUnreadable, match="changed"):
         certificate_from(document)
-    with pytest.raises(CertificateUnreadable, match="no certificate"):
+    with pytest.raises(CertificateUnreadable, match="not a certificate"):
         certificate_from({"id": "crt_1"})
     with pytest.raises(CertificateUnreadable):
         certificate_from([1])

@@ -95,11 +95,11 @@ def test_a_passed_leaf_without_ground_counts_only_where_that_does_not_matter():
 @pytest.mark.parametrize(
     ("breakdown", "says"),
     [
-        (None, "no tree"),
-        ([], "no tree"),
+        (None, "without a tree"),
+        ([], "without a tree"),
         ([{}, {}], "2 trees"),
-        ([{"verification_tree": {"id": "root"}}], "cannot be read"),
-        ([{"verification_tree": None}], "cannot be read"),
+        ([{"verification_tree": {"id": "root"}}], "is malformed"),
+        ([{"verification_tree": None}], "is malformed"),
     ],
 )
 def test_a_result_without_a_tree_cannot_be_recomputed(breakdown: Any, says: str):
@@ -120,7 +120,7 @@ def test_a_tree_made_to_exhaust_the_stack():
     deep: dict[str, Any] = {"children": []}
     for _ in range(MAX_DEPTH * 5):
         deep = {"children": [deep]}
-    with pytest.raises(NotRecomputable, match="deeper"):
+    with pytest.raises(NotRecomputable, match="more than 200 levels deep"):
         list(differences(told(rubric_of(leaf("a"))) | {"eval_breakdown": [{"verification_tree": deep}]}))
 
 

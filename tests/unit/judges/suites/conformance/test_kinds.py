@@ -288,7 +288,7 @@ def test_a_file_without_a_case_is_a_failure(tmp_path: Path):
 def test_files_that_are_not_there_or_no_json_are_said(tmp_path: Path):
     with pytest.raises(DataMissing):
         check_file(tmp_path / "nowhere.json")
-    with pytest.raises(DataUnreadable, match="no JSON"):
+    with pytest.raises(DataUnreadable, match="not valid JSON"):
         checked(tmp_path, "{")
 
 

@@ -57,7 +57,7 @@ def test_a_folder_of_ones_own_may_have_any_names_but_those_of_another_split(tmp_
 
 def test_a_split_that_is_not_there_is_said_with_what_is(tmp_path: Path):
     write_split(tmp_path, [], split="train")
-    with pytest.raises(DataMissing, match=r"no file of split 'test_task'.*there is train"):
+    with pytest.raises(DataMissing, match=r"no file of split 'test_task'.*found: train"):
         find_split(tmp_path, "test_task")
     with pytest.raises(DataMissing, match="does not exist"):
         find_split(tmp_path / "nowhere", "test_task")
@@ -93,15 +93,21 @@ def damaged(tmp_path: Path, change: Any) -> str:
             lambda task, action: action["operation"].update(op="HOVER"),
             "field operation, field op: must be one of CLICK",
         ),
-        (lambda task, action: action["operation"].update(value=5), "field operation, field value: must be a text"),
+        (
+            lambda task, action: action["operation"].update(value=5),
+            "field operation, field value: must be a string, not 5",
+        ),
         (lambda task, action: action.update(pos_candidates=None), "field pos_candidates: must be a list"),
         (
             lambda task, action: action["neg_candidates"][2].update(backend_node_id=7),
-            "action 1 (b), field neg_candidates.2.backend_node_id: must be the id as a text",
+            "action 1 (b), field neg_candidates.2.backend_node_id: must be a non-empty string",
         ),
         (lambda task, action: action["neg_candidates"][0].update(attributes=[]), "neg_candidates.0.attributes"),
         (lambda task, action: action["neg_candidates"][0].update(rank="first"), "neg_candidates.0.rank"),
-        (lambda task, action: action.update(cleaned_html=""), "field cleaned_html: must be a text"),
+        (
+            lambda task, action: action.update(cleaned_html=""),
+            "field cleaned_html: must be a non-empty string, not an empty string",
+        ),
         (lambda task, action: task.pop("annotation_id"), "task 0, field annotation_id: is missing"),
         (lambda task, action: task.update(action_reprs="x"), "task T1, field action_reprs"),
         (lambda task, action: task.update(actions={}), "task T1, field actions: must be a list"),

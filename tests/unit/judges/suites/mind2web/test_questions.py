@@ -94,7 +94,7 @@ def test_a_template_without_a_demonstration_uses_our_words():
 @pytest.mark.parametrize(
     ("written", "said"),
     [
-        ("no json", "is no JSON"),
+        ("no json", "not valid JSON"),
         ("{}", "must be a JSON list"),
         ("[]", "must be a JSON list"),
         ('[{"role": "user", "content": ["x"]}]', "message 0: must be an object with a role"),

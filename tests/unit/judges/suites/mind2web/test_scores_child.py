@@ -108,16 +108,16 @@ def test_broken_and_twisted_pickles_are_refused(written: bytes):
 @pytest.mark.parametrize(
     ("scores", "ranks", "said"),
     [
-        ({}, {1: {}}, "no dict of dicts by text"),
-        ({}, {"T": []}, "no dict of dicts by text"),
-        ({"T": []}, {"T": {}}, "no dict"),
-        ({}, {"T": {1: 0}}, "whose id is no text"),
-        ({}, {"T": {"1": "0"}}, "no whole number"),
-        ({}, {"T": {"1": -1}}, "no whole number"),
-        ({}, {"T": {"1": True}}, "no whole number"),
-        ({}, {"T": {"1": 2**31}}, "no whole number"),
-        ({"T": {"1": float("nan")}}, {"T": {"1": 0}}, "no finite number"),
-        ({"T": {"1": "x"}}, {"T": {"1": 0}}, "no finite number"),
+        ({}, {1: {}}, "must be a dict of dicts with string keys"),
+        ({}, {"T": []}, "must be a dict of dicts with string keys"),
+        ({"T": []}, {"T": {}}, "are not a dict"),
+        ({}, {"T": {1: 0}}, "is not a string"),
+        ({}, {"T": {"1": "0"}}, "is not an integer >= 0"),
+        ({}, {"T": {"1": -1}}, "is not an integer >= 0"),
+        ({}, {"T": {"1": True}}, "is not an integer >= 0"),
+        ({}, {"T": {"1": 2**31}}, "is not an integer >= 0"),
+        ({"T": {"1": float("nan")}}, {"T": {"1": 0}}, "is not a finite number"),
+        ({"T": {"1": "x"}}, {"T": {"1": 0}}, "is not a finite number"),
     ],
 )
 def test_values_of_other_types_are_refused(scores: Any, ranks: Any, said: str):

@@ -28,7 +28,7 @@ def test_what_is_no_letter_has_no_place(name: str):
 
 @pytest.mark.parametrize("index", [-1, 702])
 def test_there_is_no_letter_beyond_the_last(index: int):
-    with pytest.raises(ValueError, match="no letter"):
+    with pytest.raises(ValueError, match="out of range"):
         option_name(index)
 
 

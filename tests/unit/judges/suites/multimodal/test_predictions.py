@@ -36,14 +36,14 @@ def test_an_answer_may_name_nothing(tmp_path: Path):
 @pytest.mark.parametrize(
     ("written", "problem"),
     [
-        ("{", "no JSON"),
+        ("{", "not valid JSON"),
         ("{}", "list of predictions"),
         ("[5]", "entry 0: must be an object"),
         ('[{"task_id": "t"}]', "entry 0, field step"),
         ('[{"task_id": "t", "step": 0}]', "field raw_output"),
         ('[{"task_id": "t", "step": 0, "element": 5}]', "field element"),
-        ('[{"task_id": "t", "step": 0, "element": "A"}, {"task_id": "t", "step": 0, "element": "B"}]', "second time"),
-        ("[" * 100_000, "no JSON"),
+        ('[{"task_id": "t", "step": 0, "element": "A"}, {"task_id": "t", "step": 0, "element": "B"}]', "second answer"),
+        ("[" * 100_000, "not valid JSON"),
     ],
 )
 def test_a_wrong_entry_is_named(written: str, problem: str, tmp_path: Path):
