@@ -6,7 +6,7 @@ import pytest
 
 from app.dashboard.effects import EffectKind, effects
 from app.dashboard.outline import outline
-from app.dashboard.settling import open_leaves
+from app.dashboard.open_leaves import open_leaves
 from rubrics.scoring import Score
 from tests.fakes.judged import FAILED, NOT_JUDGED, SKIPPED, group, leaf, result_of, rubric_of
 
