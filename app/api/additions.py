@@ -24,10 +24,10 @@ class Additions:
 
     @classmethod
     def to(
-        cls, result_id: str, said: Mapping[str, Sequence[Override]], roots: Mapping[str, Sequence[BundleRoot]]
+        cls, result_id: str, overrides: Mapping[str, Sequence[Override]], roots: Mapping[str, Sequence[BundleRoot]]
     ) -> Additions:
         """Select the overrides and bundles of this result."""
-        return cls(overrides=said.get(result_id, ()), bundles=roots.get(result_id, ()))
+        return cls(overrides=overrides.get(result_id, ()), bundles=roots.get(result_id, ()))
 
     @property
     def none(self) -> bool:

@@ -110,10 +110,12 @@ async def forecast(body: ForecastIn, service: ServiceDep, caller: SubmitterDep) 
         detail = "the service is already computing a forecast; try again later"
         raise Problem(429, "BUSY", detail, headers={"Retry-After": "5"})
     async with service.forecasts:
-        asked = await (_of_jobs(service, caller, body) if body.jobs is not None else _of_answers(service, caller, body))
+        questions = await (
+            _job_questions(service, caller, body) if body.jobs is not None else _answer_questions(service, caller, body)
+        )
         try:
             async with asyncio.timeout(_TIMEOUT_S):
-                found = await forecast_all(standing_apart(service.runtime), [question for _, question in asked])
+                found = await forecast_all(standing_apart(service.runtime), [question for _, question in questions])
         except TimeoutError as late:
             detail = "the forecast took too long; request fewer answers at once"
             raise Problem(503, "TOO_SLOW", detail, headers={"Retry-After": "5"}) from late
@@ -126,13 +128,13 @@ async def forecast(body: ForecastIn, service: ServiceDep, caller: SubmitterDep) 
             model=question.model,
             forecast=one.as_json(),
         )
-        for (job_id, question), one in zip(asked, found, strict=True)
+        for (job_id, question), one in zip(questions, found, strict=True)
     ]
     return ForecastOut(items=items, total=sum(found, NOTHING).as_json(), prices_as_of=prices_as_of())
 
 
-async def _of_jobs(service: Service, caller: Caller, body: ForecastIn) -> list[tuple[str | None, Question]]:
-    asked: list[tuple[str | None, Question]] = []
+async def _job_questions(service: Service, caller: Caller, body: ForecastIn) -> list[tuple[str | None, Question]]:
+    questions: list[tuple[str | None, Question]] = []
     for job_id in dict.fromkeys(body.jobs or ()):
         async with service.database.begin() as connection:
             job = await get_job(connection, job_id, owner=caller.sees)
@@ -140,7 +142,7 @@ async def _of_jobs(service: Service, caller: Caller, body: ForecastIn) -> list[t
                 raise not_found(f"job {job_id!r} that judges an answer")
             text = await answer_text(connection, job.answer_sha256)
             last = await earlier_result(connection, job)
-            recalled = await kept_replies(connection, job)
+            replies = await kept_replies(connection, job)
         answer = Answer(name=job.answer_name, text=text)
         past = await _past(service, caller, job.task_id, last)
         model = body.model or job.model or service.settings.model
@@ -150,13 +152,13 @@ async def _of_jobs(service: Service, caller: Caller, body: ForecastIn) -> list[t
             answer=answer,
             model=str(parse_model(model)),
             past=past,
-            recall=kept_for(recalled),
+            recall=kept_for(replies),
         )
-        asked.append((job.id, question))
-    return asked
+        questions.append((job.id, question))
+    return questions
 
 
-async def _of_answers(service: Service, caller: Caller, body: ForecastIn) -> list[tuple[str | None, Question]]:
+async def _answer_questions(service: Service, caller: Caller, body: ForecastIn) -> list[tuple[str | None, Question]]:
     submission = await asyncio.to_thread(
         checked_submission,
         agent=body.agent or "",

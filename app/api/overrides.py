@@ -48,13 +48,13 @@ def time_json(at: datetime) -> str:
     return at.astimezone(UTC).isoformat().replace("+00:00", "Z")
 
 
-def scores_with(result: Mapping[str, Any], words: Sequence[Word]) -> dict[str, Any] | None:
+def scores_with(result: Mapping[str, Any], overrides: Sequence[Word]) -> dict[str, Any] | None:
     """Return the scores with the overrides in force instead of the verdicts; None if no override is in force.
 
     Raises:
         InvalidNode: A weight in the tree is not a finite number above zero.
     """
-    root, effective = judged_tree(result), in_force(words)
+    root, effective = judged_tree(result), in_force(overrides)
     if root is None or not effective:
         return None
     found = overruled(root, {leaf: override.outcome == "passed" for leaf, override in effective.items()})

@@ -65,17 +65,17 @@ async def change(body: PageChangeIn, service: ServiceDep, caller: AdminDep) -> P
     """Add, edit, delete, flag, unflag, review or unreview a cited URL."""
     _check(body)
     made = _change(service, caller, body)
-    cited = await _cited(service, caller, made)
+    cited = await _find_cited(service, caller, made)
     if body.action == "add":
-        kept = await _add(service, made, cited)
+        stored = await _add(service, made, cited)
     elif cited is None or cited.deleted:
-        raise not_found("URL on any list")
+        raise not_found("cited URL")
     elif body.action == "edit":
-        kept = await _edit(service, made)
+        stored = await _edit(service, made)
     else:
-        kept = await _mark_or_delete(service, made, cited)
-    _log.info("page_change", action=kept.action.value, url=kept.url, by=kept.by, change_id=kept.id)
-    return PageChangeOut.of(kept)
+        stored = await _mark_or_delete(service, made, cited)
+    _log.info("page_change", action=stored.action.value, url=stored.url, by=stored.by, change_id=stored.id)
+    return PageChangeOut.of(stored)
 
 
 @router.post("/{change_id}/undo", status_code=201)
@@ -154,7 +154,7 @@ async def _add(service: Service, made: PageChange, there: CitedUrl | None) -> Pa
     if there is not None and made.task_id in there.tasks and not there.deleted:
         raise Problem(409, "LISTED_ALREADY", "the task already has this URL")
     seen = await service.runtime.pages.get(made.url)
-    made = _with(made, seen)
+    made = _with_page(made, seen)
     async with service.database.begin() as connection:
         await insert_change(connection, made)
     return made
@@ -162,16 +162,16 @@ async def _add(service: Service, made: PageChange, there: CitedUrl | None) -> Pa
 
 async def _edit(service: Service, made: PageChange) -> PageChange:
     """Correct a URL: from now on, the page at ``to_url`` is used for all answers that cite it."""
-    meant = await service.runtime.pages.get(str(made.to_url))
-    if not meant.is_evidence:
-        detail = f"its capture ended with {meant.outcome.value}: {meant.detail}".rstrip(": ")
+    correct_page = await service.runtime.pages.get(str(made.to_url))
+    if not correct_page.is_evidence:
+        detail = f"its capture ended with {correct_page.outcome.value}: {correct_page.detail}".rstrip(": ")
         raise Problem(409, "NO_EVIDENCE", "the page at the corrected URL is not evidence", errors=[("to", detail)])
     async with service.database.begin() as connection:
         before = await captures_answering(connection, made.key_sha256)
-    standing = await service.runtime.pages.stand_in(made.url, meant, provenance_of(made))
-    made = _with(made, standing)
+    used = await service.runtime.pages.stand_in(made.url, correct_page, provenance_of(made))
+    made = _with_page(made, used)
     async with service.database.begin() as connection:
-        await insert_change(connection, made, hides=before, shows=[standing.id])
+        await insert_change(connection, made, hides=before, shows=[used.id])
     return made
 
 
@@ -179,7 +179,7 @@ async def _mark_or_delete(service: Service, made: PageChange, cited: CitedUrl) -
     shown = cited.latest or cited.page
     if made.action is ChangeAction.REVIEW and shown is None:
         raise Problem(409, "NOT_CAPTURED", "this URL has no capture to review; capture it first")
-    made = made if shown is None else _with(made, shown)
+    made = made if shown is None else _with_page(made, shown)
     async with service.database.begin() as connection:
         deleting = made.action is ChangeAction.DELETE
         hides = await captures_answering(connection, made.key_sha256) if deleting else ()
@@ -187,7 +187,7 @@ async def _mark_or_delete(service: Service, made: PageChange, cited: CitedUrl) -
     return made
 
 
-async def _cited(service: Service, caller: Caller, made: PageChange) -> CitedUrl | None:
+async def _find_cited(service: Service, caller: Caller, made: PageChange) -> CitedUrl | None:
     """Return the state of the URL, or None if the caller has no access to it."""
     async with service.database.begin() as connection:
         found = await list_urls(connection, limit=1, key=made.key_sha256, owner=caller.sees)
@@ -204,5 +204,5 @@ def provenance_of(edit: PageChange) -> dict[str, str]:
     return provenance | ({"corrected_why": edit.why} if edit.why else {})
 
 
-def _with(made: PageChange, capture: Capture) -> PageChange:
+def _with_page(made: PageChange, capture: Capture) -> PageChange:
     return replace(made, page_id=capture.id)

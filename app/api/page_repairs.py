@@ -80,19 +80,19 @@ async def recapture(page_id: IdPath, response: Response, service: ServiceDep, ca
     async with service.database.begin() as connection:
         correction = await correction_of(connection, key_digest(cited.key))
     if correction is None:
-        return await _shown(service, response, await service.runtime.pages.get(cited.url, refresh=True))
-    return await _shown(service, response, await _meant(service, cited, correction))
+        return await _created(service, response, await service.runtime.pages.get(cited.url, refresh=True))
+    return await _created(service, response, await _recapture_corrected(service, cited, correction))
 
 
-async def _meant(service: Service, cited: Capture, correction: PageChange) -> Capture:
+async def _recapture_corrected(service: Service, cited: Capture, correction: PageChange) -> Capture:
     """Capture the corrected URL again, and use the capture for the cited URL if it is evidence."""
     seen = await service.runtime.pages.get(str(correction.to_url), refresh=True)
     if not seen.is_evidence:
         return seen
-    standing = await service.runtime.pages.stand_in(cited.url, seen, provenance_of(correction))
+    used = await service.runtime.pages.stand_in(cited.url, seen, provenance_of(correction))
     async with service.database.begin() as connection:
-        await insert_shown(connection, correction, standing.id)
-    return standing
+        await insert_shown(connection, correction, used.id)
+    return used
 
 
 @router.put("/{page_id}/content", status_code=201, openapi_extra=_CONTENT)
@@ -101,10 +101,10 @@ async def put_content(
 ) -> PageOut:
     """Upload the content of the page: PDF, MHTML, HTML, text, an image, or text and an image."""
     cited = await capture_of(service, caller, page_id)
-    given = await _given(request, url=cited.url, by=caller.owner, service=service)
+    given = await _read_upload(request, url=cited.url, by=caller.owner, service=service)
     seen = await observed(given)
     capture = await keep(service, cited.url, seen, owner=caller.owner, by=caller.owner)
-    return await _shown(service, response, capture)
+    return await _created(service, response, capture)
 
 
 async def observed(given: HandedIn) -> Observation:
@@ -116,7 +116,7 @@ async def observed(given: HandedIn) -> Observation:
     try:
         return await observe(given)
     except DocumentRejected as rejected:
-        raise _refused(rejected) from rejected
+        raise _rejected_upload(rejected) from rejected
 
 
 async def keep(service: Service, url: str, seen: Observation, *, owner: str, by: str) -> Capture:
@@ -140,13 +140,13 @@ async def keep(service: Service, url: str, seen: Observation, *, owner: str, by:
     return capture
 
 
-async def _shown(service: Service, response: Response, capture: Capture) -> PageOut:
+async def _created(service: Service, response: Response, capture: Capture) -> PageOut:
     response.headers["Location"] = f"/v1/pages/{capture.id}"
     # The stored form, so that later responses are identical.
     return PageOut.of(await service.runtime.index.get(capture.id) or capture)
 
 
-async def _given(request: Request, *, url: str, by: str, service: Service) -> HandedIn:
+async def _read_upload(request: Request, *, url: str, by: str, service: Service) -> HandedIn:
     now = service.runtime.clock.now()
     content_type = request.headers.get("content-type", "")
     if content_type.partition(";")[0].strip().lower() != _FORM:
@@ -187,7 +187,7 @@ def _invalid(path: str, message: str) -> Problem:
     return Problem(422, "INVALID", "the uploaded page is invalid; see errors", errors=[(path, message)])
 
 
-def _refused(rejected: DocumentRejected) -> Problem:
+def _rejected_upload(rejected: DocumentRejected) -> Problem:
     if rejected.outcome is CaptureOutcome.TOO_LARGE:
         return Problem(413, "TOO_LARGE", rejected.detail)
     message = f"{rejected.outcome.value}: {rejected.detail}"

@@ -137,8 +137,8 @@ def _not_allowed(request: Request) -> Response:
 
 def _scope_for(request: Request, method: str) -> dict[str, Any]:
     """Return a scope for another method of the same path, without the keys that routing adds."""
-    kept = ("type", "path", "root_path", "headers", "query_string", "app", "router")
-    return {**{name: request.scope[name] for name in kept if name in request.scope}, "method": method}
+    keys = ("type", "path", "root_path", "headers", "query_string", "app", "router")
+    return {**{name: request.scope[name] for name in keys if name in request.scope}, "method": method}
 
 
 def as_problem(error: Exception) -> Problem:

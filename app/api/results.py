@@ -33,9 +33,9 @@ async def list_results(
         )
         page, following = part.cut(found, lambda result: result.id)
         ids = [result.id for result in page]
-        said, roots = await overrides_of(connection, ids), await roots_by_result(connection, ids)
+        overrides, roots = await overrides_of(connection, ids), await roots_by_result(connection, ids)
     # The stored JSON is concatenated without parsing; it was validated when it was stored.
-    bodies = [await _served(one.body, Additions.to(one.id, said, roots)) for one in page]
+    bodies = [await _served(one.body, Additions.to(one.id, overrides, roots)) for one in page]
     items = ",".join(bodies)
     return Response(f'{{"items":[{items}],"next_cursor":{json.dumps(following)}}}', media_type=_JSON)
 
@@ -50,10 +50,10 @@ async def result(
     """Return one result as it was stored, byte for byte, followed by its overrides and bundles."""
     async with service.database.begin() as connection:
         found = await rows.get_result(connection, result_id, owner=caller.sees)
-        said, roots = await overrides_of(connection, [result_id]), await roots_by_result(connection, [result_id])
+        overrides, roots = await overrides_of(connection, [result_id]), await roots_by_result(connection, [result_id])
     if found is None:
         raise not_found("result")
-    added = Additions.to(result_id, said, roots)
+    added = Additions.to(result_id, overrides, roots)
     tag = added.tag(result_id)
     if if_none_match is not None and (if_none_match.strip() == "*" or tag in if_none_match):
         return Response(status_code=304, headers={"ETag": tag})

@@ -131,8 +131,8 @@ async def upload(
             )
     if not fields:
         raise NothingGiven("Choose a file or enter the text of the page")
-    kept = await viewer.api.put_form(f"/v1/pages/{page_id}/content", fields)
-    return _captured(request, kept)
+    stored = await viewer.api.put_form(f"/v1/pages/{page_id}/content", fields)
+    return _captured(request, stored)
 
 
 def _captured(request: Request, page: Mapping[str, Any]) -> Response:

@@ -40,11 +40,11 @@ class DoubtfulLeaf:
 
 def doubtful_leaves(result: Mapping[str, Any]) -> list[DoubtfulLeaf]:
     """Return the leaves of a result with a doubtful verdict, highest rank first."""
-    drawn: Outline = outline(result)
-    worth: Mapping[str, Effect] = effects(drawn)
+    tree: Outline = outline(result)
+    worth: Mapping[str, Effect] = effects(tree)
     overrides = result_overrides(result).in_force
     found = []
-    for leaf in drawn.leaves:
+    for leaf in tree.leaves:
         reasons = list(_reasons(leaf))
         if not reasons:
             continue

@@ -25,7 +25,7 @@ router = APIRouter(route_class=PageRoute, include_in_schema=False)
 
 _PER_PAGE = 200
 _MOST_CSV = 10_000
-_MOST_WORK = 2000
+_MAX_WORK = 2000
 _CONFLICT = 409
 _MAX_FORECAST = 20
 """Maximum number of answers in one forecast of the service."""
@@ -60,17 +60,17 @@ async def panels(
     format: Format = Format.HTML,
 ) -> Response:
     """Show the three panels. ``url`` is the URL of the preview, ``done`` the id of the change just made."""
-    asked = {"task_id": task or None, **_SHOWN[show]}
+    filters = {"task_id": task or None, **_SHOWN[show]}
     if format is Format.CSV:
-        found = await viewer.api.items("/v1/pages/urls", at_most=_MOST_CSV, **asked)
+        found = await viewer.api.items("/v1/pages/urls", at_most=_MOST_CSV, **filters)
         return await csv_file("pages", _CSV, ([cited[name] for name in _CSV] for cited in found))
-    listed = await viewer.api.get("/v1/pages/urls", limit=_PER_PAGE, cursor=cursor, **asked)
+    listed = await viewer.api.get("/v1/pages/urls", limit=_PER_PAGE, cursor=cursor, **filters)
     tasks = (await viewer.api.get("/v1/pages/tasks"))["items"]
     chosen = url or next((cited["url"] for cited in listed["items"]), "")
     preview = await preview_of(viewer, chosen, view) if chosen else None
     state = {"task": task or "", "show": show, "view": view.value}
     return await viewer.page(
-        "pages.html", title="Pages", here="pages", json=f"/v1/pages/urls?{query_of(asked)}",
+        "pages.html", title="Pages", here="pages", json=f"/v1/pages/urls?{query_of(filters)}",
         csv=f"/pages?{urlencode(state)}&format=csv",
         tasks=tasks, urls=listed["items"], following=listed["next_cursor"], state=state, preview=preview, done=done,
         address=_address, chosen=None if preview is None else preview.cited["key"],
@@ -82,8 +82,8 @@ async def lists(
     viewer: ViewerDep, task: Task = None, url: UrlText = "", view: View = View.SCREENSHOT, show: Show = "all"
 ) -> Response:
     """Return the panels of tasks and URLs."""
-    asked = {"task_id": task or None, **_SHOWN[show]}
-    listed = await viewer.api.get("/v1/pages/urls", limit=_PER_PAGE, **asked)
+    filters = {"task_id": task or None, **_SHOWN[show]}
+    listed = await viewer.api.get("/v1/pages/urls", limit=_PER_PAGE, **filters)
     tasks = (await viewer.api.get("/v1/pages/tasks"))["items"]
     state = {"task": task or "", "show": show, "view": view.value}
     chosen = next((cited["key"] for cited in listed["items"] if cited["url"] == url), None)
@@ -108,7 +108,7 @@ async def preview(
 @router.get("/pages/work")
 async def work(viewer: ViewerDep, task: Task = None) -> Response:
     """Return the captured URLs that need work, most important first. The script captures them again."""
-    found = await viewer.api.items("/v1/pages/urls", at_most=_MOST_WORK, task_id=task or None, needs_work="true")
+    found = await viewer.api.items("/v1/pages/urls", at_most=_MAX_WORK, task_id=task or None, needs_work="true")
     items = [{"url": one["url"], "page": one["latest_id"] or one["page_id"]} for one in found]
     return JSONResponse([one for one in items if one["page"]], headers=HEADERS)
 
@@ -199,9 +199,9 @@ def _answer(request: Request, state: str, **outcome: Any) -> Response:
     """Return the outcome as JSON to a script, otherwise redirect to the panels."""
     if request.headers.get("HX-Request"):
         return JSONResponse(outcome, headers=HEADERS)
-    kept = {name: str(outcome[name]) for name in ("url", "done") if outcome.get(name)}
+    params = {name: str(outcome[name]) for name in ("url", "done") if outcome.get(name)}
     before = [(name, value) for name, value in parse_qsl(state) if name in ("task", "show", "view")]
-    return RedirectResponse(f"/pages?{urlencode([*before, *kept.items()])}", 303, headers=HEADERS)
+    return RedirectResponse(f"/pages?{urlencode([*before, *params.items()])}", 303, headers=HEADERS)
 
 
 def _address(state: dict[str, str], **changes: str) -> str:

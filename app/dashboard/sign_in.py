@@ -57,11 +57,11 @@ async def sign_out(request: Request) -> Response:
 
 
 async def _is_known(api: ASGIApp, key: str) -> bool:
-    asked = Api(api, key)
+    client = Api(api, key)
     try:
-        return (await asked.request("GET", _PROBE_PATH)).status_code != 401
+        return (await client.request("GET", _PROBE_PATH)).status_code != 401
     finally:
-        await asked.aclose()
+        await client.aclose()
 
 
 def _local_path(target: str) -> str:

@@ -51,7 +51,7 @@ async def served(open_dashboard: Open, steps: StepByStep) -> AsyncIterator[Serve
 async def test_an_empty_service_names_the_next_command(open_dashboard: Open, chromium: Browser):
     async with open_dashboard(workers=0) as empty, reading(chromium, empty.url) as reader:
         await reader.go("/")
-        assert "Nothing was judged yet" in await reader.text(".first-run")
+        assert "No results yet" in await reader.text(".first-run")
         assert await reader.text(".command") == "assay submit answer.md --agent my-agent --task bridges --wait"
 
 

@@ -98,7 +98,7 @@ async def test_a_budget_that_is_spent(served: Served, reader: Reader):
     assert said.startswith("The money for models is spent. Raise the budget that is named; the job goes on by itself.")
     assert "the submission's budget_usd" in said
     await reader.page.click("text=Open the result")
-    assert "The budget for models was spent." in await reader.text(".settle tbody tr")
+    assert "The budget for model requests is used up." in await reader.text(".open-leaves tbody tr")
     submission = (await served.http.get(f"/v1/jobs/{job}")).json()["submission_id"]
     await served.http.patch(f"/v1/submissions/{submission}", json={"budget_usd": 1.0})
     await reader.go(f"/jobs/{job}")
@@ -110,7 +110,7 @@ async def test_no_judge_for_a_task(served: Served, reader: Reader):
     refused = (await served.http.post("/v1/submissions", json=body)).json()
     assert refused["code"] == "UNKNOWN_TASK" and "nobodys" in str(refused["errors"])
     await reader.go("/agents/walker-of-nobody")
-    assert "No answer of an agent 'walker-of-nobody' was judged" in await reader.text("main")
+    assert "Agent 'walker-of-nobody' has no judged answers" in await reader.text("main")
 
 
 async def test_a_provider_that_is_to_be_left_alone(served: Served, reader: Reader):
