@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -50,6 +51,7 @@ def _described(app: FastAPI, examples: Mapping[str, Any]) -> dict[str, Any]:
     problem = {"description": "Error", "content": {MEDIA_TYPE: content}}
     for path, operations in described["paths"].items():
         for method, operation in operations.items():
+            _split_docstring(operation)
             operation["responses"].pop("422", None)
             operation["responses"] |= {"4XX": problem, "5XX": problem}
             if path not in _OPEN:
@@ -58,6 +60,15 @@ def _described(app: FastAPI, examples: Mapping[str, Any]) -> dict[str, Any]:
                 parameter["schema"] = _without_null(parameter["schema"])
             _add_examples(f"{method.upper()} {path}", operation, schemas, examples)
     return described
+
+
+def _split_docstring(operation: dict[str, Any]) -> None:
+    """Use the first sentence of the docstring as the summary, instead of the name of the function."""
+    first, *rest = re.split(r"\.(?:\s+|$)", operation.pop("description", ""), maxsplit=1)
+    if first:
+        operation["summary"] = " ".join(first.split())
+    if any(rest):
+        operation["description"] = rest[0]
 
 
 def _without_null(schema: dict[str, Any]) -> dict[str, Any]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import json
 from collections.abc import AsyncIterator, Mapping
 from typing import Any, TypeAlias
 
@@ -115,8 +114,3 @@ class Api:
 
     async def aclose(self) -> None:
         await self._http.aclose()
-
-
-def pretty(data: Any) -> str:
-    """Return indented JSON."""
-    return json.dumps(data, indent=2, ensure_ascii=False)

@@ -192,7 +192,7 @@ async def test_an_address_that_shows_nothing_is_refused_in_words(shop):
     await press(reader, "e")
     await reader.page.fill('#preview details.edit input[name="to"]', "https://wall.example/")
     await press(reader, "Enter")
-    await says(reader, "The address given cannot stand for this one")
+    await says(reader, "The page at the corrected URL is not evidence")
 
 
 async def test_a_url_is_added_to_a_task(shop):
