@@ -277,6 +277,14 @@ class ListOut(BaseModel, Generic[Item]):
     next_cursor: str | None = None
 
 
+class LintFindingOut(BaseModel):
+    """One finding of the rubric linter: the rule, the id of the node, and the problem with its fix."""
+
+    code: str
+    node_id: str
+    message: str
+
+
 class ProblemErrorOut(BaseModel):
     """Error of one input field."""
 

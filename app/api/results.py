@@ -10,12 +10,14 @@ from fastapi import APIRouter, Header, Response
 
 from app.api.access import ReaderDep, ServiceDep
 from app.api.additions import Additions
+from app.api.models import LintFindingOut, ListOut
 from app.api.paging import IdPath, NameFilter, SliceDep
 from app.api.problems import not_found
 from app.api.result_schema import result_schema
 from app.storage import results as rows
 from app.storage.bundle_roots import roots_by_result
 from app.storage.overrides import overrides_of
+from judges.analysis.rubric_lint import finding_json, lint_of_result
 
 router = APIRouter(prefix="/v1", tags=["results"])
 
@@ -58,6 +60,17 @@ async def result(
     if if_none_match is not None and (if_none_match.strip() == "*" or tag in if_none_match):
         return Response(status_code=304, headers={"ETag": tag})
     return Response(await _served(found.body, added), media_type=_JSON, headers={"ETag": tag})
+
+
+@router.get("/results/{result_id}/lint")
+async def lint(result_id: IdPath, service: ServiceDep, caller: ReaderDep) -> ListOut[LintFindingOut]:
+    """Probable mistakes of the rubric that the result was scored with, for the author of the judge."""
+    async with service.database.begin() as connection:
+        found = await rows.get_result(connection, result_id, owner=caller.sees)
+    if found is None:
+        raise not_found("result")
+    findings = await asyncio.to_thread(lambda: lint_of_result(json.loads(found.body)))
+    return ListOut(items=[LintFindingOut(**finding_json(each)) for each in findings], next_cursor=None)
 
 
 async def _served(body: str, added: Additions) -> str:

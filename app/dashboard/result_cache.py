@@ -17,8 +17,6 @@ from app.dashboard.errors import NothingThere
 from app.dashboard.leaf_overrides import ResultOverrides, result_overrides
 from app.dashboard.open_leaves import OpenLeaf, open_leaves
 from app.dashboard.outline import Node, Outline, outline
-from judges.analysis.rubric_lint import lint_of_result
-from rubrics.lint import LintFinding
 
 MAX_CACHED = 16
 _RANKS = {
@@ -43,8 +41,6 @@ class Tree:
     open: Sequence[OpenLeaf]
     counts: Mapping[str, int]
     overrides: ResultOverrides
-    lint: Sequence[LintFinding]
-    """Probable mistakes in the task's rubric, for the author of the judge."""
 
     def state(self, node: Node) -> str:
         """Return the displayed state. An inner node that scores 0 only because of unjudged leaves is "open"."""
@@ -114,5 +110,4 @@ def _tree(result: Mapping[str, Any]) -> Tree:
         open=open_leaves(parsed, changed, result.get("pages") or ()),
         counts=counts,
         overrides=result_overrides(result),
-        lint=lint_of_result(result),
     )

@@ -58,15 +58,17 @@ async def result(
         return await csv_file(name, *_table(table, found, tree))
     if leaf is not None and leaf not in tree.outline.by_key:
         raise NothingThere(f"This result has no leaf {leaf!r}")
-    origin, answer = await asyncio.gather(
-        viewer.api.get(f"/v1/results/{result_id}/origin"), viewer.api.text(f"/v1/results/{result_id}/answer")
+    origin, answer, lint = await asyncio.gather(
+        viewer.api.get(f"/v1/results/{result_id}/origin"),
+        viewer.api.text(f"/v1/results/{result_id}/answer"),
+        viewer.api.get(f"/v1/results/{result_id}/lint"),
     )
     shown = ShownAnswer(html="", marks=frozenset()) if answer is None else await asyncio.to_thread(show_answer, answer)
     panel = None if leaf is None else await leaf_view(viewer.api, found, tree, leaf)
     return await viewer.page(
         "result.html", title=f"{found['agent_name']} · {found['task_id']}", here="home", result=found, tree=tree,
         json=f"/v1/results/{result_id}", csv=f"/results/{result_id}?format=csv", origin=origin, answer=shown,
-        panel=panel, chosen=leaf,
+        panel=panel, chosen=leaf, lint=lint["items"],
     )  # fmt: skip
 
 

@@ -129,12 +129,12 @@ async def test_a_step_shows_page_options_raw_output_gold_and_verdict(runs: Runs,
     rounds = reader.page.locator(".round")
     assert await rounds.count() == 3
     last = " ".join((await rounds.last.inner_text()).split())
-    assert "B <button id=0 button> blue click </button> correct selected" in last
+    assert "B <button id=0 button> blue click </button> right picked" in last
     table = (await runs.served.http.get(f"{runs.plain}/steps/0?format=csv")).text.splitlines()
     assert table[0] == "\ufeffquestion,letter,option,right,picked"
     assert next(row for row in table if row.startswith("3,B,")).endswith("true,true")
     verdict = await reader.text(".step-view .card")
-    assert "Expected CLICK" in verdict and "Element correct" in verdict
+    assert "Expected CLICK" in verdict and "Element right" in verdict
     assert "blue click" in await reader.text(".page-text")
     await reader.page.locator(".round summary").first.click()
     assert "Which action comes next?" in await reader.text(".round details")

@@ -62,7 +62,7 @@ async def test_two_runs_are_compared_leaf_by_leaf_with_the_reasons(served: Serve
     figures = await reader.text(".figures")
     assert "Before: changer@monday" in figures and "Now: changer@tuesday" in figures
     assert "+0.00" in figures and "3 2 certain" in figures
-    assert "is in the range -0.11 to +0.00" in await reader.text(".verdict")
+    assert "lies in -0.11 to +0.00" in await reader.text(".verdict")
     rows = await reader.page.locator("#task-towers tbody tr").all_inner_texts()
     said = {row.split()[0]: " ".join(row.split()) for row in rows}
     assert "failed passed" in said["said"] and "answer it says something else" in said["said"]

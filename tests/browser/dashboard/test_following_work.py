@@ -114,7 +114,7 @@ async def test_a_failed_job_says_in_plain_words_what_to_do(served: Served, steps
     await served.ended(job)
     await reader.go(f"/jobs/{job}")
     fault = await reader.text(".fault")
-    assert "The task's judge file raised an error. Mend the file" in fault
+    assert "The task's judge file raised an error. Fix the file" in fault
     assert "JUDGE_BUG" in fault and "ZeroDivisionError" in fault
     await reader.page.click("summary:has-text('Traceback')")
     assert "line 7" in await reader.text(".fault pre")

@@ -53,7 +53,7 @@ async def test_a_card_names_its_columns_as_the_table_does(served: Served, chromi
         for name, path in (await screens(served, {})).items():
             await reader.go(path)
             assert await reader.page.evaluate(UNNAMED) == [], name
-            assert set(await reader.page.evaluate(LABELS_OF_TABLES)) <= {"Chart"}, name
+            assert set(await reader.page.evaluate(LABELS_OF_TABLES)) <= {"On a scale"}, name
 
 
 async def test_rows_that_are_cards_are_still_a_table_to_a_screen_reader(served: Served, chromium: Browser):

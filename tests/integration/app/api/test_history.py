@@ -60,7 +60,7 @@ async def test_the_judged_answer_is_given_back_byte_for_byte(working_api: httpx.
 
 
 async def test_what_there_is_not_is_not_found(api: httpx.AsyncClient):
-    for path in ("/v1/results/res_none/origin", "/v1/results/res_none/answer"):
+    for path in ("/v1/results/res_none/origin", "/v1/results/res_none/answer", "/v1/results/res_none/lint"):
         assert (await api.get(path)).status_code == 404
 
 

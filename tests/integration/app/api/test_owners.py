@@ -52,6 +52,7 @@ class Neighbours:
             f"/v1/jobs/{self.job['id']}/events",
             f"/v1/results/{result}",
             f"/v1/results/{result}/origin",
+            f"/v1/results/{result}/lint",
             f"/v1/results/{result}/answer",
             "/v1/agents/demo/summary",
             f"/v1/pages/{page}",
