@@ -39,7 +39,12 @@ async def holder_of(service: Service, authorization: str) -> Caller:
     scheme, _, key = authorization.partition(" ")
     caller = await service.keys.caller(key.strip() if scheme.lower() == "bearer" else None)
     if caller is None:
-        raise Problem(401, "UNAUTHORIZED", "send a valid key as Authorization: Bearer", headers=_CHALLENGE)
+        raise Problem(
+            401,
+            "UNAUTHORIZED",
+            "the API key is missing or invalid; send it as Authorization: Bearer KEY",
+            headers=_CHALLENGE,
+        )
     return caller
 
 

@@ -180,7 +180,7 @@ def as_problem(error: Exception) -> Problem:
             _log.warning("evidence unavailable", detail=str(error))
             return unavailable("the evidence store is not available")
         case _:
-            return Problem(500, "INTERNAL", "internal error; the log of the service has the details")
+            return Problem(500, "INTERNAL", "internal error; see the log of the service")
 
 
 def _invalid_request(error: RequestValidationError) -> Problem:

@@ -22,7 +22,7 @@ MOST_QUOTED_PAGES = 12
 class QuotedPage:
     """Page with quotes of the leaf.
 
-    Args:
+    Attributes:
         passages: The quotes with the text around them.
         spans: Ranges of the quotes in the text.
         from_images: Quotes that were transcribed from screenshots.

@@ -170,9 +170,9 @@ async def judge_again(request: Request, viewer: ViewerDep, url: Annotated[list[U
         if answer.is_error and answer.status_code != _CONFLICT:
             wire.read(answer)
     if request.headers.get("HX-Request"):
-        begun, there_are = len(found["items"]), found["answers"]
-        number = f"{begun}" if begun == there_are else f"{begun} of {there_are}"
-        message = f"{number} {'answer is' if there_are == 1 else 'answers are'} being judged again"
+        started, total = len(found["items"]), found["answers"]
+        number = f"{started}" if started == total else f"{started} of {total}"
+        message = f"{number} {'answer is' if total == 1 else 'answers are'} being judged again"
         return JSONResponse({"message": message}, headers=HEADERS)
     return RedirectResponse("/jobs", 303, headers=HEADERS)
 

@@ -90,7 +90,7 @@ JOB_ERRORS: Mapping[str, tuple[str, str]] = {
     ),
     "INTERNAL": (
         "An internal error stopped the job.",
-        "The log of the service has the traceback. Retry when it is fixed.",
+        "See the traceback in the log of the service. Retry when the error is fixed.",
     ),
 }
 """Meaning and remedy of each job error code."""
