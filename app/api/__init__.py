@@ -1,1 +1,1 @@
-"""The HTTP interface: thin translations between requests and the packages below, and nothing else."""
+"""HTTP API: routes, request and response models, error responses. The work is done in the packages below."""

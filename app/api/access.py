@@ -1,4 +1,7 @@
-"""Who is asking and what that opens: everybody on a service of this machine alone, the holder of a key elsewhere."""
+"""Authentication, rate limit and scope check of API requests.
+
+A service without API keys accepts every request from its own machine.
+"""
 
 from __future__ import annotations
 
@@ -14,12 +17,12 @@ from app.storage.records import Scope
 _CHALLENGE = {"WWW-Authenticate": "Bearer"}
 
 
-# Dependencies are coroutines, and few: a plain function would cost a trip to a thread and back, and each one counts.
+# Dependencies are coroutines because FastAPI runs plain functions in a thread, which is slower.
 async def service_of(request: Request) -> Service:
-    """The running service behind the application."""
+    """Return the running service of the application."""
     service = getattr(request.app.state, "service", None)
     if not isinstance(service, Service):
-        raise unavailable("the service is starting or stopping")
+        raise unavailable("the service is starting or stopping; try again in a few seconds")
     return service
 
 
@@ -27,29 +30,42 @@ ServiceDep = Annotated[Service, Depends(service_of)]
 
 
 async def holder_of(service: Service, authorization: str) -> Caller:
-    """Whose key came in the header.
+    """Return the caller that the API key in the header belongs to.
 
     Raises:
-        Problem: nobody's.
-        DatabaseUnavailable: that cannot be told now.
+        Problem: The header has no valid key (401).
+        DatabaseUnavailable: The keys cannot be read.
     """
     scheme, _, key = authorization.partition(" ")
     caller = await service.keys.caller(key.strip() if scheme.lower() == "bearer" else None)
     if caller is None:
-        raise Problem(401, "UNAUTHORIZED", "send a valid key as Authorization: Bearer", headers=_CHALLENGE)
+        raise Problem(
+            401,
+            "UNAUTHORIZED",
+            "the API key is missing or invalid; send it as Authorization: Bearer KEY",
+            headers=_CHALLENGE,
+        )
     return caller
 
 
 async def caller_of(request: Request, needed: Scope) -> Caller:
-    """Who is asking, if their key opens this, and within the rate that one caller may ask at."""
+    """Authenticate the request and check its rate and scope.
+
+    Raises:
+        Problem: No valid key (401), scope too small (403) or rate limit exceeded (429).
+        DatabaseUnavailable: The keys cannot be read.
+    """
     service = await service_of(request)
     caller = await holder_of(service, request.headers.get("authorization", ""))
     wait_s = service.rates.wait_s(caller.owner)
     if wait_s > 0:
-        detail = f"more than {service.settings.rate_per_s:g} requests a second with the keys of one owner"
+        detail = (
+            f"rate limit exceeded: at most {service.settings.rate_per_s:g} requests per second "
+            "for the keys of one owner"
+        )
         raise Problem(429, "TOO_MANY_REQUESTS", detail, headers={"Retry-After": str(int(wait_s) + 1)})
     if not caller.scope.opens(needed):
-        detail = f"this key has the scope {caller.scope.value!r}; this call needs {needed.value!r}"
+        detail = f"this key has the scope {caller.scope.value!r}, but this request needs {needed.value!r}"
         raise Problem(403, "SCOPE", detail)
     return caller
 

@@ -1,6 +1,6 @@
-"""A stored result with what came to it since: what people say of its leaves, and the bundles it went into.
+"""Overrides and bundles that are added to a stored result when it is served.
 
-What was stored stays byte for byte as it is; the rest comes behind it.
+The stored JSON stays unchanged, byte for byte; the added fields follow it.
 """
 
 from __future__ import annotations
@@ -17,32 +17,30 @@ from app.storage.overrides import Override
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Additions:
-    """Those of one result, oldest first. Both are only ever added to."""
+    """Overrides and bundles of one result, oldest first. Both lists only grow."""
 
     overrides: Sequence[Override] = ()
     bundles: Sequence[BundleRoot] = ()
 
     @classmethod
     def to(
-        cls, result_id: str, said: Mapping[str, Sequence[Override]], roots: Mapping[str, Sequence[BundleRoot]]
+        cls, result_id: str, overrides: Mapping[str, Sequence[Override]], roots: Mapping[str, Sequence[BundleRoot]]
     ) -> Additions:
-        """What of all that was said, and of all bundles, belongs to this result."""
-        return cls(overrides=said.get(result_id, ()), bundles=roots.get(result_id, ()))
+        """Select the overrides and bundles of this result."""
+        return cls(overrides=overrides.get(result_id, ()), bundles=roots.get(result_id, ()))
 
     @property
     def none(self) -> bool:
         return not (self.overrides or self.bundles)
 
     def tag(self, result_id: str) -> str:
-        """The entity tag of the result with these."""
+        """Return the entity tag of the result with these additions."""
         newest = [self.overrides[-1].id] if self.overrides else []
         bundles = [f"b{len(self.bundles)}"] if self.bundles else []
         return f'"{".".join([result_id, *newest, *bundles])}"'
 
     def behind(self, body: str) -> str:
-        """A stored result with these behind its own fields; as it is where nothing came. Blocks for some
-        milliseconds a megabyte.
-        """
+        """Append the additions to the JSON of a stored result. Blocks for a few milliseconds per megabyte."""
         added: dict[str, Any] = {}
         if self.overrides:
             added |= said_json(json.loads(body), self.overrides)
@@ -52,5 +50,5 @@ class Additions:
 
 
 def bundle_json(root: BundleRoot) -> dict[str, Any]:
-    """One bundle, as results have it."""
+    """Return one bundle as results list it."""
     return {"root_sha256": root.root_sha256, "content": root.content, "created_at": time_json(root.created_at)}

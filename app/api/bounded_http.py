@@ -1,7 +1,7 @@
-"""HTTP on the wire, with bounds that the web server itself has not: on how long and how large a request's head may be,
-and on how long a client may leave an answer unread.
+"""HTTP protocol class for uvicorn with limits that uvicorn lacks.
 
-What cannot be understood as HTTP never reaches the application; it is answered here, in the shape of every other error.
+It limits the size and duration of a request head, and how long a client may leave a response unread. Input that is
+not HTTP is answered here, with the same JSON shape as every other error.
 """
 
 from __future__ import annotations
@@ -21,13 +21,13 @@ _LINGER_S = 2.0
 
 
 class BoundedHttp(HttpToolsProtocol):
-    """One connection of a client."""
+    """One client connection."""
 
     head_s: ClassVar[float] = 15.0
-    """From the first byte of a request, or from the opening of the connection, to the end of the head."""
+    """Seconds for a request head, from its first byte or from the opening of the connection."""
     head_bytes: ClassVar[int] = 64 * 1024
     unread_s: ClassVar[float] = 60.0
-    """How long a client may read nothing of an answer that waits for it."""
+    """Seconds after which a client that does not read its response is disconnected."""
 
     def __init__(self, *arguments: Any, **named: Any) -> None:
         super().__init__(*arguments, **named)
@@ -50,11 +50,11 @@ class BoundedHttp(HttpToolsProtocol):
 
     def data_received(self, data: bytes) -> None:
         if self.transport.is_closing():
-            return  # all was said; what still comes is only taken so that the client gets to read it
+            return  # the response is sent; further input is discarded so that the client can read the response
         if not self._in_head:
             super().data_received(data)
             return
-        # Bit by bit, so that a head that never ends is noticed before all of it was taken in.
+        # In chunks, so that a head without end is detected before all of it is buffered.
         for start in range(0, len(data), _CHUNK_BYTES):
             if self._in_head and self._head_ends is None:
                 self._expect_head()
@@ -64,9 +64,7 @@ class BoundedHttp(HttpToolsProtocol):
                 return
             self._read_of_head = 0 if self._head_ended or not self._in_head else self._read_of_head + len(part)
             if self._read_of_head > self.head_bytes:
-                self._refuse(
-                    Problem(431, "HEAD_TOO_LARGE", f"a request's head may have at most {self.head_bytes} bytes")
-                )
+                self._refuse(Problem(431, "HEAD_TOO_LARGE", f"the request head is larger than {self.head_bytes} bytes"))
                 return
 
     def on_headers_complete(self) -> None:
@@ -79,7 +77,7 @@ class BoundedHttp(HttpToolsProtocol):
         super().on_message_complete()
 
     def send_400_response(self, msg: str) -> None:
-        self._refuse(Problem(400, "NOT_HTTP", "this is not a request that HTTP knows"))
+        self._refuse(Problem(400, "NOT_HTTP", "the request is not valid HTTP"))
 
     def pause_writing(self) -> None:
         super().pause_writing()
@@ -101,9 +99,9 @@ class BoundedHttp(HttpToolsProtocol):
     def _too_slow(self) -> None:
         self._head_ends = None
         if not self._read_of_head:
-            self.transport.close()  # a connection kept for later, and then not used
+            self.transport.close()  # an idle keep-alive connection
         elif not self.transport.is_closing():
-            self._refuse(Problem(408, "TOO_SLOW", f"a request's head must be there within {self.head_s:g} s"))
+            self._refuse(Problem(408, "TOO_SLOW", f"the request head did not arrive within {self.head_s:g} s"))
 
     def _refuse(self, problem: Problem) -> None:
         body = json.dumps(problem.body()).encode()
@@ -120,10 +118,10 @@ class BoundedHttp(HttpToolsProtocol):
 
 
 class _LingeringTransport:
-    """A transport that, closed while the client is still sending, first lets it read what was answered.
+    """Transport with a lingering close.
 
-    Closed at once, the system would tear the connection down over the unread bytes, and the client would see that
-    instead of the reason.
+    If the client is still sending, an immediate close makes the operating system reset the connection because of the
+    unread bytes, and the client never sees the error response. The delayed close lets it read the response first.
     """
 
     def __init__(

@@ -1,4 +1,4 @@
-"""The URLs that answers cite: how each stands, and what hangs on it."""
+"""Routes for cited URLs: their state, and the results that depend on them."""
 
 from __future__ import annotations
 
@@ -29,10 +29,12 @@ async def urls(
     task_id: NameFilter = None,
     agent: NameFilter = None,
     needs_work: bool | None = None,
-    deleted: Annotated[bool, Query(description="true: only what was taken off the list")] = False,
-    url: Annotated[str | None, Query(min_length=1, max_length=MAX_URL_CHARS, description="only this one")] = None,
+    deleted: Annotated[bool, Query(description="true: only deleted URLs")] = False,
+    url: Annotated[str | None, Query(min_length=1, max_length=MAX_URL_CHARS, description="only this URL")] = None,
 ) -> ListOut[CitedUrlOut]:
-    """Cited URLs: what needs work first, and of that what most leaves of the newest results hang on."""
+    """List cited URLs. URLs that need work come first, sorted by the number of leaves that depend on them in the newest
+    results.
+    """
     async with service.database.begin() as connection:
         found = await list_urls(
             connection,
@@ -51,7 +53,7 @@ async def urls(
 
 @router.get("/tasks")
 async def tasks(service: ServiceDep, caller: ReaderDep, agent: NameFilter = None) -> TasksPagesOut:
-    """Every task with cited URLs, in figures."""
+    """List all tasks that have cited URLs, with counts."""
     async with service.database.begin() as connection:
         found = await list_tasks(connection, owner=caller.sees, agent=agent)
     return TasksPagesOut(items=[TaskPagesOut.of(task) for task in found])
@@ -61,7 +63,7 @@ async def tasks(service: ServiceDep, caller: ReaderDep, agent: NameFilter = None
 async def dependents(
     service: ServiceDep, caller: ReaderDep, url: Annotated[list[_UrlText], Query(min_length=1, max_length=200)]
 ) -> DependentsOut:
-    """What hangs on the pages of these URLs: answers, leaves, and what judging them cost last time."""
+    """Return the answers and leaves that depend on the pages of these URLs, and the cost of their last judging."""
     keys = [key_digest(canonical_key(one)) for one in url]
     async with service.database.begin() as connection:
         found = await dependents_of(connection, keys, limit=_COUNTED, owner=caller.sees)

@@ -1,7 +1,8 @@
-"""The OpenAPI description: FastAPI's own, with the errors as they are, an example of everything, and the keys."""
+"""OpenAPI description: the one that FastAPI generates, plus error responses, examples and API keys."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -21,7 +22,7 @@ _OPEN = ("/healthz", "/readyz")
 
 
 def describe_truthfully(app: FastAPI, *, features: Sequence[Feature]) -> None:
-    """Have ``/openapi.json`` name the problem shape for every error of every operation, with examples."""
+    """Make ``/openapi.json`` describe the error responses of all operations, and add examples."""
 
     def openapi() -> dict[str, Any]:
         if app.openapi_schema is None:
@@ -40,16 +41,17 @@ def _described(app: FastAPI, examples: Mapping[str, Any]) -> dict[str, Any]:
     shape = ProblemOut.model_json_schema(ref_template=f"{_REF}{{model}}")
     schemas |= shape.pop("$defs", {}) | {"ProblemOut": shape}
     described["components"]["securitySchemes"] = {
-        "key": {"type": "http", "scheme": "bearer", "description": "Not needed where no key was ever made."}
+        "key": {"type": "http", "scheme": "bearer", "description": "API key. Not needed if the service has no keys."}
     }
     schemas[METADATA_VALUE] = METADATA_VALUE_SCHEMA
     for name, schema in schemas.items():
         if name.startswith(_FORM):
             schema["properties"] = {field: _without_null(part) for field, part in schema["properties"].items()}
     content = {"schema": {"$ref": f"{_REF}ProblemOut"}, "example": example_of(shape, schemas, shape="ProblemOut")}
-    problem = {"description": "A problem", "content": {MEDIA_TYPE: content}}
+    problem = {"description": "Error", "content": {MEDIA_TYPE: content}}
     for path, operations in described["paths"].items():
         for method, operation in operations.items():
+            _split_docstring(operation)
             operation["responses"].pop("422", None)
             operation["responses"] |= {"4XX": problem, "5XX": problem}
             if path not in _OPEN:
@@ -60,8 +62,17 @@ def _described(app: FastAPI, examples: Mapping[str, Any]) -> dict[str, Any]:
     return described
 
 
+def _split_docstring(operation: dict[str, Any]) -> None:
+    """Use the first sentence of the docstring as the summary, instead of the name of the function."""
+    first, *rest = re.split(r"\.(?:\s+|$)", operation.pop("description", ""), maxsplit=1)
+    if first:
+        operation["summary"] = " ".join(first.split())
+    if any(rest):
+        operation["description"] = rest[0]
+
+
 def _without_null(schema: dict[str, Any]) -> dict[str, Any]:
-    """The schema of a parameter or form field without null, which neither can carry: it is left out instead."""
+    """Return the schema without ``null``: parameters and form fields are omitted instead of being null."""
     choices = [one for one in schema.get("anyOf", ()) if one != {"type": "null"}]
     rest = {name: value for name, value in schema.items() if name != "anyOf"}
     if len(choices) == 1:

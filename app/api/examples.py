@@ -1,6 +1,6 @@
-"""Examples for the OpenAPI description: one value for each shape, made from the shape itself, so that none goes stale.
+"""Examples for the OpenAPI description, generated from the schemas so that they stay up to date.
 
-What a field is called says what it may look like; where a name says nothing, the type does.
+The name of a field determines its example value. For other names, the type does.
 """
 
 from __future__ import annotations
@@ -103,7 +103,7 @@ _BY_CALL: Mapping[str, Any] = {
 _BY_MEDIA: Mapping[str, str] = {
     "text/event-stream": f'id: 7\nevent: status\ndata: {{"id": "job_{EXAMPLE_ID}", "status": "running"}}\n\n',
     "text/markdown": "Her advisor was ... [source](https://example.org/page).",
-    "text/plain": "The text that judges were shown.",
+    "text/plain": "The visible text of the page.",
     "application/x-ndjson": '{"human": "failed", "claim": "Gauge Heron 2 costs 410 crowns", "reviewer": "Ada"}\n',
     "text/html": "<!doctype html><title>A page</title>",
 }
@@ -111,7 +111,7 @@ _BY_TYPE: Mapping[str, Any] = {"string": "text", "integer": 3, "number": 0.75, "
 
 
 def example_for(call: str, media: str, schema: Mapping[str, Any], schemas: Mapping[str, Any]) -> Any:
-    """What ``call`` ("GET /v1/jobs") may send or answer as ``media``; None where that is not text."""
+    """Return an example body of media type ``media`` for ``call`` ("GET /v1/jobs"); None for binary bodies."""
     if call in _BY_CALL:
         return _BY_CALL[call]
     if call == "GET /metrics":
@@ -122,7 +122,7 @@ def example_for(call: str, media: str, schema: Mapping[str, Any], schemas: Mappi
 
 
 def example_of(schema: Mapping[str, Any], schemas: Mapping[str, Any], *, shape: str = "", name: str = "") -> Any:
-    """A value of a JSON Schema; ``shape`` and ``name`` are those of the object and field it stands in."""
+    """Return an example for a JSON Schema. ``shape`` is the enclosing object's schema, ``name`` the field."""
     if (shape, name) in _NAMED_IN:
         return _NAMED_IN[shape, name]
     if "$ref" in schema:
@@ -130,7 +130,7 @@ def example_of(schema: Mapping[str, Any], schemas: Mapping[str, Any], *, shape: 
         return example_of(schemas[target], schemas, shape=target, name=name)
     if "example" in schema:
         given = schema["example"]
-        # On its way here an example loses the fields that are null.
+        # FastAPI drops the null fields of an example.
         lost = [field for field in schema.get("required", ()) if field not in given] if isinstance(given, dict) else []
         return {**given, **dict.fromkeys(lost)} if lost else given
     if "const" in schema:

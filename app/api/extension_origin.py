@@ -1,7 +1,7 @@
-"""Lets our browser extension speak to its own calls, and to no others.
+"""CORS for the browser extension: extensions may call the routes under ``/v1/extension/`` and no others.
 
-A browser sends an extension's requests with an ``Origin`` that no web page can have, and shows the extension our answer
-only if that names the origin (CORS). No cookie goes along: what an extension may do, its token says.
+A browser sends the requests of an extension with an ``Origin`` that web pages cannot have, and lets the extension read
+the response only if its CORS headers name this origin. No cookies are used; the extension's token authorizes it.
 """
 
 from __future__ import annotations
@@ -17,12 +17,12 @@ _LASTS_S = 600
 
 
 def from_extension(origin: str, path: str) -> bool:
-    """Whether a request comes from some browser extension, to a call that is there for ours."""
+    """Return whether a browser extension sends this request to one of the extension routes."""
     return path.startswith(EXTENSION_PATHS) and origin.startswith(_SCHEMES)
 
 
 class ExtensionOrigin:
-    """Answers a browser that asks whether an extension may call, and says so with every answer to one."""
+    """ASGI middleware that answers CORS preflight requests of extensions and adds CORS headers to responses."""
 
     def __init__(self, app: ASGIApp) -> None:
         self._app = app

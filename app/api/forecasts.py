@@ -1,4 +1,4 @@
-"""What judging would take, before anybody pays for it: of answers not handed in yet, or of jobs to be done again."""
+"""Route that estimates the calls, tokens and cost of judging new answers or of retrying jobs."""
 
 from __future__ import annotations
 
@@ -32,11 +32,11 @@ router = APIRouter(prefix="/v1/forecasts", tags=["forecasts"], route_class=Stric
 
 MOST_AT_ONCE = 20
 _PAST_RUNS = 20
-_PATIENCE_S = 120.0
+_TIMEOUT_S = 120.0
 
 
 class ForecastIn(BaseModel):
-    """Either ``jobs`` that would be done again, or an agent's ``answers`` to a task as they would be handed in."""
+    """Either ``jobs`` to retry, or the ``answers`` of an agent to a task as in a submission."""
 
     model_config = ConfigDict(
         extra="forbid",
@@ -82,7 +82,10 @@ class ForecastIn(BaseModel):
 
 
 class ForecastItemOut(BaseModel):
-    """One answer. Each figure of ``forecast`` is ``{low, expected, high}``, or null where a price is not known."""
+    """Forecast of one answer.
+
+    Each value of ``forecast`` is ``{low, expected, high}``, or null if a price is unknown.
+    """
 
     job_id: str | None
     agent: str
@@ -93,7 +96,7 @@ class ForecastItemOut(BaseModel):
 
 
 class ForecastOut(BaseModel):
-    """What each would take, and all of them."""
+    """Forecast of each answer, and the total."""
 
     items: list[ForecastItemOut]
     total: dict[str, Any]
@@ -102,16 +105,20 @@ class ForecastOut(BaseModel):
 
 @router.post("")
 async def forecast(body: ForecastIn, service: ServiceDep, caller: SubmitterDep) -> ForecastOut:
-    """Foretell calls, tokens and dollars. Asks no model, opens no page, stores nothing."""
+    """Estimate calls, tokens and cost in US dollars. Calls no model, captures no page and stores nothing."""
     if service.forecasts.locked():
-        raise Problem(429, "BUSY", "another forecast is being made", headers={"Retry-After": "5"})
+        detail = "the service is already computing a forecast; try again later"
+        raise Problem(429, "BUSY", detail, headers={"Retry-After": "5"})
     async with service.forecasts:
-        asked = await (_of_jobs(service, caller, body) if body.jobs is not None else _of_answers(service, caller, body))
+        questions = await (
+            _job_questions(service, caller, body) if body.jobs is not None else _answer_questions(service, caller, body)
+        )
         try:
-            async with asyncio.timeout(_PATIENCE_S):
-                found = await forecast_all(standing_apart(service.runtime), [question for _, question in asked])
+            async with asyncio.timeout(_TIMEOUT_S):
+                found = await forecast_all(standing_apart(service.runtime), [question for _, question in questions])
         except TimeoutError as late:
-            raise Problem(503, "TOO_SLOW", "ask for fewer answers at once", headers={"Retry-After": "5"}) from late
+            detail = "the forecast took too long; request fewer answers at once"
+            raise Problem(503, "TOO_SLOW", detail, headers={"Retry-After": "5"}) from late
     items = [
         ForecastItemOut(
             job_id=job_id,
@@ -121,13 +128,13 @@ async def forecast(body: ForecastIn, service: ServiceDep, caller: SubmitterDep) 
             model=question.model,
             forecast=one.as_json(),
         )
-        for (job_id, question), one in zip(asked, found, strict=True)
+        for (job_id, question), one in zip(questions, found, strict=True)
     ]
     return ForecastOut(items=items, total=sum(found, NOTHING).as_json(), prices_as_of=prices_as_of())
 
 
-async def _of_jobs(service: Service, caller: Caller, body: ForecastIn) -> list[tuple[str | None, Question]]:
-    asked: list[tuple[str | None, Question]] = []
+async def _job_questions(service: Service, caller: Caller, body: ForecastIn) -> list[tuple[str | None, Question]]:
+    questions: list[tuple[str | None, Question]] = []
     for job_id in dict.fromkeys(body.jobs or ()):
         async with service.database.begin() as connection:
             job = await get_job(connection, job_id, owner=caller.sees)
@@ -135,7 +142,7 @@ async def _of_jobs(service: Service, caller: Caller, body: ForecastIn) -> list[t
                 raise not_found(f"job {job_id!r} that judges an answer")
             text = await answer_text(connection, job.answer_sha256)
             last = await earlier_result(connection, job)
-            recalled = await kept_replies(connection, job)
+            replies = await kept_replies(connection, job)
         answer = Answer(name=job.answer_name, text=text)
         past = await _past(service, caller, job.task_id, last)
         model = body.model or job.model or service.settings.model
@@ -145,13 +152,13 @@ async def _of_jobs(service: Service, caller: Caller, body: ForecastIn) -> list[t
             answer=answer,
             model=str(parse_model(model)),
             past=past,
-            recall=kept_for(recalled),
+            recall=kept_for(replies),
         )
-        asked.append((job.id, question))
-    return asked
+        questions.append((job.id, question))
+    return questions
 
 
-async def _of_answers(service: Service, caller: Caller, body: ForecastIn) -> list[tuple[str | None, Question]]:
+async def _answer_questions(service: Service, caller: Caller, body: ForecastIn) -> list[tuple[str | None, Question]]:
     submission = await asyncio.to_thread(
         checked_submission,
         agent=body.agent or "",
@@ -160,8 +167,8 @@ async def _of_answers(service: Service, caller: Caller, body: ForecastIn) -> lis
         model=body.model,
     )
     if not service.runtime.knows_task(submission.task_id):
-        detail = f"there is no task {submission.task_id!r}; GET /v1/tasks lists them"
-        raise Problem(404, "UNKNOWN_TASK", "no judge for this task", errors=[("task_id", detail)])
+        detail = f"task {submission.task_id!r} does not exist; GET /v1/tasks lists all tasks"
+        raise Problem(404, "UNKNOWN_TASK", "this task has no judge", errors=[("task_id", detail)])
     past = await _past(service, caller, submission.task_id, None)
     model = str(parse_model(submission.model or service.settings.model))
     judge = service.runtime.judge(submission.task_id)
@@ -172,7 +179,7 @@ async def _of_answers(service: Service, caller: Caller, body: ForecastIn) -> lis
 
 
 async def _past(service: Service, caller: Caller, task_id: str, last: str | None) -> Sequence[dict[str, Any]]:
-    """Past results of a task, the oldest first, and behind them the last one of the answer itself."""
+    """Return past results of a task, oldest first, followed by the last result of the answer itself."""
     async with service.database.begin() as connection:
         found = await list_results(connection, limit=_PAST_RUNS, owner=caller.sees, task_id=task_id)
     bodies = [one.body for one in reversed(found) if one.body != last] + ([] if last is None else [last])

@@ -1,6 +1,6 @@
-"""What every request passes before anything reads it: where it comes from, and how much it sends.
+"""ASGI middleware for all requests: origin check, early authentication, body limits and security headers.
 
-Plain ASGI, so that a body is counted while it arrives and an event stream is left alone.
+These are plain ASGI classes so that bodies are counted while they arrive and event streams are not buffered.
 """
 
 from __future__ import annotations
@@ -19,8 +19,8 @@ from app.api.problems import Problem, ProblemWhileReading
 from app.observability.metrics import Metrics
 from app.settings import is_loopback
 
-# The rest of the body is not read, so the connection cannot be used again.
-_HANG_UP = {"Connection": "close"}
+# The rest of the body is not read, so the connection cannot be reused.
+_CLOSE = {"Connection": "close"}
 _SMALL_BYTES = 4096
 _WITH_BODY = frozenset({"POST", "PUT", "PATCH"})
 SECURITY_HEADERS = {
@@ -32,10 +32,10 @@ SECURITY_HEADERS = {
 
 
 class OriginGuard:
-    """Keeps other web sites, opened in the operator's browser, away from the service.
+    """Rejects requests that other web sites send through the operator's browser.
 
-    A page whose name was re-pointed at us (DNS rebinding) shows in ``Host``, one that merely sends
-    requests here shows in ``Origin``. Without keys only loopback names are ours.
+    DNS rebinding is visible in ``Host``, a cross-site request in ``Origin``. Without API keys, only loopback names are
+    accepted as ``Host``.
     """
 
     def __init__(self, app: ASGIApp, *, loopback_only: Callable[[], bool]) -> None:
@@ -53,17 +53,22 @@ class OriginGuard:
     def _refuse(self, headers: Headers, path: str) -> Problem | None:
         host = headers.get("host", "")
         if self._loopback_only() and not is_loopback(_hostname(host)):
-            return Problem(421, "WRONG_HOST", "this service answers to loopback names only")
+            return Problem(
+                421,
+                "WRONG_HOST",
+                "a service without API keys accepts loopback host "
+                "names only; use http://127.0.0.1 or create an API key",
+            )
         origin = headers.get("origin")
         if origin is not None and from_extension(origin, path):
             return None
         if origin is not None and origin.partition("://")[2].lower() != host.lower():
-            return Problem(403, "FOREIGN_ORIGIN", "requests from other web sites are refused")
+            return Problem(403, "FOREIGN_ORIGIN", "requests from other web sites are not accepted")
         return None
 
 
 def _hostname(host: str) -> str:
-    """The name in a Host header, empty where there is none to be read."""
+    """Return the host name in a Host header, or "" if it is invalid."""
     try:
         return urlsplit(f"//{host}").hostname or ""
     except ValueError:
@@ -71,17 +76,17 @@ def _hostname(host: str) -> str:
 
 
 class KeyGuard:
-    """Sends strangers away before anything of their body is read. What a key opens is decided at each call."""
+    """Rejects requests without a valid key before their body is read. The routes check the scope of the key."""
 
     def __init__(self, app: ASGIApp, *, stranger: Callable[[str, str], Awaitable[Problem | None]]) -> None:
-        """``stranger`` says what is wrong with an ``Authorization`` for a path, if anything is."""
+        """``stranger`` returns the error for an ``Authorization`` header and a path, or None if access is allowed."""
         self._app = app
         self._stranger = stranger
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] == "http" and scope["method"] in _WITH_BODY and scope["path"].startswith("/v1/"):
             headers = Headers(scope=scope)
-            if scope["path"] == PAIRING_PATH:  # whoever has a code has no key yet, and little to say
+            if scope["path"] == PAIRING_PATH:  # this client has a pairing code but no key yet; its body is small
                 problem = _not_small(headers)
             else:
                 problem = await self._stranger(headers.get("authorization", ""), scope["path"])
@@ -95,18 +100,24 @@ def _not_small(headers: Headers) -> Problem | None:
     announced = headers.get("content-length", "")
     if announced.isdigit() and len(announced) <= 4 and int(announced) <= _SMALL_BYTES:
         return None
-    detail = f"this call takes at most {_SMALL_BYTES} bytes, announced by Content-Length"
-    return Problem(413, "TOO_LARGE", detail, headers=_HANG_UP)
+    detail = f"this request needs a Content-Length header of at most {_SMALL_BYTES} bytes"
+    return Problem(413, "TOO_LARGE", detail, headers=_CLOSE)
 
 
 class BodyLimit:
-    """Ends a request whose body grows beyond the limit, whatever length it announced, or stops arriving."""
+    """Rejects request bodies that exceed the size limit, whatever their Content-Length, or stop arriving."""
 
     def __init__(
         self, app: ASGIApp, *, max_bytes: int, silence_s: float = 30.0, whole_s: float = 300.0, at_once: int = 16
     ) -> None:
-        """``silence_s``: how long a client may keep us waiting for the next part, ``whole_s``: for all of them.
-        ``at_once``: how many bodies of ``max_bytes`` may be held together, by all requests."""
+        """Set the limits.
+
+        Args:
+            max_bytes: Maximum size of one body.
+            silence_s: Maximum time between two parts of a body.
+            whole_s: Maximum time for a whole body.
+            at_once: All requests together may buffer ``at_once * max_bytes``.
+        """
         self._app = app
         self._max_bytes = max_bytes
         self._silence_s = silence_s
@@ -124,7 +135,7 @@ class BodyLimit:
         body = _Body(ends=time.monotonic() + self._whole_s)
 
         async def counted() -> Message:
-            if body.complete:  # what comes now is only that the client went away, whenever that may be
+            if body.complete:  # the only message that can follow is the disconnect
                 return await receive()
             message = await self._next_part(receive, body)
             body.complete = not message.get("more_body", False)
@@ -134,8 +145,10 @@ class BodyLimit:
             if body.received > self._max_bytes:
                 raise ProblemWhileReading(self._too_large())
             if self._room < 0:
-                headers = {"Retry-After": "2", **_HANG_UP}
-                raise ProblemWhileReading(Problem(503, "BUSY", "too many large requests at once", headers=headers))
+                headers = {"Retry-After": "2", **_CLOSE}
+                raise ProblemWhileReading(
+                    Problem(503, "BUSY", "too many large requests at the same time; try again in 2 s", headers=headers)
+                )
             return message
 
         try:
@@ -148,17 +161,17 @@ class BodyLimit:
             async with asyncio.timeout(min(self._silence_s, max(0.0, body.ends - time.monotonic()))):
                 return await receive()
         except TimeoutError:
-            late = Problem(408, "TOO_SLOW", "the body stopped arriving, or takes too long", headers=_HANG_UP)
+            late = Problem(408, "TOO_SLOW", "the request body stopped arriving or took too long", headers=_CLOSE)
             raise ProblemWhileReading(late) from None
 
     def _too_large(self) -> Problem:
-        detail = f"a request may have at most {self._max_bytes} bytes"
-        return Problem(413, "TOO_LARGE", detail, headers=_HANG_UP)
+        detail = f"the request body is larger than {self._max_bytes} bytes"
+        return Problem(413, "TOO_LARGE", detail, headers=_CLOSE)
 
 
 @dataclass(slots=True)
 class _Body:
-    """What has come of a body. ``ends``: when all of it must be there (seconds, monotonic)."""
+    """Progress of one request body. ``ends`` is its deadline (monotonic clock, seconds)."""
 
     ends: float
     received: int = 0
@@ -166,7 +179,7 @@ class _Body:
 
 
 class ResponseHeaders:
-    """Adds the security headers to every answer, and counts it."""
+    """Adds the security headers to every response and updates the request metrics."""
 
     def __init__(self, app: ASGIApp, *, metrics: Metrics) -> None:
         self._app = app
@@ -183,7 +196,7 @@ class ResponseHeaders:
                 headers = MutableHeaders(scope=message)
                 for name, value in SECURITY_HEADERS.items():
                     headers.setdefault(name, value)
-                # The route's pattern and never the path: ids must not become label values.
+                # The pattern of the route, not the path: ids must not become label values.
                 route = getattr(scope.get("route"), "path", "none")
                 self._metrics.requests.labels(scope["method"], route, str(message["status"])).inc()
                 self._metrics.request_seconds.labels(route).observe(time.monotonic() - started)

@@ -1,4 +1,4 @@
-"""Whether the service lives, whether it can take work, and its figures."""
+"""Liveness, readiness and metrics."""
 
 from __future__ import annotations
 
@@ -17,16 +17,16 @@ router = APIRouter(tags=["operations"])
 
 @router.get("/healthz")
 async def healthz(service: ServiceDep) -> dict[str, str]:
-    """The process answers, and whether its browsers run in their sandbox."""
+    """Report that the process is alive and whether its browsers run in a sandbox."""
     runtime = service.runtime
     running = runtime.sandboxed()
     is_on = running or (running is None and not runtime.settings.browser_unsandboxed)
     return {"status": "alive", "sandbox": "on" if is_on else "unknown" if running is None else "off"}
 
 
-@router.get("/readyz", responses={503: {"description": "not ready; the checks say why"}})
+@router.get("/readyz", responses={503: {"description": "not ready; `checks` contains the reason"}})
 async def readyz(service: ServiceDep) -> Response:
-    """Whether work can be taken, and what stands in the way."""
+    """Report whether the service can accept work, with the result of each check."""
     checks = [await _database(service), *service.checks()]
     ready = all(check["ok"] for check in checks)
     headers = {} if ready else {"Retry-After": "2"}
@@ -35,7 +35,7 @@ async def readyz(service: ServiceDep) -> Response:
 
 @router.get("/metrics", response_class=Response, responses={200: {"content": {"text/plain": {}}}})
 async def metrics(service: ServiceDep, _caller: AdminDep) -> Response:
-    """Figures for Prometheus."""
+    """Return the metrics in the Prometheus text format."""
     async with service.database.begin() as connection:
         for status, count in (await count_by_status(connection)).items():
             service.metrics.jobs.labels(status).set(count)

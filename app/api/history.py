@@ -1,4 +1,4 @@
-"""Where results come from: which answer was judged, for which submission, and an agent's results over time."""
+"""Routes for the origin of results: answer, job and submission, and the result history of an agent."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _MARKDOWN = "text/markdown; charset=utf-8"
 
 
 class OriginOut(BaseModel):
-    """One result without its tree: what it judges, and where that came from."""
+    """A result without its tree: the answer that it judges, and its job and submission."""
 
     result_id: str
     job_id: str
@@ -42,7 +42,7 @@ class OriginOut(BaseModel):
 
 
 class BundleOut(BaseModel):
-    """One evidence bundle. ``content``: whether what pages say is in it."""
+    """One evidence bundle. ``content``: whether it contains the content of the pages."""
 
     root_sha256: str
     content: bool
@@ -51,7 +51,7 @@ class BundleOut(BaseModel):
 
 @router.get("/agents/{agent}/history")
 async def history(agent: NamePath, service: ServiceDep, caller: ReaderDep, part: SliceDep) -> ListOut[OriginOut]:
-    """An agent's results over time, newest first, without their trees."""
+    """List the results of an agent without their trees, newest first."""
     async with service.database.begin() as connection:
         found = await rows.list_origins(connection, agent, limit=part.limit + 1, owner=caller.sees, before=part.cursor)
     page, following = part.cut(found, lambda origin: origin.result_id)
@@ -60,7 +60,7 @@ async def history(agent: NamePath, service: ServiceDep, caller: ReaderDep, part:
 
 @router.get("/results/{result_id}/origin")
 async def origin(result_id: IdPath, service: ServiceDep, caller: ReaderDep) -> OriginOut:
-    """The job and submission that a result comes from."""
+    """Return the job and submission of a result."""
     async with service.database.begin() as connection:
         found = await rows.origin_of(connection, result_id, owner=caller.sees)
     if found is None:
@@ -70,7 +70,7 @@ async def origin(result_id: IdPath, service: ServiceDep, caller: ReaderDep) -> O
 
 @router.get("/results/{result_id}/bundles")
 async def bundles(result_id: IdPath, service: ServiceDep, caller: ReaderDep) -> ListOut[BundleOut]:
-    """The evidence bundles that a result has gone into, by their root hash, the first one first."""
+    """List the evidence bundles that contain a result, oldest first."""
     async with service.database.begin() as connection:
         found = await roots.roots_of(connection, result_id, owner=caller.sees)
     if found is None:
@@ -80,7 +80,7 @@ async def bundles(result_id: IdPath, service: ServiceDep, caller: ReaderDep) -> 
 
 @router.get("/results/{result_id}/answer", response_class=Response, responses={200: {"content": {"text/markdown": {}}}})
 async def answer(result_id: IdPath, service: ServiceDep, caller: ReaderDep) -> Response:
-    """The answer that was judged, byte for byte as it was handed in."""
+    """Return the judged answer unchanged, byte for byte."""
     async with service.database.begin() as connection:
         text = await rows.judged_text(connection, result_id, owner=caller.sees)
     if text is None:

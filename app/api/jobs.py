@@ -1,4 +1,4 @@
-"""Looking after jobs: read, listed, followed, stopped and done again."""
+"""Routes for jobs: list, read, follow, cancel and retry."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ async def list_jobs(
     agent: NameFilter = None,
     task_id: NameFilter = None,
 ) -> ListOut[JobOut]:
-    """Jobs, newest first."""
+    """List jobs, newest first."""
     async with service.database.begin() as connection:
         found = await rows.list_jobs(
             connection,
@@ -50,19 +50,19 @@ async def list_jobs(
 
 @router.get("/{job_id}")
 async def job(job_id: IdPath, service: ServiceDep, caller: ReaderDep) -> JobOut:
-    """One job: where it stands, and why it failed if it did."""
+    """Return one job with its status, progress and error."""
     return JobOut.of(await _job(service, caller, job_id))
 
 
 @router.post("/{job_id}/cancel")
 async def cancel(job_id: IdPath, service: ServiceDep, caller: SubmitterDep) -> JobOut:
-    """Stop a job: what it is capturing and asking is given up at once."""
+    """Cancel a job. Captures and model requests in progress stop immediately."""
     return JobOut.of(await service.control.cancel(job_id, owner=caller.sees))
 
 
 @router.post("/{job_id}/retry", status_code=202)
 async def retry(job_id: IdPath, service: ServiceDep, caller: SubmitterDep) -> JobOut:
-    """Queue a job that has ended once more."""
+    """Queue a finished or paused job again."""
     return JobOut.of(await service.control.retry(job_id, owner=caller.sees))
 
 
@@ -70,8 +70,11 @@ async def retry(job_id: IdPath, service: ServiceDep, caller: SubmitterDep) -> Jo
     "/{job_id}/events",
     response_class=StreamingResponse,
     responses={
-        200: {"content": {"text/event-stream": {}}, "description": "status, stage and progress until the job ends"},
-        204: {"description": "the job has ended and its last event was seen"},
+        200: {
+            "content": {"text/event-stream": {}},
+            "description": "Events for status, stage and progress until the job ends",
+        },
+        204: {"description": "The job has ended and the client has received its last event"},
     },
 )
 async def events(
@@ -81,13 +84,13 @@ async def events(
     caller: ReaderDep,
     last_event_id: Annotated[str | None, Header(alias="Last-Event-ID")] = None,
 ) -> Response:
-    """Follow a job. Each event carries the whole job; the stream ends with the terminal one."""
+    """Follow a job by server-sent events. Each event contains the whole job. The stream ends when the job has ended."""
     seen = int(last_event_id) if last_event_id and last_event_id.isdecimal() and len(last_event_id) < 19 else 0
     present = await _job(service, caller, job_id)
     if present.ended and present.revision <= seen:
         return Response(status_code=204)
     if service.streams.full(caller.owner):
-        detail = f"the keys of one owner may have {service.settings.max_streams} streams open"
+        detail = f"the keys of one owner can have at most {service.settings.max_streams} open event streams"
         raise Problem(429, "TOO_MANY_STREAMS", detail, headers={"Retry-After": "5"})
     return StreamingResponse(
         _stream(service, caller, job_id, seen),
@@ -97,7 +100,7 @@ async def events(
 
 
 async def _stream(service: Service, caller: Caller, job_id: str, seen: int) -> AsyncIterator[bytes]:
-    """Events named ``status``, ``stage`` or ``progress`` by what has changed since the one before."""
+    """Yield an event for each change, named ``status``, ``stage`` or ``progress`` after what changed."""
     with service.streams.one_more(caller.owner), service.events.follow(job_id) as follower:
         before: Job | None = None
         while before is None or not before.ended:

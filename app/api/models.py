@@ -1,4 +1,4 @@
-"""The shapes that go in and out over HTTP."""
+"""Request and response models of submissions, jobs, pages and tasks."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ BudgetUsd: TypeAlias = Annotated[
 
 
 class AnswerIn(BaseModel):
-    """One answer as an owner sends it."""
+    """One answer in a request."""
 
     model_config = ConfigDict(extra="forbid", strict=True)
 
@@ -33,7 +33,7 @@ class AnswerIn(BaseModel):
 
 
 class SubmissionIn(BaseModel):
-    """One agent's answers to one task."""
+    """Answers of one agent to one task."""
 
     model_config = ConfigDict(
         extra="forbid",
@@ -58,15 +58,17 @@ class SubmissionIn(BaseModel):
 
 
 class SubmissionChangeIn(BaseModel):
-    """What may be changed of a submission that was taken in."""
+    """Change of a submission."""
 
     model_config = ConfigDict(extra="forbid", strict=True, json_schema_extra={"example": {"budget_usd": 2.5}})
 
-    budget_usd: BudgetUsd | None = Field(description="The new limit; null: none. Jobs that wait for it go on")
+    budget_usd: BudgetUsd | None = Field(
+        description="New budget; null: no limit. Jobs that are paused for this budget continue"
+    )
 
 
 class JobRefOut(BaseModel):
-    """A job as named by its submission."""
+    """Reference to a job of a submission."""
 
     id: str
     answer: str
@@ -79,7 +81,7 @@ class JobRefOut(BaseModel):
 
 
 class AcceptedOut(BaseModel):
-    """A submission that was taken in."""
+    """An accepted submission."""
 
     id: str
     agent: str
@@ -88,13 +90,13 @@ class AcceptedOut(BaseModel):
 
 
 class AcceptedArchiveOut(BaseModel):
-    """The submissions of an archive, one per agent and task."""
+    """The accepted submissions of an archive, one per agent and task."""
 
     submissions: list[AcceptedOut]
 
 
 class SubmissionOut(AcceptedOut):
-    """A submission with the present state of its jobs."""
+    """A submission with the current status of its jobs."""
 
     model: str | None
     run: str | None
@@ -122,7 +124,7 @@ class SubmissionOut(AcceptedOut):
 
 
 class ProgressOut(BaseModel):
-    """How far a job is."""
+    """Progress of a job."""
 
     pages_done: int
     pages_total: int
@@ -131,7 +133,7 @@ class ProgressOut(BaseModel):
 
 
 class JobErrorOut(BaseModel):
-    """Why a job has no result."""
+    """Error of a job that has no result."""
 
     code: str
     detail: str
@@ -139,7 +141,7 @@ class JobErrorOut(BaseModel):
 
 
 class JobOut(BaseModel):
-    """A job at one moment."""
+    """Current state of a job."""
 
     id: str
     kind: JobKind
@@ -187,7 +189,7 @@ class JobOut(BaseModel):
 
 
 class BlobOut(BaseModel):
-    """A stored body of a page."""
+    """A stored body of a capture: text, screenshot, document."""
 
     sha256: str
     size: int
@@ -195,7 +197,7 @@ class BlobOut(BaseModel):
 
 
 class PageOut(BaseModel):
-    """One attempt to observe a URL."""
+    """A capture: one attempt to load a URL."""
 
     id: str
     url: str
@@ -215,8 +217,13 @@ class PageOut(BaseModel):
     hidden_words: int
     gone: bool
     source: str = Field(description="web, wayback, upload or import")
-    provenance: dict[str, str] = Field(description="Who handed it in, or of when an archive's copy is")
-    alias_of: str | None = Field(description="The capture of another URL that ended at this one")
+    provenance: dict[str, str] = Field(
+        description="Details for every source but web: the uploader, or the date of the archived copy"
+    )
+    alias_of: str | None = Field(
+        description="The capture that this one refers to: another URL led "
+        "to the same page, or a person corrected the URL"
+    )
     blobs: dict[str, BlobOut]
 
     @classmethod
@@ -251,7 +258,7 @@ class PageOut(BaseModel):
 
 
 class TaskOut(BaseModel):
-    """A task with a judge. ``error`` says why a broken judge file cannot be run."""
+    """A task with a judge. ``error``: why a broken judge file cannot be loaded."""
 
     task_id: str
     status: str = Field(description="ready or broken")
@@ -264,7 +271,7 @@ class TaskOut(BaseModel):
 
 
 class ListOut(BaseModel, Generic[Item]):
-    """One page of a list, newest first; ``next_cursor`` asks for the following one."""
+    """One page of a list, newest first. Pass ``next_cursor`` as ``cursor`` to get the next page."""
 
     items: list[Item]
     next_cursor: str | None = None
@@ -279,14 +286,14 @@ class LintFindingOut(BaseModel):
 
 
 class ProblemErrorOut(BaseModel):
-    """One field of bad input."""
+    """Error of one input field."""
 
     path: str
     message: str
 
 
 class ProblemOut(BaseModel):
-    """Every error has this shape."""
+    """Error response (RFC 9457)."""
 
     type: str
     title: str

@@ -1,4 +1,4 @@
-"""What people say of a result's leaves, as JSON values, and the scores with it. The result itself stays as it is."""
+"""Overrides of a result as JSON values, and the scores with these overrides. The result itself does not change."""
 
 from __future__ import annotations
 
@@ -10,17 +10,17 @@ from judges.analysis.overrides import Word, in_force, judged_tree, overruled
 from judges.result import score_json
 
 if TYPE_CHECKING:
-    # Playing a bundle back has no database, whose libraries take long to load.
+    # The replay of a bundle needs no database, and the database libraries are slow to import.
     from app.storage.overrides import Override
 
 
 def said_json(result: Mapping[str, Any], rows: Sequence[Override]) -> dict[str, Any]:
-    """All that was said of a result, oldest first, and the scores with it: ``overrides`` and ``with_overrides``."""
+    """Return the fields ``overrides`` (oldest first) and ``with_overrides`` of a result."""
     return {"overrides": overrides_json(rows), "with_overrides": scores_with(result, rows)}
 
 
-def override_json(row: Override, *, stands: bool) -> dict[str, Any]:
-    """One row, as results and lists have it. ``stands``: it is the last word on its leaf, and was not taken back."""
+def override_json(row: Override, *, is_in_force: bool) -> dict[str, Any]:
+    """Return one override as results and lists show it. ``is_in_force``: the newest on its leaf, and not withdrawn."""
     return {
         "id": row.id,
         "result_id": row.result_id,
@@ -32,35 +32,35 @@ def override_json(row: Override, *, stands: bool) -> dict[str, Any]:
         "by": row.by,
         "key_owner": row.key_owner,
         "withdraws": row.withdraws,
-        "in_force": stands,
+        "in_force": is_in_force,
         "created_at": time_json(row.created_at),
     }
 
 
 def overrides_json(rows: Sequence[Override]) -> list[dict[str, Any]]:
-    """All rows of one result, the oldest first."""
-    standing = {row.id for row in in_force(rows).values()}
-    return [override_json(row, stands=row.id in standing) for row in rows]
+    """Return all overrides of one result, oldest first."""
+    ids = {row.id for row in in_force(rows).values()}
+    return [override_json(row, is_in_force=row.id in ids) for row in rows]
 
 
 def time_json(at: datetime) -> str:
-    """As every other time of ours goes out."""
+    """Format a time as the API does: ISO 8601 in UTC, ending in ``Z``."""
     return at.astimezone(UTC).isoformat().replace("+00:00", "Z")
 
 
-def scores_with(result: Mapping[str, Any], words: Sequence[Word]) -> dict[str, Any] | None:
-    """The scores with people's word in place of the judge's; None where nobody spoke, or all of it was taken back.
+def scores_with(result: Mapping[str, Any], overrides: Sequence[Word]) -> dict[str, Any] | None:
+    """Return the scores with the overrides in force instead of the verdicts; None if no override is in force.
 
     Raises:
-        InvalidNode: the tree has a weight that is not a finite number above zero.
+        InvalidNode: A weight in the tree is not a finite number above zero.
     """
-    root, standing = judged_tree(result), in_force(words)
-    if root is None or not standing:
+    root, effective = judged_tree(result), in_force(overrides)
+    if root is None or not effective:
         return None
-    found = overruled(root, {leaf: word.outcome == "passed" for leaf, word in standing.items()})
+    found = overruled(root, {leaf: override.outcome == "passed" for leaf, override in effective.items()})
     return {
         "score": score_json(found.score),
         "score_strict": score_json(found.score_strict),
         "final_score": found.final_score,
-        "leaves": len(standing),
+        "leaves": len(effective),
     }

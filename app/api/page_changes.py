@@ -1,8 +1,8 @@
-"""What people do with cited URLs: add, correct, take off the list, flag, look over; and take back.
+"""Routes for page changes: add, edit, delete, flag and review cited URLs, and undo.
 
-Nothing that was captured changes, and nothing that a result was judged by: each change is a row of its own with who,
-when and why, and so is an undo. Which capture answers for a URL follows from the rows that stand, for everybody's
-answers; so only an operator may add to them.
+Each change is a separate row with author, time and reason, and so is an undo. Captures and the evidence of results
+never change. The rows that were not undone determine which capture is used for a URL, for the answers of all owners.
+Therefore changes need the scope ``admin``.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ async def changes(
     task_id: NameFilter = None,
     url: Annotated[str | None, Query(min_length=1, max_length=MAX_URL_CHARS)] = None,
 ) -> ListOut[PageChangeOut]:
-    """What was done with cited URLs, newest first."""
+    """List page changes, newest first."""
     key = None if url is None else key_digest(canonical_key(url))
     async with service.database.begin() as connection:
         found = await list_changes(
@@ -62,20 +62,20 @@ async def changes(
 
 @router.post("", status_code=201)
 async def change(body: PageChangeIn, service: ServiceDep, caller: AdminDep) -> PageChangeOut:
-    """Add, edit, delete, flag, unflag, review or unreview a URL."""
+    """Add, edit, delete, flag, unflag, review or unreview a cited URL."""
     _check(body)
     made = _change(service, caller, body)
-    cited = await _cited(service, caller, made)
+    cited = await _find_cited(service, caller, made)
     if body.action == "add":
-        kept = await _add(service, made, cited)
+        stored = await _add(service, made, cited)
     elif cited is None or cited.deleted:
-        raise not_found("URL on any list")
+        raise not_found("cited URL")
     elif body.action == "edit":
-        kept = await _edit(service, made)
+        stored = await _edit(service, made)
     else:
-        kept = await _mark_or_delete(service, made, cited)
-    _log.info("page_change", action=kept.action.value, url=kept.url, by=kept.by, change_id=kept.id)
-    return PageChangeOut.of(kept)
+        stored = await _mark_or_delete(service, made, cited)
+    _log.info("page_change", action=stored.action.value, url=stored.url, by=stored.by, change_id=stored.id)
+    return PageChangeOut.of(stored)
 
 
 @router.post("/{change_id}/undo", status_code=201)
@@ -84,15 +84,15 @@ async def undo(
     service: ServiceDep,
     caller: AdminDep,
     why: Annotated[str, Query(max_length=1000)] = "",
-    by: Annotated[str, Query(max_length=100, description="What you call yourself")] = "",
+    by: Annotated[str, Query(max_length=100, description="Your name")] = "",
 ) -> PageChangeOut:
-    """Take one change back, once. What it did ends; the row stays."""
+    """Undo a change. The undo is stored as a further change."""
     async with service.database.begin() as connection:
         before = await find_change(connection, change_id)
         if before is None or caller.sees not in (None, before.key_owner):
             raise not_found("change")
         if before.action is ChangeAction.UNDO:
-            raise Problem(409, "NOT_UNDOABLE", "an undo is not undone: make the change again")
+            raise Problem(409, "NOT_UNDOABLE", "an undo cannot be undone; make the change again")
         made = PageChange(
             id=service.runtime.ids.new("chg"),
             action=ChangeAction.UNDO,
@@ -108,24 +108,28 @@ async def undo(
             undoes=before.id,
         )
         if not await insert_undo(connection, made):
-            raise Problem(409, "UNDONE_ALREADY", "somebody has taken this change back already")
+            raise Problem(409, "UNDONE_ALREADY", "this change was already undone")
     _log.info("page_change", action="undo", url=made.url, by=made.by, change_id=made.id)
     return PageChangeOut.of(made)
 
 
 def _check(body: PageChangeIn) -> None:
-    """Raises Problem where fields do not fit the action, or an address is none that can be captured."""
+    """Check that the fields match the action and that new URLs can be captured.
+
+    Raises:
+        Problem: At least one field is invalid.
+    """
     wrong: list[tuple[str, str]] = []
     if (body.to is not None) != (body.action == "edit"):
-        wrong.append(("to", "says which address was meant: give it with edit, and with nothing else"))
+        wrong.append(("to", "is the correct URL: required for the action edit, not allowed for others"))
     if (body.task_id is not None) != (body.action == "add"):
-        wrong.append(("task_id", "says on which task's list: give it with add, and with nothing else"))
+        wrong.append(("task_id", "is the task to add the URL to: required for the action add, not allowed for others"))
     for name, url in (("url", body.url if body.action == "add" else None), ("to", body.to)):
         refusal = None if url is None else why_unfetchable(url.strip())
         if refusal is not None:
             wrong.append((name, refusal))
     if body.to is not None and canonical_key(body.to) == canonical_key(body.url):
-        wrong.append(("to", "is the same page as url, only spelled in another way"))
+        wrong.append(("to", "is another spelling of url: both have the same page"))
     if wrong:
         raise Problem(422, "INVALID", _INVALID, errors=wrong)
 
@@ -146,36 +150,36 @@ def _change(service: Service, caller: Caller, body: PageChangeIn) -> PageChange:
 
 
 async def _add(service: Service, made: PageChange, there: CitedUrl | None) -> PageChange:
-    """On a task's list, and captured now unless it is already."""
+    """Add a URL to a task, and capture it unless it has a capture."""
     if there is not None and made.task_id in there.tasks and not there.deleted:
-        raise Problem(409, "LISTED_ALREADY", "this URL is on the task's list already")
+        raise Problem(409, "LISTED_ALREADY", "the task already has this URL")
     seen = await service.runtime.pages.get(made.url)
-    made = _with(made, seen)
+    made = _with_page(made, seen)
     async with service.database.begin() as connection:
         await insert_change(connection, made)
     return made
 
 
 async def _edit(service: Service, made: PageChange) -> PageChange:
-    """The page at the address that was meant stands for the URL from now on, for everybody who cites it."""
-    meant = await service.runtime.pages.get(str(made.to_url))
-    if not meant.is_evidence:
-        detail = f"looking at it ended in {meant.outcome.value}: {meant.detail}".rstrip(": ")
-        raise Problem(409, "NO_EVIDENCE", "the address given cannot stand for this one", errors=[("to", detail)])
+    """Correct a URL: from now on, the page at ``to_url`` is used for all answers that cite it."""
+    correct_page = await service.runtime.pages.get(str(made.to_url))
+    if not correct_page.is_evidence:
+        detail = f"its capture ended with {correct_page.outcome.value}: {correct_page.detail}".rstrip(": ")
+        raise Problem(409, "NO_EVIDENCE", "the page at the corrected URL is not evidence", errors=[("to", detail)])
     async with service.database.begin() as connection:
         before = await captures_answering(connection, made.key_sha256)
-    standing = await service.runtime.pages.stand_in(made.url, meant, provenance_of(made))
-    made = _with(made, standing)
+    used = await service.runtime.pages.stand_in(made.url, correct_page, provenance_of(made))
+    made = _with_page(made, used)
     async with service.database.begin() as connection:
-        await insert_change(connection, made, hides=before, shows=[standing.id])
+        await insert_change(connection, made, hides=before, shows=[used.id])
     return made
 
 
 async def _mark_or_delete(service: Service, made: PageChange, cited: CitedUrl) -> PageChange:
     shown = cited.latest or cited.page
     if made.action is ChangeAction.REVIEW and shown is None:
-        raise Problem(409, "NOT_CAPTURED", "there is nothing to review: this URL was never captured")
-    made = made if shown is None else _with(made, shown)
+        raise Problem(409, "NOT_CAPTURED", "this URL has no capture to review; capture it first")
+    made = made if shown is None else _with_page(made, shown)
     async with service.database.begin() as connection:
         deleting = made.action is ChangeAction.DELETE
         hides = await captures_answering(connection, made.key_sha256) if deleting else ()
@@ -183,18 +187,22 @@ async def _mark_or_delete(service: Service, made: PageChange, cited: CitedUrl) -
     return made
 
 
-async def _cited(service: Service, caller: Caller, made: PageChange) -> CitedUrl | None:
-    """How the URL stands; None where the caller sees it on no list."""
+async def _find_cited(service: Service, caller: Caller, made: PageChange) -> CitedUrl | None:
+    """Return the state of the URL, or None if the caller has no access to it."""
     async with service.database.begin() as connection:
         found = await list_urls(connection, limit=1, key=made.key_sha256, owner=caller.sees)
     return found[0] if found else None
 
 
 def provenance_of(edit: PageChange) -> dict[str, str]:
-    """What a reader of the stored page must know of a correction."""
-    told = {"corrected_by": edit.by, "corrected_to": str(edit.to_url), "corrected_at": edit.created_at.isoformat()}
-    return told | ({"corrected_why": edit.reason} if edit.reason else {})
+    """Return the provenance of a capture that is used because of a correction."""
+    provenance = {
+        "corrected_by": edit.by,
+        "corrected_to": str(edit.to_url),
+        "corrected_at": edit.created_at.isoformat(),
+    }
+    return provenance | ({"corrected_why": edit.reason} if edit.reason else {})
 
 
-def _with(made: PageChange, capture: Capture) -> PageChange:
+def _with_page(made: PageChange, capture: Capture) -> PageChange:
     return replace(made, page_id=capture.id)

@@ -1,4 +1,4 @@
-"""The shapes of cited URLs, of what people do with them, and of browsers paired to hand pages in."""
+"""Request and response models of cited URLs, page changes and paired browsers."""
 
 from __future__ import annotations
 
@@ -19,26 +19,26 @@ Action: TypeAlias = Literal["add", "edit", "delete", "flag", "unflag", "review",
 
 
 class CitedUrlOut(BaseModel):
-    """One URL on the list, and how it stands."""
+    """A cited URL and its state."""
 
-    key: str = Field(description="Names the URL, however it is spelled; the list's cursor")
+    key: str = Field(description="Identifies all spellings of the URL; cursor of the list")
     url: str
     tasks: list[str]
     leaves: int = Field(description="Leaves of the newest results that cite it")
-    open_leaves: int = Field(description="How many of them were not judged")
+    open_leaves: int = Field(description="Number of these leaves that were not judged")
     answers: int
-    added: bool = Field(description="Put on a task's list by hand")
+    added: bool = Field(description="A person added it to a task")
     deleted: bool
-    problem: bool = Field(description="It was captured, and nothing of that is evidence")
+    problem: bool = Field(description="It was captured, but no capture is evidence")
     flagged: bool
     flagged_by: str | None
-    reviewed: bool = Field(description="Somebody looked at its newest capture")
+    reviewed: bool = Field(description="A person reviewed its newest capture")
     reviewed_by: str | None
-    needs_work: bool = Field(description="Flagged, or a problem that nobody has looked at")
-    to_url: str | None = Field(description="The address that it was meant to be, if somebody said so")
-    page_id: str | None = Field(description="The page that answers for it")
-    latest_id: str | None = Field(description="The newest attempt")
-    outcome: str | None = Field(description="How the newest attempt ended")
+    needs_work: bool = Field(description="Flagged, or a problem that nobody has reviewed")
+    to_url: str | None = Field(description="The corrected URL, if a person corrected it")
+    page_id: str | None = Field(description="The capture that judges see for this URL")
+    latest_id: str | None = Field(description="The newest capture")
+    outcome: str | None = Field(description="Outcome of the newest capture")
     title: str
     detail: str
     http_status: int | None
@@ -67,7 +67,7 @@ class CitedUrlOut(BaseModel):
 
 
 class TaskPagesOut(BaseModel):
-    """A task's list in figures."""
+    """Counts of the cited URLs of a task."""
 
     task_id: str
     urls: int
@@ -75,7 +75,7 @@ class TaskPagesOut(BaseModel):
     flagged: int
     reviewed: int
     needs_work: int
-    leaves_waiting: int = Field(description="Leaves that cite a page which needs work")
+    leaves_waiting: int = Field(description="Leaves that cite a page that needs work")
 
     @classmethod
     def of(cls, task: TaskPages) -> TaskPagesOut:
@@ -83,13 +83,13 @@ class TaskPagesOut(BaseModel):
 
 
 class TasksPagesOut(BaseModel):
-    """Every task with a list, those with the most leaves waiting first."""
+    """All tasks with cited URLs, sorted by ``leaves_waiting``, highest first."""
 
     items: list[TaskPagesOut]
 
 
 class DependentOut(BaseModel):
-    """A newest result with leaves that cite the page, and what these cost when they were judged."""
+    """The newest result of an answer that cites the page, with the calls and cost of the citing leaves."""
 
     result_id: str
     job_id: str
@@ -104,13 +104,13 @@ class DependentOut(BaseModel):
 
 
 class DependentsOut(BaseModel):
-    """What hangs on pages: in figures, and the first answers."""
+    """Results that depend on pages: totals, and the first answers."""
 
     answers: int
     leaves: int
     open_leaves: int
-    calls: int = Field(description="Of models, when these leaves were judged last")
-    usd: float | None = Field(description="What those cost; null where a price is not known")
+    calls: int = Field(description="Model calls of the last judging of these leaves")
+    usd: float | None = Field(description="Cost of these calls; null if a price is unknown")
     items: list[DependentOut]
 
     @classmethod
@@ -127,7 +127,7 @@ class DependentsOut(BaseModel):
 
 
 class PageChangeIn(BaseModel):
-    """What somebody does with a URL."""
+    """A change to a cited URL."""
 
     model_config = ConfigDict(
         extra="forbid",
@@ -170,16 +170,14 @@ class PageChangeIn(BaseModel):
 
     action: Action
     url: str = Field(min_length=1, max_length=MAX_URL_CHARS)
-    to: str | None = Field(
-        None, min_length=1, max_length=MAX_URL_CHARS, description="With edit: the address it was meant to be"
-    )
-    task_id: str | None = Field(None, pattern=NAME, description="With add: on which task's list")
+    to: str | None = Field(None, min_length=1, max_length=MAX_URL_CHARS, description="For edit: the correct URL")
+    task_id: str | None = Field(None, pattern=NAME, description="For add: the task to add the URL to")
     why: str = Field("", max_length=1000)
-    by: str = Field("", max_length=100, description="What you call yourself; the key's owner if left out")
+    by: str = Field("", max_length=100, description="Your name (default: the owner of the API key)")
 
 
 class PageChangeOut(BaseModel):
-    """One change, as it is kept for good."""
+    """A stored page change."""
 
     id: str
     action: str
@@ -187,7 +185,7 @@ class PageChangeOut(BaseModel):
     to_url: str | None
     task_id: str | None
     page_id: str | None = Field(
-        description="The capture shown then; of an edit or add the one that answers from then on"
+        description="The capture at that time; for edit and add, the capture that is used from then on"
     )
     why: str
     by: str
@@ -204,12 +202,12 @@ class PageChangeOut(BaseModel):
 
 
 class PairingOut(BaseModel):
-    """A browser that may hand pages in, or a code that none has used yet."""
+    """A paired browser that can upload pages, or an unused pairing code."""
 
     id: str
     owner: str
     state: str = Field(description="waiting, paired, expired or revoked")
-    name: str | None = Field(description="What the browser's person called it")
+    name: str | None = Field(description="Name of the browser, chosen by its user")
     created_at: datetime
     code_expires_at: datetime
     paired_at: datetime | None
@@ -230,13 +228,13 @@ class PairingOut(BaseModel):
 
 
 class NewPairingOut(PairingOut):
-    """The same with its code, which is shown this once."""
+    """A new pairing with its code. The code is returned only once."""
 
     code: str
 
 
 class CodeIn(BaseModel):
-    """A code, and what to call the browser that gives it."""
+    """A pairing code and a name for the browser."""
 
     model_config = ConfigDict(
         extra="forbid", strict=True, json_schema_extra={"example": {"code": "K7QF-2M9X", "name": "Ada's Chromium"}}
@@ -247,7 +245,7 @@ class CodeIn(BaseModel):
 
 
 class TokenOut(BaseModel):
-    """What a paired browser sends from then on, as ``Authorization: Bearer``."""
+    """Token of a paired browser, which it sends as ``Authorization: Bearer``."""
 
     token: str
     pairing_id: str
@@ -256,16 +254,16 @@ class TokenOut(BaseModel):
 
 
 class FlaggedOut(BaseModel):
-    """One URL that a person's browser may help with."""
+    """A cited URL that needs work and that a person can open in a browser."""
 
     url: str
-    opens: str = Field(description="The address to open: the URL, or what it was corrected to")
+    opens: str = Field(description="The address to open: the corrected URL, or else the URL")
     outcome: str | None
     leaves: int
     tasks: list[str]
 
 
 class FlaggedListOut(BaseModel):
-    """What needs work, what most leaves hang on first."""
+    """URLs that need work, sorted by the number of leaves that cite them, highest first."""
 
     items: list[FlaggedOut]

@@ -1,7 +1,8 @@
-"""Mending evidence by hand: looking at a page again, or handing in what it shows.
+"""Routes to repair evidence: capture a page again, or upload its content.
 
-A page handed in becomes evidence for everybody's answers, so only an operator may. It passes the checks of a capture,
-says who handed it in, and is one more capture beside those before: nothing that a result was judged by changes.
+An uploaded page becomes evidence for the answers of all owners, so an upload needs the scope ``admin``. Uploads pass
+the same checks as captures and record the uploader. They are stored as new captures; the evidence of existing results
+does not change.
 """
 
 from __future__ import annotations
@@ -43,7 +44,7 @@ _BINARY = {"schema": {"type": "string", "format": "binary", "minLength": 1}}
 _CONTENT: dict[str, Any] = {
     "requestBody": {
         "required": True,
-        "description": "What the page shows. What it is, its bytes decide; the media type is a hint.",
+        "description": "The content of the page. Its bytes determine the format; the media type is only a hint.",
         "content": {
             "application/pdf": _BINARY,
             "multipart/related": _BINARY,
@@ -74,48 +75,52 @@ _CONTENT: dict[str, Any] = {
 
 @router.post("/{page_id}/recapture", status_code=201)
 async def recapture(page_id: IdPath, response: Response, service: ServiceDep, caller: SubmitterDep) -> PageOut:
-    """Observe the page's URL again, now; later judgements use the new capture if it is evidence."""
+    """Capture the URL of the page again. Later judging uses the new capture if it is evidence."""
     cited = await capture_of(service, caller, page_id)
     async with service.database.begin() as connection:
         correction = await correction_of(connection, key_digest(cited.key))
     if correction is None:
-        return await _shown(service, response, await service.runtime.pages.get(cited.url, refresh=True))
-    return await _shown(service, response, await _meant(service, cited, correction))
+        return await _created(service, response, await service.runtime.pages.get(cited.url, refresh=True))
+    return await _created(service, response, await _recapture_corrected(service, cited, correction))
 
 
-async def _meant(service: Service, cited: Capture, correction: PageChange) -> Capture:
-    """The page at the address that the URL was meant to be, looked at again; standing for the URL if it is evidence."""
+async def _recapture_corrected(service: Service, cited: Capture, correction: PageChange) -> Capture:
+    """Capture the corrected URL again, and use the capture for the cited URL if it is evidence."""
     seen = await service.runtime.pages.get(str(correction.to_url), refresh=True)
     if not seen.is_evidence:
         return seen
-    standing = await service.runtime.pages.stand_in(cited.url, seen, provenance_of(correction))
+    used = await service.runtime.pages.stand_in(cited.url, seen, provenance_of(correction))
     async with service.database.begin() as connection:
-        await insert_shown(connection, correction, standing.id)
-    return standing
+        await insert_shown(connection, correction, used.id)
+    return used
 
 
 @router.put("/{page_id}/content", status_code=201, openapi_extra=_CONTENT)
 async def put_content(
     page_id: IdPath, request: Request, response: Response, service: ServiceDep, caller: AdminDep
 ) -> PageOut:
-    """Hand in what the page of this URL shows: PDF, MHTML, HTML, text, or text and a picture."""
+    """Upload the content of the page: PDF, MHTML, HTML, text, an image, or text and an image."""
     cited = await capture_of(service, caller, page_id)
-    given = await _given(request, url=cited.url, by=caller.owner, service=service)
+    given = await _read_upload(request, url=cited.url, by=caller.owner, service=service)
     seen = await observed(given)
     capture = await keep(service, cited.url, seen, owner=caller.owner, by=caller.owner)
-    return await _shown(service, response, capture)
+    return await _created(service, response, capture)
 
 
 async def observed(given: HandedIn) -> Observation:
-    """What was handed in, checked like a capture; else a problem that says what is wrong with it."""
+    """Check uploaded content like a capture.
+
+    Raises:
+        Problem: The content was rejected.
+    """
     try:
         return await observe(given)
     except DocumentRejected as rejected:
-        raise _refused(rejected) from rejected
+        raise _rejected_upload(rejected) from rejected
 
 
 async def keep(service: Service, url: str, seen: Observation, *, owner: str, by: str) -> Capture:
-    """Keep what somebody handed in for a URL. A flag on that is answered by it, and comes down."""
+    """Store uploaded content as a capture of a URL. If it is evidence, remove a flag of the URL."""
     capture = await service.runtime.pages.add(url, seen)
     _log.info("page_handed_in", page_id=capture.id, url=url, by=by, outcome=capture.outcome.value)
     async with service.database.begin() as connection:
@@ -126,7 +131,7 @@ async def keep(service: Service, url: str, seen: Observation, *, owner: str, by:
                 id=service.runtime.ids.new("chg"),
                 action=ChangeAction.UNFLAG,
                 page_id=capture.id,
-                reason="the page was handed in",
+                reason="the page was uploaded",
                 by=by,
                 key_owner=owner,
                 created_at=service.runtime.clock.now(),
@@ -135,19 +140,19 @@ async def keep(service: Service, url: str, seen: Observation, *, owner: str, by:
     return capture
 
 
-async def _shown(service: Service, response: Response, capture: Capture) -> PageOut:
+async def _created(service: Service, response: Response, capture: Capture) -> PageOut:
     response.headers["Location"] = f"/v1/pages/{capture.id}"
-    # As it is stored, which is what every later answer gives.
+    # The stored form, so that later responses are identical.
     return PageOut.of(await service.runtime.index.get(capture.id) or capture)
 
 
-async def _given(request: Request, *, url: str, by: str, service: Service) -> HandedIn:
+async def _read_upload(request: Request, *, url: str, by: str, service: Service) -> HandedIn:
     now = service.runtime.clock.now()
     content_type = request.headers.get("content-type", "")
     if content_type.partition(";")[0].strip().lower() != _FORM:
         content = await request.body()
         if not content:
-            raise _invalid("", "is empty: send what the page shows")
+            raise _invalid("", "is empty: send the content of the page")
         return HandedIn(url=url, by=by, at=now, content=content, content_type=content_type)
     async with request.form(max_files=2, max_fields=2, max_part_size=_MAX_TEXT_BYTES) as form:
         _check_fields(form)
@@ -166,24 +171,26 @@ async def _given(request: Request, *, url: str, by: str, service: Service) -> Ha
 def _check_fields(form: FormData) -> None:
     for name in form:
         if name not in _FORM_FIELDS:
-            raise _invalid(name, f"is no field of this form, which has {', '.join(_FORM_FIELDS)}")
+            raise _invalid(name, f"is not a field of this form; the fields are {', '.join(_FORM_FIELDS)}")
         if len(form.getlist(name)) > 1:
-            raise _invalid(name, "stands there twice")
+            raise _invalid(name, "is given more than once")
         if isinstance(form.get(name), UploadFile) != (name != "text"):
-            raise _invalid(name, "must be a text" if name == "text" else "must be a file, with a file name")
+            raise _invalid(name, "must be text" if name == "text" else "must be a file with a file name")
     if ("file" in form) == ("text" in form):
-        raise _invalid("file", "or text: send one of them, and perhaps an image")
+        raise _invalid("file", "or text is required: send exactly one of them, and optionally an image")
     text = form.get("text")
     if isinstance(text, str) and not text.strip():
         raise _invalid("text", "is empty")
 
 
 def _invalid(path: str, message: str) -> Problem:
-    return Problem(422, "INVALID", "the page cannot be taken as it is", errors=[(path, message)])
+    return Problem(422, "INVALID", "the uploaded page is invalid; see errors", errors=[(path, message)])
 
 
-def _refused(rejected: DocumentRejected) -> Problem:
+def _rejected_upload(rejected: DocumentRejected) -> Problem:
     if rejected.outcome is CaptureOutcome.TOO_LARGE:
         return Problem(413, "TOO_LARGE", rejected.detail)
     message = f"{rejected.outcome.value}: {rejected.detail}"
-    return Problem(422, "DOCUMENT_REJECTED", "what was sent cannot be shown as a page", errors=[("", message)])
+    return Problem(
+        422, "DOCUMENT_REJECTED", "the uploaded content is not a usable page; see errors", errors=[("", message)]
+    )

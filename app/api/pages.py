@@ -1,7 +1,7 @@
-"""Captured pages: what was seen, and the stored bytes of it.
+"""Routes for captures and their stored bodies.
 
-What others wrote is never handed out as a page of ours: text as plain text, pictures as pictures,
-documents as downloads, all of it sandboxed by the headers every answer carries.
+Content of other sites is never served as a page of this service: text is served as plain text, screenshots as images,
+documents as downloads. The security headers of every response put it in a sandbox.
 """
 
 from __future__ import annotations
@@ -27,8 +27,8 @@ _NEVER_CHANGES = "private, max-age=31536000, immutable"
 
 
 def _bytes_of(media_type: str) -> dict[int | str, dict[str, Any]]:
-    """What a call answers that gives a stored body."""
-    return {200: {"content": {media_type: {}}}, 304: {"description": "The body that If-None-Match names"}}
+    """Return the OpenAPI responses of a route that serves a stored body."""
+    return {200: {"content": {media_type: {}}}, 304: {"description": "The client has this body (If-None-Match)"}}
 
 
 @router.get("")
@@ -42,7 +42,7 @@ async def pages(
         bool | CaptureOutcome | None, Query(description="true, false, or one outcome such as login_wall")
     ] = None,
 ) -> ListOut[PageOut]:
-    """Captures, newest first; with a task or agent those its results were judged by."""
+    """List captures, newest first. With a task or an agent, list the captures that its results used."""
     async with service.database.begin() as connection:
         found = await list_captures(
             connection,
@@ -60,13 +60,13 @@ async def pages(
 
 @router.get("/{page_id}")
 async def page(page_id: IdPath, service: ServiceDep, caller: ReaderDep) -> PageOut:
-    """One attempt to observe a URL."""
+    """Return one capture."""
     return PageOut.of(await capture_of(service, caller, page_id))
 
 
 @router.get("/{page_id}/text", response_class=Response, responses=_bytes_of("text/plain"))
 async def text(page_id: IdPath, service: ServiceDep, caller: ReaderDep, known: KnownHeader = None) -> Response:
-    """The text that judges were shown."""
+    """Return the visible text of the page, as judges see it."""
     return await _body(service, caller, page_id, "text", known, media_type="text/plain; charset=utf-8")
 
 
@@ -78,32 +78,38 @@ async def screenshot(
     n: Annotated[int, Query(ge=0, le=1000)] = 0,
     known: KnownHeader = None,
 ) -> Response:
-    """One of the pictures that judges were shown, from the top of the page."""
+    """Return screenshot ``n`` of the page, counted from the top."""
     return await _body(service, caller, page_id, f"{SCREENSHOT_ROLE}{n}", known, media_type="image/jpeg")
 
 
 @router.get("/{page_id}/places", response_class=Response, responses=_bytes_of("application/json"))
 async def places(page_id: IdPath, service: ServiceDep, caller: ReaderDep, known: KnownHeader = None) -> Response:
-    """Where each line of the text stands in the screenshots: `[start, end, n, left, top, width, height]`, the box in
-    parts of picture `n`, whose width and height have `unit` of them. Pages handed in may have none, so may old ones.
+    """Return the position of each text line in the screenshots: `[start, end, n, left, top, width, height]`.
+
+    `start` and `end` are offsets in the text. The box is in screenshot `n`; its full width and height are `unit` each.
+    Uploaded pages and old captures may have no positions.
     """
     return await _body(service, caller, page_id, "places", known, media_type="application/json")
 
 
 @router.get("/{page_id}/pdf", response_class=Response, responses=_bytes_of("application/pdf"))
 async def pdf(page_id: IdPath, service: ServiceDep, caller: ReaderDep, known: KnownHeader = None) -> Response:
-    """The document itself, as a download."""
+    """Return the PDF document as a download."""
     return await _body(service, caller, page_id, "pdf", known, media_type="application/pdf", suffix="pdf")
 
 
 @router.get("/{page_id}/html", response_class=Response, responses=_bytes_of("text/html"))
 async def html(page_id: IdPath, service: ServiceDep, caller: ReaderDep, known: KnownHeader = None) -> Response:
-    """The page's HTML as it was kept, as a download; a browser that opens it all the same runs nothing of it."""
+    """Return the stored HTML as a download. The response headers stop a browser from running its scripts."""
     return await _body(service, caller, page_id, "html", known, media_type="text/html; charset=utf-8", suffix="html")
 
 
 async def capture_of(service: Service, caller: Caller, page_id: str) -> Capture:
-    """A capture, if a result of the caller's was judged by its page; else a problem."""
+    """Return a capture that a result of the caller used.
+
+    Raises:
+        Problem: No such capture, or the caller has no access to it (404).
+    """
     found = await service.runtime.index.get(page_id)
     if found is not None and caller.sees is not None:
         async with service.database.begin() as connection:
@@ -123,7 +129,7 @@ async def _body(
     media_type: str,
     suffix: str | None = None,
 ) -> Response:
-    """A stored body, hash-checked; with a ``suffix`` as a download. It never changes, and says so."""
+    """Return a stored body after checking its hash; with a ``suffix``, as a download. Clients may cache it forever."""
     blob = (await capture_of(service, caller, page_id)).blobs.get(role)
     if blob is None:
         raise not_found(f"{role} of this page")
@@ -140,6 +146,6 @@ async def _body(
 
 
 def _lost(page_id: str, role: str, error: BlobError) -> Problem:
-    """There was such a body: whoever wants one needs the page to be looked at again."""
-    remedy = f"POST /v1/pages/{page_id}/recapture looks at the page again"
-    return Problem(404, "NOT_FOUND", f"the {role} of this page is lost ({error.detail}): {remedy}")
+    """Return the error for a body that was stored but is missing or damaged."""
+    remedy = f"capture the page again with POST /v1/pages/{page_id}/recapture"
+    return Problem(404, "NOT_FOUND", f"the stored {role} of this page is missing or damaged ({error.detail}); {remedy}")

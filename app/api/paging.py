@@ -1,4 +1,4 @@
-"""Lists: newest first, a page at a time. The cursor is the id of the last item given."""
+"""Pagination of lists. The cursor is the id of the last item of the previous page."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ NameFilter = Annotated[str | None, Query(pattern=NAME)]
 
 @dataclass(frozen=True, slots=True)
 class Slice:
-    """Which part of a list is asked for."""
+    """Cursor and page size of a list request."""
 
     cursor: str | None
     limit: int
 
     def cut(self, found: Sequence[T], name: Callable[[T], str]) -> tuple[Sequence[T], str | None]:
-        """The page and the next cursor, out of up to ``limit + 1`` found items."""
+        """Return the page and the next cursor from up to ``limit + 1`` items."""
         page = found[: self.limit]
         return page, name(page[-1]) if len(found) > self.limit else None
 
@@ -48,4 +48,4 @@ async def _slice_by_position(
 
 SliceDep = Annotated[Slice, Depends(_slice)]
 PositionSliceDep = Annotated[Slice, Depends(_slice_by_position)]
-"""For lists whose cursor is the position of the next item."""
+"""Pagination of lists whose cursor is the position of the next item."""

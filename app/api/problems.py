@@ -1,4 +1,4 @@
-"""Every error leaves as ``application/problem+json`` (RFC 9457), with a code for programs."""
+"""Error responses as ``application/problem+json`` (RFC 9457), with an error code for programs."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ _log = structlog.get_logger(__name__)
 
 
 class Problem(Exception):
-    """An answer that is an error. ``errors`` are (path, message) pairs of bad input."""
+    """Exception that becomes an error response. ``errors`` are (path, message) pairs of invalid fields."""
 
     def __init__(
         self,
@@ -81,7 +81,7 @@ class Problem(Exception):
 
 
 class ProblemWhileReading(HTTPException):
-    """A problem met while the body is read, where the framework lets only its own kind of exception through."""
+    """Problem raised while the body is read. FastAPI passes only its own exception type through at that point."""
 
     def __init__(self, problem: Problem) -> None:
         super().__init__(problem.status, problem.detail, problem.headers)
@@ -89,7 +89,7 @@ class ProblemWhileReading(HTTPException):
 
 
 def not_found(what: str) -> Problem:
-    return Problem(404, "NOT_FOUND", f"there is no such {what}")
+    return Problem(404, "NOT_FOUND", f"{what} not found")
 
 
 def unavailable(detail: str) -> Problem:
@@ -97,12 +97,12 @@ def unavailable(detail: str) -> Problem:
 
 
 def _full(detail: str) -> Problem:
-    _log.error("no room left", detail=detail)
+    _log.error("no space left", detail=detail)
     return Problem(507, "STORAGE_FULL", detail, headers={"Retry-After": str(_FULL_RETRY_S)})
 
 
 def install_problems(app: FastAPI) -> None:
-    """Have every exception answered as a problem."""
+    """Turn every exception into an error response."""
     app.add_exception_handler(Problem, _answer)
     app.add_exception_handler(HTTPException, _answer)
     app.add_exception_handler(RequestValidationError, _answer)
@@ -118,9 +118,9 @@ async def _answer(request: Request, error: Exception) -> Response:
 
 
 def _not_allowed(request: Request) -> Response:
-    """Answer a method that no route of the path serves: OPTIONS with 204, others with 405, both with ``Allow``.
+    """Answer a method that the path does not support: OPTIONS with 204, others with 405, both with ``Allow``.
 
-    A route that matches the path but not the method knows its own methods only, so all routes are asked.
+    Each route knows only its own methods, so all routes are checked.
     """
     routes = request.app.router.routes
     allowed = [
@@ -136,13 +136,13 @@ def _not_allowed(request: Request) -> Response:
 
 
 def _scope_for(request: Request, method: str) -> dict[str, Any]:
-    """A fresh scope of the same path, without what routing has added to the request's own."""
-    kept = ("type", "path", "root_path", "headers", "query_string", "app", "router")
-    return {**{name: request.scope[name] for name in kept if name in request.scope}, "method": method}
+    """Return a scope for another method of the same path, without the keys that routing adds."""
+    keys = ("type", "path", "root_path", "headers", "query_string", "app", "router")
+    return {**{name: request.scope[name] for name in keys if name in request.scope}, "method": method}
 
 
 def as_problem(error: Exception) -> Problem:
-    """What a client is told about an exception."""
+    """Return the error response for an exception."""
     match error:
         case Problem():
             return error
@@ -170,27 +170,27 @@ def as_problem(error: Exception) -> Problem:
         case StorageFull():
             return _full(str(error))
         case OSError() if error.errno in (errno.ENOSPC, errno.EDQUOT):
-            return _full("there is no room left on the disk")
+            return _full("no space left on the disk")
         case DatabaseUnavailable():
             _log.warning("database unavailable", detail=str(error))
-            return unavailable("the database does not answer")
+            return unavailable("the database is not available")
         case BlobStoreFull():
-            return _full("the evidence store has no room left")
+            return _full("no space left in the evidence store")
         case CacheError():
             _log.warning("evidence unavailable", detail=str(error))
-            return unavailable("the evidence store does not answer")
+            return unavailable("the evidence store is not available")
         case _:
-            return Problem(500, "INTERNAL", "something went wrong on our side")
+            return Problem(500, "INTERNAL", "internal error; see the log of the service")
 
 
 def _invalid_request(error: RequestValidationError) -> Problem:
     if all(part["loc"][0] == "path" for part in error.errors()):
-        return not_found("thing")  # no id of ours looks like that
+        return not_found("resource")  # ids in paths have a fixed format
     errors = []
     for part in error.errors():
         place, *path = part["loc"]
         if part["type"] == "json_invalid":
-            errors.append(("", f"not JSON: {part['ctx']['error']}"))
+            errors.append(("", f"is not valid JSON: {part['ctx']['error']}"))
             continue
         message = str(part["msg"]).removeprefix("Value error, ")
         errors.append((".".join(map(str, path)) or ("" if place == "body" else str(place)), message))
@@ -201,5 +201,5 @@ def _invalid_submission(error: InvalidSubmission) -> Problem:
     too_large = all(problem.code in _LIMITS for problem in error.problems)
     errors = [(problem.path, problem.message) for problem in error.problems]
     if too_large:
-        return Problem(413, "TOO_LARGE", "the request exceeds a limit", errors=errors)
+        return Problem(413, "TOO_LARGE", "the request exceeds a limit; see errors", errors=errors)
     return Problem(422, "INVALID", "the request has invalid fields; see errors", errors=errors)

@@ -1,4 +1,4 @@
-"""Leaving a model's provider alone for a while: what would ask it waits, and goes on by itself."""
+"""Routes that pause and resume model providers. Jobs that need a paused provider wait."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ MAX_REASON_CHARS = 500
 
 
 class PauseIn(BaseModel):
-    """Why a provider is to be left alone; it stands in the error of every job that waits for it."""
+    """Reason for a pause. The error of every waiting job contains it."""
 
     model_config = ConfigDict(extra="forbid", json_schema_extra={"examples": [{"reason": "invoice under dispute"}]})
 
@@ -30,7 +30,7 @@ class PauseIn(BaseModel):
 
 
 class ProviderOut(BaseModel):
-    """A provider, and since when, by whom and why it is paused if it is."""
+    """A provider and, if it is paused, the details of the pause."""
 
     provider: str
     status: Literal["in_use", "paused"]
@@ -40,16 +40,17 @@ class ProviderOut(BaseModel):
 
 
 class ProviderListOut(ListOut[ProviderOut]):
-    """Every provider, and what users should know of the default model."""
+    """All providers, and warnings about the default model."""
 
     warnings: list[str] = Field(
-        default_factory=list, description="About the default model: above all, that it is shut down within 60 days"
+        default_factory=list,
+        description="Warnings about the default model, for example that its provider shuts it down within 60 days",
     )
 
 
 @router.get("")
 async def providers(service: ServiceDep, _caller: ReaderDep) -> ProviderListOut:
-    """Every provider that models can come from, by name, and warnings about the default model."""
+    """List all providers by name, and warnings about the default model."""
     async with service.database.begin() as connection:
         pauses = await rows.paused_providers(connection)
     return ProviderListOut(
@@ -60,7 +61,7 @@ async def providers(service: ServiceDep, _caller: ReaderDep) -> ProviderListOut:
 
 @router.post("/{provider}/pause")
 async def pause(provider: str, body: PauseIn, service: ServiceDep, caller: AdminDep) -> ProviderOut:
-    """Send a provider nothing more, from any worker, within a second or two; jobs that need it wait."""
+    """Stop all requests to a provider. It takes effect in all workers within 2 seconds. Jobs that need it wait."""
     name = _known(provider)
     wanted = ProviderPause(provider=name, reason=body.reason, paused_by=caller.owner, paused_at=datetime.now(UTC))
     async with service.database.begin() as connection:
@@ -70,7 +71,7 @@ async def pause(provider: str, body: PauseIn, service: ServiceDep, caller: Admin
 
 @router.post("/{provider}/resume")
 async def resume(provider: str, service: ServiceDep, _caller: AdminDep) -> ProviderOut:
-    """Let a provider be asked again; the jobs that waited for it go on."""
+    """Allow requests to a provider again. Waiting jobs continue."""
     name = _known(provider)
     async with service.database.begin() as connection:
         await rows.resume_provider(connection, name)

@@ -1,4 +1,4 @@
-"""Field types of request bodies whose rules the OpenAPI description states and code checks with its own messages.
+"""Field types of request bodies. The OpenAPI description contains their rules; code checks them with clearer messages.
 
 ``answers.submission`` checks names, texts and metadata.
 """
@@ -43,7 +43,7 @@ def _known_model(name: str) -> str:
 
 
 def _whole(value: Any) -> Any:
-    """JSON does not distinguish ``3.0`` from ``3``, nor does JSON Schema; strict validation would."""
+    """Accept ``3.0`` as ``3``, as JSON Schema does; strict validation would reject it."""
     return int(value) if isinstance(value, float) and value.is_integer() else value
 
 
@@ -77,7 +77,7 @@ AnswerText: TypeAlias = Annotated[
 Model: TypeAlias = Annotated[
     str,
     Field(
-        description="provider/model, or the name of an OpenAI model; the service's default if left out",
+        description="provider/model, or the name of an OpenAI model (default: the model of the service)",
         json_schema_extra={
             "pattern": f"^(({'|'.join(sorted(PROVIDERS))})[/:][!-~]+|[A-Za-z0-9_.-]+)$",
             "maxLength": MAX_LABEL_CHARS,
@@ -94,4 +94,4 @@ Metadata: TypeAlias = Annotated[
     ),
 ]
 WHOLE: Final = BeforeValidator(_whole)
-"""For integers of strict models; stands behind their bounds, which would not get into the description otherwise."""
+"""For integers of strict models. Put it after the bounds, otherwise the OpenAPI description lacks them."""

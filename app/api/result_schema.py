@@ -1,4 +1,4 @@
-"""The published JSON Schema of a result, kept as the file that is served."""
+"""Published JSON Schema of a result."""
 
 from __future__ import annotations
 
@@ -10,6 +10,6 @@ from typing import Any
 
 @cache
 def result_schema() -> dict[str, Any]:
-    """The schema as JSON values; do not change what is returned."""
+    """Return the schema. Do not modify the returned value; it is cached."""
     schema: dict[str, Any] = json.loads(resources.files("app.api").joinpath("result_schema.json").read_text("utf-8"))
     return schema

@@ -1,4 +1,4 @@
-"""Results, one by one and listed."""
+"""Routes for results."""
 
 from __future__ import annotations
 
@@ -28,16 +28,16 @@ _JSON = "application/json"
 async def list_results(
     service: ServiceDep, caller: ReaderDep, part: SliceDep, agent: NameFilter = None, task_id: NameFilter = None
 ) -> Response:
-    """Results, newest first."""
+    """List results, newest first."""
     async with service.database.begin() as connection:
         found = await rows.list_results(
             connection, limit=part.limit + 1, owner=caller.sees, before=part.cursor, agent=agent, task_id=task_id
         )
         page, following = part.cut(found, lambda result: result.id)
         ids = [result.id for result in page]
-        said, roots = await overrides_of(connection, ids), await roots_by_result(connection, ids)
-    # The stored texts are joined as they are: they were checked when they were written.
-    bodies = [await _served(one.body, Additions.to(one.id, said, roots)) for one in page]
+        overrides, roots = await overrides_of(connection, ids), await roots_by_result(connection, ids)
+    # The stored JSON is concatenated without parsing; it was validated when it was stored.
+    bodies = [await _served(one.body, Additions.to(one.id, overrides, roots)) for one in page]
     items = ",".join(bodies)
     return Response(f'{{"items":[{items}],"next_cursor":{json.dumps(following)}}}', media_type=_JSON)
 
@@ -49,15 +49,13 @@ async def result(
     caller: ReaderDep,
     if_none_match: Annotated[str | None, Header()] = None,
 ) -> Response:
-    """One result, byte for byte as it was stored; what people said of its leaves since then, and the bundles it went
-    into, come behind that.
-    """
+    """Return one result as it was stored, byte for byte, followed by its overrides and bundles."""
     async with service.database.begin() as connection:
         found = await rows.get_result(connection, result_id, owner=caller.sees)
-        said, roots = await overrides_of(connection, [result_id]), await roots_by_result(connection, [result_id])
+        overrides, roots = await overrides_of(connection, [result_id]), await roots_by_result(connection, [result_id])
     if found is None:
         raise not_found("result")
-    added = Additions.to(result_id, said, roots)
+    added = Additions.to(result_id, overrides, roots)
     tag = added.tag(result_id)
     if if_none_match is not None and (if_none_match.strip() == "*" or tag in if_none_match):
         return Response(status_code=304, headers={"ETag": tag})
@@ -81,5 +79,5 @@ async def _served(body: str, added: Additions) -> str:
 
 @router.get("/schema/result.json")
 async def schema() -> dict[str, Any]:
-    """The JSON Schema of a result."""
+    """Return the JSON Schema of a result."""
     return result_schema()

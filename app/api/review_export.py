@@ -1,4 +1,4 @@
-"""People's word on leaves as labels, by which ``assay meta-eval`` measures judges. A few results at a time."""
+"""Export of overrides as labels for ``assay meta-eval``. Results are read in batches."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ from judges.analysis.overrides import judged_leaves
 router = APIRouter(prefix="/v1", tags=["reviews"])
 
 MEDIA_TYPE = "application/x-ndjson"
-_AT_ONCE = 20
+_BATCH = 20
 
 
 @router.get("/reviews/export", response_class=StreamingResponse, responses={200: {"content": {MEDIA_TYPE: {}}}})
 async def export(
     service: ServiceDep, caller: ReaderDep, agent: NameFilter = None, task_id: NameFilter = None
 ) -> StreamingResponse:
-    """Each person's last word on each leaf as one JSON object a line: docs/meta-eval.md has the format."""
+    """Export the newest override of each person on each leaf as JSON Lines. docs/meta-eval.md describes the format."""
     labels = _labels(service, owner=caller.sees, agent=agent, task_id=task_id)
     headers = {"Content-Disposition": 'attachment; filename="labels.jsonl"'}
     return StreamingResponse(labels, media_type=MEDIA_TYPE, headers=headers)
@@ -40,17 +40,17 @@ async def _labels(
     while True:
         async with service.database.begin() as connection:
             found = await rows.list_reviewed(
-                connection, limit=_AT_ONCE, owner=owner, after=after, agent=agent, task_id=task_id
+                connection, limit=_BATCH, owner=owner, after=after, agent=agent, task_id=task_id
             )
-            said = await rows.overrides_of(connection, [one.id for one in found])
+            overrides = await rows.overrides_of(connection, [one.id for one in found])
         for one in found:
-            yield await asyncio.to_thread(_lines, one, said.get(one.id, ()))
-        if len(found) < _AT_ONCE:
+            yield await asyncio.to_thread(_lines, one, overrides.get(one.id, ()))
+        if len(found) < _BATCH:
             return
         after = found[-1].id
 
 
-def _lines(reviewed: ReviewedResult, said: Sequence[Override]) -> bytes:
+def _lines(reviewed: ReviewedResult, overrides: Sequence[Override]) -> bytes:
     result = json.loads(reviewed.body)
     leaves = judged_leaves(result)
     lines = [
@@ -66,6 +66,6 @@ def _lines(reviewed: ReviewedResult, said: Sequence[Override]) -> bytes:
                 answer=reviewed.answer,
             )
         )
-        for row in rows.by_person(said)
+        for row in rows.by_person(overrides)
     ]
     return "".join(lines).encode()

@@ -1,4 +1,4 @@
-"""The shapes in which people's word on leaves comes in and goes out over HTTP."""
+"""Request and response models of overrides and agreement."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ _REVIEW_EXAMPLE: dict[str, Any] = {
 }
 
 
-def _said(text: str) -> str:
+def _stripped(text: str) -> str:
     if "\0" in text:
         raise ValueError("must not contain NUL")
     if not text.strip():
@@ -45,13 +45,13 @@ def _said(text: str) -> str:
     return text.strip()
 
 
-_SAID: dict[str, Any] = {"pattern": NOT_BLANK, "minLength": 1}
-Words: TypeAlias = Annotated[str, Field(max_length=4000, json_schema_extra=_SAID), AfterValidator(_said)]
-Name: TypeAlias = Annotated[str, Field(max_length=100, json_schema_extra=_SAID), AfterValidator(_said)]
+_NOT_BLANK: dict[str, Any] = {"pattern": NOT_BLANK, "minLength": 1}
+Words: TypeAlias = Annotated[str, Field(max_length=4000, json_schema_extra=_NOT_BLANK), AfterValidator(_stripped)]
+Name: TypeAlias = Annotated[str, Field(max_length=100, json_schema_extra=_NOT_BLANK), AfterValidator(_stripped)]
 
 
 class OverrideIn(BaseModel):
-    """A person's verdict on one leaf, in place of the judge's or in agreement with it."""
+    """A person's decision on one leaf, which confirms or contradicts the verdict."""
 
     model_config = ConfigDict(
         extra="forbid",
@@ -67,15 +67,15 @@ class OverrideIn(BaseModel):
     )
 
     leaf: Annotated[str, Field(max_length=2000)] = Field(
-        description="The leaf's id in the result; the second one with the same id is id~2"
+        description="Id of the leaf in the result; the second leaf with the same id is id~2"
     )
     outcome: Literal["passed", "failed"]
     reason: Words
-    by: Name = Field(description="Who says so")
+    by: Name = Field(description="Name of the person")
 
 
 class WithdrawalIn(BaseModel):
-    """Why an override is taken back."""
+    """Reason for withdrawing an override."""
 
     model_config = ConfigDict(
         extra="forbid", strict=True, json_schema_extra={"example": {"reason": "I misread the date.", "by": "Ada"}}
@@ -86,10 +86,10 @@ class WithdrawalIn(BaseModel):
 
 
 class OverrideOut(BaseModel):
-    """One row of what people say. ``outcome`` is null in a row that takes back the one that ``withdraws`` names.
+    """An override, or the withdrawal of one: then ``outcome`` is null and ``withdraws`` is the id of the override.
 
-    ``verdict`` is the judge's own outcome, ``model`` whose that is (null: decided by code). ``in_force``: it is the
-    last word on its leaf.
+    ``verdict`` is the outcome by the judge, ``model`` its model (null: decided by code). ``in_force``: it is the newest
+    override of its leaf that was not withdrawn.
     """
 
     model_config = ConfigDict(json_schema_extra={"example": _OVERRIDE_EXAMPLE})
@@ -109,7 +109,7 @@ class OverrideOut(BaseModel):
 
 
 class ReviewOut(OverrideOut):
-    """The same, with the answer that it is about."""
+    """An override with the answer that it refers to."""
 
     model_config = ConfigDict(json_schema_extra={"example": _REVIEW_EXAMPLE})
 
@@ -119,7 +119,7 @@ class ReviewOut(OverrideOut):
 
 
 class FigureOut(BaseModel):
-    """A figure with its 95 % interval. Where there is none, ``reason`` says why."""
+    """A figure with its 95 % interval. If a value is missing, ``reason`` contains the cause."""
 
     model_config = ConfigDict(json_schema_extra={"example": _FIGURE})
 
@@ -136,9 +136,9 @@ class FigureOut(BaseModel):
 
 
 class AgreementFiguresOut(BaseModel):
-    """How well the judge and people agree on leaves that people settled. Positive is "passed".
+    """Agreement of the judge and people on overridden leaves. Positive is "passed".
 
-    ``left_out`` counts settled leaves on which the judge had no verdict: not judged, skipped or undecided.
+    ``left_out`` counts overridden leaves without a verdict of the judge: not judged, skipped or undecided.
     """
 
     leaves: int
@@ -169,14 +169,14 @@ class AgreementFiguresOut(BaseModel):
 
 
 class AgreementGroupOut(AgreementFiguresOut):
-    """The same for one task and one model; ``model`` is null for checks made by code."""
+    """Agreement for one task and one model; ``model`` is null for checks by code."""
 
     task_id: str
     model: str | None
 
 
 class AgreementOut(BaseModel):
-    """Agreement over all settled leaves, and by task and model."""
+    """Agreement over all overridden leaves, and by task and model."""
 
     whole: AgreementFiguresOut
     items: list[AgreementGroupOut]

@@ -1,7 +1,7 @@
-"""People's word on single leaves: settled with a reason and a name, listed, taken back, and held against the judge.
+"""Routes for overrides: add, list and withdraw them, and compare them with the verdicts of the judge.
 
-Rows are added and never changed. A result's own verdicts and scores stay as they are; what they would be with people's
-word stands beside them.
+Rows are added and never changed. The verdicts and scores of a result do not change; the scores with overrides are
+reported next to them.
 """
 
 from __future__ import annotations
@@ -43,8 +43,8 @@ router = APIRouter(prefix="/v1", tags=["reviews"], route_class=StrictJsonRoute)
 
 MOST_PER_RESULT = 5000
 MOST_COUNTED = 100_000
-"""Agreement is over this many of the newest words at most."""
-_SOME = 5
+"""Agreement is computed over at most this many of the newest overrides."""
+_LISTED_LEAVES = 5
 _MODEL_CHARS = 200
 
 OverridePath = Annotated[str, Path(pattern=ID_PATTERN)]
@@ -52,19 +52,19 @@ ModelFilter = Annotated[str | None, Query(max_length=200)]
 
 
 @router.post("/results/{result_id}/overrides", status_code=201)
-async def settle(
+async def override(
     result_id: IdPath, body: OverrideIn, response: Response, service: ServiceDep, caller: SubmitterDep
 ) -> OverrideOut:
-    """Settle a leaf of a result: what it comes to, why, and who says so. The judge's own verdict stays beside it."""
+    """Override a leaf of a result with an outcome, a reason and your name. The verdict and the scores do not change."""
     async with service.database.begin() as connection:
         text = await rows.lock_result(connection, result_id, owner=caller.sees)
         if text is None:
             raise not_found("result")
         leaf = await asyncio.to_thread(_leaf, text, body.leaf)
-        said = (await rows.overrides_of(connection, [result_id])).get(result_id, ())
-        if len(said) >= MOST_PER_RESULT:
-            raise Problem(409, "CONFLICT", f"{MOST_PER_RESULT} words on one result are the most there can be")
-        row = _word(
+        existing = (await rows.overrides_of(connection, [result_id])).get(result_id, ())
+        if len(existing) >= MOST_PER_RESULT:
+            raise Problem(409, "CONFLICT", f"this result has {MOST_PER_RESULT} overrides and withdrawals, the maximum")
+        row = _new_row(
             service,
             caller,
             body,
@@ -76,14 +76,16 @@ async def settle(
         )
         await rows.insert_override(connection, row)
     response.headers["Location"] = f"/v1/results/{result_id}/overrides"
-    return OverrideOut.model_validate(override_json(row, stands=True))
+    return OverrideOut.model_validate(override_json(row, is_in_force=True))
 
 
 @router.get("/results/{result_id}/overrides")
 async def overrides(result_id: IdPath, service: ServiceDep, caller: ReaderDep) -> ListOut[OverrideOut]:
-    """All that people said of a result, the oldest first."""
+    """List the overrides of a result, oldest first."""
     return ListOut(
-        items=[OverrideOut.model_validate(one) for one in overrides_json(await _said_of(service, caller, result_id))],
+        items=[
+            OverrideOut.model_validate(one) for one in overrides_json(await _overrides_of(service, caller, result_id))
+        ],
         next_cursor=None,
     )
 
@@ -92,43 +94,43 @@ async def overrides(result_id: IdPath, service: ServiceDep, caller: ReaderDep) -
 async def withdraw(
     result_id: IdPath, override_id: OverridePath, body: WithdrawalIn, service: ServiceDep, caller: SubmitterDep
 ) -> OverrideOut:
-    """Take a word back: a further row that says who does and why. What was said before it on the leaf stands again."""
+    """Withdraw an override with a reason and your name. The previous override of the leaf is in force again."""
     async with service.database.begin() as connection:
         if await rows.lock_result(connection, result_id, owner=caller.sees) is None:
             raise not_found("result")
-        said = (await rows.overrides_of(connection, [result_id])).get(result_id, ())
-        taken = next((row for row in said if row.id == override_id and row.outcome is not None), None)
-        if taken is None:
+        existing = (await rows.overrides_of(connection, [result_id])).get(result_id, ())
+        withdrawn = next((row for row in existing if row.id == override_id and row.outcome is not None), None)
+        if withdrawn is None:
             raise not_found("override of this result")
-        if any(row.withdraws == override_id for row in said):
-            raise Problem(409, "CONFLICT", "this override was withdrawn already")
-        row = _word(
+        if any(row.withdraws == override_id for row in existing):
+            raise Problem(409, "CONFLICT", "this override was already withdrawn")
+        row = _new_row(
             service,
             caller,
             body,
             result_id=result_id,
-            leaf=taken.leaf,
-            verdict=taken.verdict,
-            model=taken.model,
+            leaf=withdrawn.leaf,
+            verdict=withdrawn.verdict,
+            model=withdrawn.model,
             withdraws=override_id,
         )
         await rows.insert_override(connection, row)
-    return OverrideOut.model_validate(override_json(row, stands=False))
+    return OverrideOut.model_validate(override_json(row, is_in_force=False))
 
 
 @router.get("/reviews")
 async def reviews(
     service: ServiceDep, caller: ReaderDep, part: SliceDep, agent: NameFilter = None, task_id: NameFilter = None
 ) -> ListOut[ReviewOut]:
-    """What people said of leaves, newest first."""
+    """List overrides, newest first."""
     async with service.database.begin() as connection:
         found = await rows.list_reviews(
             connection, limit=part.limit + 1, owner=caller.sees, before=part.cursor, agent=agent, task_id=task_id
         )
         page, following = part.cut(found, lambda review: review.override.id)
-        said = await rows.overrides_of(connection, {one.override.result_id for one in page})
-    standing = {row.id for every in said.values() for row in in_force(every).values()}
-    return ListOut(items=[_review_out(one, standing) for one in page], next_cursor=following)
+        existing = await rows.overrides_of(connection, {one.override.result_id for one in page})
+    in_force_ids = {row.id for every in existing.values() for row in in_force(every).values()}
+    return ListOut(items=[_review_out(one, in_force_ids) for one in page], next_cursor=following)
 
 
 @router.get("/reviews/agreement")
@@ -139,19 +141,19 @@ async def agreement(
     task_id: NameFilter = None,
     model: ModelFilter = None,
 ) -> AgreementOut:
-    """How well the judge and people agree on the leaves that people settled, as a whole and by task and model."""
+    """Return the agreement of the judge and people on overridden leaves, in total and by task and model."""
     async with service.database.begin() as connection:
         found = await rows.list_reviews(connection, limit=MOST_COUNTED, owner=caller.sees, agent=agent, task_id=task_id)
     return await asyncio.to_thread(_agreement, found, model)
 
 
 def _agreement(found: Sequence[Review], model: str | None) -> AgreementOut:
-    standing = [one for one in _standing(found) if model is None or one.override.model == model]
+    in_force_rows = [one for one in _in_force(found) if model is None or one.override.model == model]
     groups: dict[tuple[str, str], list[Override]] = defaultdict(list)
-    for one in standing:
+    for one in in_force_rows:
         groups[one.task_id, one.override.model or ""].append(one.override)
     return AgreementOut(
-        whole=AgreementFiguresOut.model_validate(_figures([one.override for one in standing])),
+        whole=AgreementFiguresOut.model_validate(_figures([one.override for one in in_force_rows])),
         items=[
             AgreementGroupOut.model_validate({"task_id": task_id, "model": name or None, **_figures(members)})
             for (task_id, name), members in sorted(groups.items())
@@ -159,8 +161,8 @@ def _agreement(found: Sequence[Review], model: str | None) -> AgreementOut:
     )
 
 
-def _standing(found: Sequence[Review]) -> list[Review]:
-    """What stands of all that was said (newest first)."""
+def _in_force(found: Sequence[Review]) -> list[Review]:
+    """Select the overrides in force. ``found`` is sorted newest first."""
     by_result: dict[str, list[Override]] = defaultdict(list)
     for one in reversed(found):
         by_result[one.override.result_id].append(one.override)
@@ -177,23 +179,23 @@ def _figures(members: Iterable[Override]) -> dict[str, Any]:
 _VERDICTS = frozenset({"passed", "failed"})
 
 
-def _review_out(review: Review, standing: set[str]) -> ReviewOut:
+def _review_out(review: Review, in_force_ids: set[str]) -> ReviewOut:
     row = review.override
     place = {"agent": review.agent, "task_id": review.task_id, "answer_name": review.answer_name}
-    return ReviewOut.model_validate({**override_json(row, stands=row.id in standing), **place})
+    return ReviewOut.model_validate({**override_json(row, is_in_force=row.id in in_force_ids), **place})
 
 
 def _leaf(body: str, key: str) -> JudgedNode:
     leaves: Mapping[str, JudgedNode] = judged_leaves(json.loads(body))
     if key in leaves:
         return leaves[key]
-    some = ", ".join(list(leaves)[:_SOME])
-    more = f" and {len(leaves) - _SOME} more" if len(leaves) > _SOME else ""
-    message = f"is no leaf of this result, which has {some}{more}" if leaves else "this result has no tree"
-    raise Problem(404, "UNKNOWN_LEAF", "the result has no such leaf", errors=[("leaf", message)])
+    some = ", ".join(list(leaves)[:_LISTED_LEAVES])
+    more = f" and {len(leaves) - _LISTED_LEAVES} more" if len(leaves) > _LISTED_LEAVES else ""
+    message = f"is not a leaf of this result; its leaves are {some}{more}" if leaves else "this result has no tree"
+    raise Problem(404, "UNKNOWN_LEAF", "unknown leaf", errors=[("leaf", message)])
 
 
-def _word(
+def _new_row(
     service: Service,
     caller: Caller,
     body: OverrideIn | WithdrawalIn,
@@ -205,7 +207,7 @@ def _word(
     outcome: str | None = None,
     withdraws: str | None = None,
 ) -> Override:
-    """A new row, said now by the caller."""
+    """Return a new row with the current time and the caller as its key owner."""
     return Override(
         id=service.runtime.ids.new("ovr"),
         result_id=result_id,
@@ -222,12 +224,12 @@ def _word(
 
 
 def _model(leaf: JudgedNode) -> str | None:
-    """Whose verdict it is, as a column can hold it: judge files may write what they like there."""
+    """Return the model of the verdict, cut to the column size because judge files can write any text there."""
     found = leaf.data.get("model")
     return None if found is None else storable(str(found))[:_MODEL_CHARS]
 
 
-async def _said_of(service: Service, caller: Caller, result_id: str) -> Sequence[Override]:
+async def _overrides_of(service: Service, caller: Caller, result_id: str) -> Sequence[Override]:
     async with service.database.begin() as connection:
         if await get_result(connection, result_id, owner=caller.sees) is None:
             raise not_found("result")

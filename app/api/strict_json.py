@@ -1,7 +1,7 @@
-"""Reads request bodies as strict JSON: UTF-8, whole surrogate pairs, bounded depth and numbers.
+"""Strict JSON request bodies: UTF-8, no lone surrogates, no NaN, limited nesting and numbers.
 
-The standard parser takes lone surrogates, NaN and nesting that overflows the stack; each of those
-would turn up later as a fault of ours.
+The parser of the standard library accepts lone surrogates, NaN and nesting that overflows the stack. Each of these
+would cause an internal error later.
 """
 
 from __future__ import annotations
@@ -18,10 +18,14 @@ from app.api.problems import Problem
 
 
 class StrictJsonRequest(Request):
-    """A request whose ``json`` is strict."""
+    """Request with a strict ``json`` method."""
 
     async def json(self) -> Any:
-        """Raises json.JSONDecodeError, which FastAPI answers as bad input."""
+        """Return the parsed body.
+
+        Raises:
+            json.JSONDecodeError: The body is invalid. FastAPI turns this into a validation error.
+        """
         try:
             return from_json(await self.body(), allow_inf_nan=False, cache_strings="none")
         except ValueError as error:
@@ -29,7 +33,7 @@ class StrictJsonRequest(Request):
 
 
 class StrictJsonRoute(APIRoute):
-    """A route that takes JSON and nothing else as its body, unless it declares a form."""
+    """Route that accepts only JSON bodies, unless it declares a form."""
 
     def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
         handle = super().get_route_handler()
@@ -38,7 +42,7 @@ class StrictJsonRoute(APIRoute):
         async def strict(request: Request) -> Response:
             media_type = request.headers.get("content-type", "").partition(";")[0].strip().lower()
             if takes_json and media_type != "application/json":
-                raise Problem(415, "UNSUPPORTED_MEDIA_TYPE", "send the body as application/json")
+                raise Problem(415, "UNSUPPORTED_MEDIA_TYPE", "send the body with Content-Type: application/json")
             return await handle(StrictJsonRequest(request.scope, request.receive))
 
         return strict

@@ -1,4 +1,4 @@
-"""Handing in answers."""
+"""Routes for submissions."""
 
 from __future__ import annotations
 
@@ -39,8 +39,8 @@ from app.storage.submissions import get_submission, set_budget
 router = APIRouter(prefix="/v1/submissions", tags=["submissions"], route_class=StrictJsonRoute)
 
 _SHORT_CHARS = 16 * 1024
-_OF_ARCHIVES = -10
-"""The priority of work that comes in bulk: whoever sends one answer does not wait for all of it."""
+_ARCHIVE_PRIORITY = -10
+"""Default priority of archives, so that single answers need not wait for bulk work."""
 KeyHeader = Annotated[
     str | None, Header(alias="Idempotency-Key", min_length=1, max_length=255, pattern=r"^[!-~]([ -~]*[!-~])?$")
 ]
@@ -50,8 +50,8 @@ KeyHeader = Annotated[
 async def submit(
     body: SubmissionIn, service: ServiceDep, caller: SubmitterDep, idempotency_key: KeyHeader = None
 ) -> Response:
-    """Take in one agent's answers to one task; each becomes a job."""
-    submission = await _off_the_loop_if_long(body)
+    """Submit the answers of one agent to one task. Each answer becomes a job."""
+    submission = await _checked_async(body)
     _check_known(service, [submission])
     key = _key(caller.owner, idempotency_key, "submission", json.dumps(body.model_dump(), sort_keys=True).encode())
     terms = Terms(priority=body.priority, budget_usd=body.budget_usd)
@@ -65,11 +65,11 @@ async def submit_archive(
     caller: SubmitterDep,
     file: Annotated[UploadFile, File(description="zip or tar of <agent>/<task_id>/answer_k.md")],
     model: Annotated[Model | None, Form()] = None,
-    priority: Annotated[Priority, Form()] = _OF_ARCHIVES,
+    priority: Annotated[Priority, Form()] = _ARCHIVE_PRIORITY,
     budget_usd: Annotated[BudgetUsd | None, Form()] = None,
     idempotency_key: KeyHeader = None,
 ) -> dict[str, Any]:
-    """Take in the answers of many tasks at once: all of them or none. The budget is that of each submission in it."""
+    """Submit the answers of many tasks in one archive: all of them or none. The budget applies to each submission."""
     submissions, digest = await asyncio.to_thread(_read, file)
     if model is not None:
         submissions = [_with_model(submission, model) for submission in submissions]
@@ -81,7 +81,7 @@ async def submit_archive(
 
 @router.get("/{submission_id}")
 async def submission(submission_id: IdPath, service: ServiceDep, caller: ReaderDep) -> SubmissionOut:
-    """A submission with its jobs' states."""
+    """Return a submission with the status of its jobs."""
     return await _present(service, submission_id, caller)
 
 
@@ -89,7 +89,7 @@ async def submission(submission_id: IdPath, service: ServiceDep, caller: ReaderD
 async def change(
     submission_id: IdPath, body: SubmissionChangeIn, service: ServiceDep, caller: SubmitterDep
 ) -> SubmissionOut:
-    """Set another budget. Jobs that are paused for want of money go on within a second or two where it was raised."""
+    """Change the budget. If it is raised, jobs that are paused for this budget continue within 2 seconds."""
     async with service.database.begin() as connection:
         await set_budget(connection, submission_id, body.budget_usd, owner=caller.sees)
     return await _present(service, submission_id, caller)
@@ -104,8 +104,8 @@ async def _present(service: Service, submission_id: str, caller: Caller) -> Subm
         return SubmissionOut.of(record, jobs, spent_usd=await spent(connection, submission_id))
 
 
-async def _off_the_loop_if_long(body: SubmissionIn) -> Submission:
-    """The submission, checked; a short one at once, since a thread costs more than the check."""
+async def _checked_async(body: SubmissionIn) -> Submission:
+    """Check a submission; in a thread if it is long. For a short one, a thread costs more than the check."""
     if sum(len(answer.text) for answer in body.answers) <= _SHORT_CHARS:
         return _checked(body)
     return await asyncio.to_thread(_checked, body)
@@ -129,9 +129,9 @@ def _check_known(service: Service, submissions: Sequence[Submission]) -> None:
     for submission in submissions:
         if not service.runtime.knows_task(submission.task_id):
             where = f"{submission.agent}/{submission.task_id}" if many else "task_id"
-            errors.append((where, f"there is no task {submission.task_id!r}; GET /v1/tasks lists them"))
+            errors.append((where, f"task {submission.task_id!r} does not exist; GET /v1/tasks lists all tasks"))
     if errors:
-        raise Problem(404, "UNKNOWN_TASK", "no judge for this task", errors=errors)
+        raise Problem(404, "UNKNOWN_TASK", "this task has no judge", errors=errors)
 
 
 def _read(upload: UploadFile) -> tuple[Sequence[Submission], str]:

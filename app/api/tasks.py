@@ -1,4 +1,4 @@
-"""The tasks that answers can be handed in for."""
+"""Routes for tasks."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ router = APIRouter(prefix="/v1/tasks", tags=["tasks"])
 
 @router.get("")
 async def tasks(service: ServiceDep, _caller: ReaderDep) -> ListOut[TaskOut]:
-    """Every task with a judge file, also those whose file is broken, by name."""
+    """List all tasks that have a judge file, sorted by name. Tasks with a broken judge file are included."""
     catalogue = service.runtime.catalogue
     names = sorted(catalogue.judges.keys() | catalogue.broken.keys())
     return ListOut(items=[_task(catalogue, name) for name in names])
@@ -23,7 +23,7 @@ async def tasks(service: ServiceDep, _caller: ReaderDep) -> ListOut[TaskOut]:
 
 @router.get("/{task_id}")
 async def task(task_id: NamePath, service: ServiceDep, _caller: ReaderDep) -> TaskOut:
-    """One task and its judge."""
+    """Return one task and its judge."""
     if not service.runtime.knows_task(task_id):
         raise not_found("task")
     return _task(service.runtime.catalogue, task_id)

@@ -1,4 +1,4 @@
-"""What models were asked and cost: for whom, on which tasks, by which models, and what for."""
+"""Route for model usage: calls, tokens and cost by agent, task, model, role or day."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ router = APIRouter(prefix="/v1", tags=["usage"])
 
 
 class By(StrEnum):
-    """What usage can be told apart by."""
+    """Columns to group usage by."""
 
     AGENT = "agent"
     TASK_ID = "task_id"
@@ -28,7 +28,10 @@ class By(StrEnum):
 
 
 class UsageOut(BaseModel):
-    """One group's sums. ``usd`` is null while some calls have no known price; ``usd_known`` is what the others cost."""
+    """Sums of one group.
+
+    ``usd`` is null if calls without a known price exist; ``usd_known`` is the cost of the others.
+    """
 
     agent: str | None = None
     task_id: str | None = None
@@ -44,7 +47,7 @@ class UsageOut(BaseModel):
 
 
 class UsageListOut(BaseModel):
-    """Usage by groups, the dearest first."""
+    """Usage by group, highest cost first."""
 
     items: list[UsageOut]
     total: UsageOut
@@ -55,14 +58,14 @@ class UsageListOut(BaseModel):
 async def usage(
     service: ServiceDep,
     caller: ReaderDep,
-    by: Annotated[list[By] | None, Query(description="What to tell apart; may be repeated")] = None,
+    by: Annotated[list[By] | None, Query(description="Column to group by; can be repeated")] = None,
     agent: NameFilter = None,
     task_id: NameFilter = None,
     model: Annotated[str | None, Query(max_length=200)] = None,
     since: date | None = None,
     until: date | None = None,
 ) -> UsageListOut:
-    """What models were asked and cost, failed and cancelled jobs included."""
+    """Return calls, tokens and cost of models by group. Failed and cancelled jobs are included."""
     groups = [one.value for one in dict.fromkeys(by or [By.AGENT, By.TASK_ID, By.MODEL, By.ROLE])]
     wanted: dict[str, Any] = {"agent": agent, "task_id": task_id, "model": model, "since": since, "until": until}
     async with service.database.begin() as connection:

@@ -1,11 +1,11 @@
-"""A small typed client of a running assay server, sync and async, for programs and for the command line.
+"""Typed client of the assay HTTP API, blocking and asyncio, for programs and for the command line.
 
     with Client("http://127.0.0.1:8000") as server:
         receipt = server.submit("my-agent", "yu_lineage", [("answer_1.md", text)])
         for job in server.wait(receipt.job_ids):
             print(server.result(job.result_id)["final_score"])
 
-It needs nothing of the rest of the program and reads no environment: address and key are arguments.
+It imports nothing else of assay and reads no environment variables: URL and API key are arguments.
 """
 
 from app.client.asynchronous import AsyncClient

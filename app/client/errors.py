@@ -1,10 +1,10 @@
-"""What a call to a server can end in, other than its reply.
+"""Exceptions of the client.
 
 ClientError
-├── ServerUnreachable   no connection, or it broke, or no reply in time
-├── ApiError            the server said no, with problem+json
-├── UnexpectedReply     something answered that is not an assay server of this version
-└── WaitTimeout         jobs were not finished when the time given was over
+├── ServerUnreachable   no connection, connection lost, or no response in time
+├── ApiError            the server returned an error (problem+json)
+├── UnexpectedReply     the response is not one of an assay server of this version
+└── WaitTimeout         jobs did not finish before the timeout
 """
 
 from __future__ import annotations
@@ -13,22 +13,22 @@ from collections.abc import Mapping, Sequence
 
 
 class ClientError(Exception):
-    """Base of everything this package raises."""
+    """Base class of all exceptions of this package."""
 
 
 class ServerUnreachable(ClientError):
-    """Nothing answers at ``url``."""
+    """The server at ``url`` does not respond."""
 
     def __init__(self, url: str, detail: str) -> None:
-        super().__init__(f"no answer from {url}: {detail}")
+        super().__init__(f"no response from {url}: {detail}")
         self.url = url
         self.detail = detail
 
 
 class ApiError(ClientError):
-    """The server refused: ``status`` (HTTP), ``code`` (ours), and ``errors`` as (path, message) for bad input.
+    """Error response of the server: HTTP ``status``, assay's error ``code``, and (path, message) ``errors`` of fields.
 
-    ``retry_after_s`` is set when the server asked to come back later.
+    ``retry_after_s`` is set if the response has a ``Retry-After`` header.
     """
 
     def __init__(
@@ -50,7 +50,7 @@ class ApiError(ClientError):
 
 
 class UnexpectedReply(ClientError):
-    """The reply is not what the API promises; ``body`` is its first part, for the reader."""
+    """The response does not follow the API. ``body`` contains its first 500 characters."""
 
     def __init__(self, message: str, *, body: str = "") -> None:
         super().__init__(message)
@@ -58,7 +58,7 @@ class UnexpectedReply(ClientError):
 
 
 class WaitTimeout(ClientError):
-    """``pending`` maps the id of each job that is still open to its last status."""
+    """Jobs did not finish in time. ``pending`` maps the id of each unfinished job to its last status."""
 
     def __init__(self, pending: Mapping[str, str]) -> None:
         states = ", ".join(f"{job_id} {status}" for job_id, status in pending.items())

@@ -1,4 +1,4 @@
-"""The blocking client."""
+"""Blocking client."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from app.client.waiting import Waiting
 
 
 class Client:
-    """Talks to one server. Raises only ``app.client.errors``. Close it, or use it with ``with``."""
+    """Client of one server. Raises only the exceptions of ``app.client.errors``. Close it, or use it with ``with``."""
 
     def __init__(
         self,
@@ -51,7 +51,7 @@ class Client:
         metadata: Mapping[str, Any] | None = None,
         idempotency_key: str | None = None,
     ) -> Receipt:
-        """Hand in (name, text) answers of one agent to one task; returns at once, one job per answer."""
+        """Submit (name, text) answers of one agent to one task. Returns immediately; each answer becomes a job."""
         body = wire.submission(agent, task_id, answers, model=model, run=run, metadata=metadata)
         extra = {} if idempotency_key is None else {"Idempotency-Key": idempotency_key}
         return wire.as_value(Receipt.read, self._call("POST", "/v1/submissions", json=body, headers=extra))
@@ -60,7 +60,7 @@ class Client:
         return wire.as_value(Job.read, self._call("GET", f"/v1/jobs/{job_id}"))
 
     def jobs(self, *, status: str | None = None, agent: str | None = None, task_id: str | None = None) -> Iterator[Job]:
-        """All jobs that match, newest first."""
+        """Yield all matching jobs, newest first."""
         for item in self._items("/v1/jobs", wire.query(status=status, agent=agent, task_id=task_id)):
             yield wire.as_value(Job.read, item)
 
@@ -78,10 +78,12 @@ class Client:
         poll_s: float = wire.POLL_S,
         on_update: Callable[[Job], None] | None = None,
     ) -> list[Job]:
-        """Poll until every job is done, and give them in the order asked for. A busy server is asked again.
+        """Poll until all jobs have ended, and return them in the order of ``job_ids``.
+
+        If the server is busy, the request is repeated after its ``Retry-After`` time.
 
         Raises:
-            WaitTimeout: ``timeout_s`` is over first.
+            WaitTimeout: ``timeout_s`` passed before all jobs ended.
         """
         waiting = Waiting(job_ids, timeout_s=timeout_s, on_update=on_update)
         while pending := waiting.pending():
@@ -96,7 +98,7 @@ class Client:
         return waiting.jobs()
 
     def events(self, job_id: str, *, after: str | None = None) -> Iterator[Event]:
-        """A job's events as they come, the terminal one last; ``after`` resumes behind an event's id."""
+        """Yield the events of a job until it ends; with ``after``, only those after the event with this id."""
         extra = {"Accept": "text/event-stream"} | ({} if after is None else {"Last-Event-ID": after})
         reader = wire.EventReader()
         path = f"/v1/jobs/{job_id}/events"
@@ -113,51 +115,54 @@ class Client:
         return wire.as_value(dict, self._call("GET", f"/v1/results/{result_id}"))
 
     def results(self, *, agent: str | None = None, task_id: str | None = None) -> Iterator[dict[str, Any]]:
-        """All results that match, newest first."""
+        """Iterate over all matching results, newest first."""
         return self._items("/v1/results", wire.query(agent=agent, task_id=task_id))
 
     def answer(self, result_id: str) -> str:
-        """The answer that a result judges, as it was handed in."""
+        """Return the answer that a result judges, unchanged."""
         with wire.translated(self.url):
             return wire.read_text(self._http.get(f"/v1/results/{result_id}/answer"))
 
     def history(self, agent: str) -> Iterator[dict[str, Any]]:
-        """Where each result of an agent comes from, newest first: its answer, run, submission and time."""
+        """Iterate over the results of an agent without trees, newest first: answer, run, submission, time."""
         return self._items(f"/v1/agents/{agent}/history", {})
 
     def summary(self, agent: str, *, run: str | None = None) -> dict[str, Any]:
-        """An agent's figures, or those of one run of it."""
+        """Return the summary of an agent, or of one run."""
         params = wire.query(run=run)
         return wire.as_value(dict, self._call("GET", f"/v1/agents/{agent}/summary", params=params))
 
     def compare(self, first: str, others: Iterable[str]) -> dict[str, Any]:
-        """Agents, ``agent@run`` or results against the first of them, and which leaves flipped and why."""
+        """Compare agents, ``agent@run`` or results with ``first``: scores, flipped leaves and their causes."""
         params = {"a": first, "b": list(others)}
         return wire.as_value(dict, self._call("GET", "/v1/compare", params=params))
 
     def flips(self, first: str, second: str) -> Iterator[dict[str, Any]]:
-        """Every leaf that did not come out the same on both sides, and why."""
+        """Iterate over all leaves whose outcome differs between the two sides, with the causes."""
         return self._items("/v1/compare/flips", {"a": first, "b": second})
 
     def sensitivity(self, result_id: str) -> dict[str, Any]:
-        """Which leaves of a result, flipped, would change its score most."""
+        """Return the leaves of a result whose flip would change its score most."""
         return wire.as_value(dict, self._call("GET", f"/v1/results/{result_id}/sensitivity"))
 
     def order_sensitivity(self, first: str, second: str) -> dict[str, Any]:
-        """Whether who is ahead of the two stays ahead when leaves, votes or weights change."""
+        """Return how stable the order of two sides is if leaves, votes or weights change."""
         params = {"a": first, "b": second}
         return wire.as_value(dict, self._call("GET", "/v1/compare/sensitivity", params=params))
 
     def consistency(self, task_id: str) -> dict[str, Any]:
-        """How steady a task's judge is with itself."""
+        """Return how consistent the judge of a task is over repeated judging of the same inputs."""
         return wire.as_value(dict, self._call("GET", f"/v1/tasks/{task_id}/consistency"))
 
     def forecast(self, question: Mapping[str, Any]) -> dict[str, Any]:
-        """What judging would take: of ``jobs`` done again, or of an ``agent``'s ``answers`` to a ``task_id``."""
+        """Estimate calls, tokens and cost: of retried ``jobs``, or of an agent's new ``answers`` to a task.
+
+        ``question`` is the body of ``POST /v1/forecasts``.
+        """
         return wire.as_value(dict, self._call("POST", "/v1/forecasts", json=dict(question)))
 
     def usage(self, *, by: Iterable[str] = (), agent: str | None = None, task_id: str | None = None) -> dict[str, Any]:
-        """What models were asked and cost, told apart by agent, task_id, model, role or day."""
+        """Return calls, tokens and cost of models, grouped by agent, task_id, model, role or day."""
         params = {**wire.query(agent=agent, task_id=task_id), "by": list(by)}
         return wire.as_value(dict, self._call("GET", "/v1/usage", params=params))
 
@@ -165,19 +170,19 @@ class Client:
         return list(self._items("/v1/tasks", {}))
 
     def providers(self) -> list[dict[str, Any]]:
-        """The providers of models, and which of them are paused."""
+        """Return all model providers and their status."""
         return wire.as_value(lambda body: list(body["items"]), self._call("GET", "/v1/providers"))
 
     def pause_provider(self, provider: str, *, reason: str) -> dict[str, Any]:
-        """Leave a provider alone until it is resumed; jobs that need it wait."""
+        """Pause requests to a provider until it is resumed. Jobs that need it wait."""
         return wire.as_value(dict, self._call("POST", f"/v1/providers/{provider}/pause", json={"reason": reason}))
 
     def resume_provider(self, provider: str) -> dict[str, Any]:
-        """Ask a provider again."""
+        """Resume requests to a provider."""
         return wire.as_value(dict, self._call("POST", f"/v1/providers/{provider}/resume"))
 
     def healthy(self) -> bool:
-        """Whether a server answers and can take work."""
+        """Return whether the server responds and can accept work."""
         with wire.translated(self.url):
             return self._http.get("/readyz").is_success
 

@@ -1,4 +1,4 @@
-"""What the server tells, as frozen values. Fields the server adds later are kept in ``raw``, never refused."""
+"""Values in responses of the server. Unknown fields are ignored; ``Job.raw`` contains all fields."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ TERMINAL = frozenset({"succeeded", "failed", "cancelled"})
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Progress:
-    """How far a job is. A total of 0 is not known yet, or nothing to do."""
+    """Progress of a job. A total of 0 means unknown or nothing to do."""
 
     pages_done: int = 0
     pages_total: int = 0
@@ -31,7 +31,7 @@ class Progress:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JobError:
-    """Why a job has no result: ``code`` for programs, ``detail`` and perhaps a ``traceback`` for people."""
+    """Error of a job without a result: ``code`` for programs, ``detail`` and an optional ``traceback`` for people."""
 
     code: str
     detail: str
@@ -44,7 +44,7 @@ class JobError:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JobRef:
-    """A job as named when it was accepted; ``answer`` is the answer's name, ``url`` where to poll."""
+    """Job in a receipt. ``answer`` is the name of the answer, ``url`` the path to poll."""
 
     id: str
     answer: str
@@ -54,7 +54,7 @@ class JobRef:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Receipt:
-    """An accepted submission and its jobs, one per answer."""
+    """Accepted submission with its jobs, one per answer."""
 
     id: str
     agent: str
@@ -76,7 +76,7 @@ class Receipt:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Job:
-    """One unit of work at one moment. ``status``: queued, running, succeeded, failed or cancelled."""
+    """State of a job. ``status``: queued, running, succeeded, failed or cancelled."""
 
     id: str
     status: str
@@ -106,21 +106,21 @@ class Job:
             attempts=int(data.get("attempts") or 0),
             error=None if error is None else JobError.read(error),
             result_id=None if result_id is None else str(result_id),
-            created_at=_moment(data.get("created_at")),
-            started_at=_moment(data.get("started_at")),
-            finished_at=_moment(data.get("finished_at")),
+            created_at=_parse_time(data.get("created_at")),
+            started_at=_parse_time(data.get("started_at")),
+            finished_at=_parse_time(data.get("finished_at")),
             raw=dict(data),
         )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Event:
-    """One server-sent event: ``id`` to resume after, ``name``, and its JSON ``data``."""
+    """Server-sent event with parsed JSON ``data``. Pass ``id`` as ``after`` to resume behind it."""
 
     id: str | None
     name: str
     data: Any
 
 
-def _moment(text: str | None) -> datetime | None:
+def _parse_time(text: str | None) -> datetime | None:
     return None if text is None else datetime.fromisoformat(text)

@@ -1,4 +1,4 @@
-"""The bookkeeping of waiting for jobs, without the waiting: shared by the blocking and the asyncio client."""
+"""State of waiting for jobs, without I/O or sleep. Both clients use it."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from app.client.values import Job
 
 
 class Waiting:
-    """Which of the jobs asked for are still open, and whether the time given is over (seconds, monotonic)."""
+    """Jobs to wait for, their last known states, and the deadline."""
 
     def __init__(
         self, job_ids: Iterable[str], *, timeout_s: float | None, on_update: Callable[[Job], None] | None
@@ -28,11 +28,15 @@ class Waiting:
             self._on_update(job)
 
     def jobs(self) -> list[Job]:
-        """The jobs seen, in the order asked for."""
+        """Return the jobs seen so far, in the order of the ids given."""
         return [job for job in self._jobs.values() if job is not None]
 
     def told_to_wait(self, error: ApiError) -> float:
-        """How long the server asks to be left alone (seconds); raises ``error`` when it does not, or for too long."""
+        """Return the ``Retry-After`` seconds of an error.
+
+        Raises:
+            ApiError: ``error`` has no ``Retry-After``, or its time ends after the deadline.
+        """
         if error.retry_after_s is None:
             raise error
         left = float("inf") if self._deadline is None else self._deadline - time.monotonic()
@@ -41,6 +45,10 @@ class Waiting:
         return error.retry_after_s
 
     def check_deadline(self) -> None:
-        """Raises WaitTimeout once the time given is over."""
+        """Check the deadline.
+
+        Raises:
+            WaitTimeout: The deadline has passed.
+        """
         if self._deadline is not None and time.monotonic() >= self._deadline:
             raise WaitTimeout({job.id: job.status for job in self.jobs() if not job.done})

@@ -1,4 +1,4 @@
-"""The pure half of both clients: what is sent, and how a reply is read. No IO here."""
+"""Request building and response parsing of both clients, without I/O."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def submission(
     run: str | None = None,
     metadata: Mapping[str, Any] | None = None,
 ) -> dict[str, Any]:
-    """The body of ``POST /v1/submissions``; ``answers`` are (name, text) pairs."""
+    """Return the body of ``POST /v1/submissions``; ``answers`` are (name, text) pairs."""
     body: dict[str, Any] = {
         "agent": agent,
         "task_id": task_id,
@@ -44,16 +44,16 @@ def submission(
 
 
 def query(**values: str | int | None) -> dict[str, str | int]:
-    """Only the parameters that were given."""
+    """Return the parameters that are not None."""
     return {key: value for key, value in values.items() if value is not None}
 
 
 def read(response: httpx.Response) -> Any:
-    """The JSON of a good reply.
+    """Return the JSON of a successful response.
 
     Raises:
-        ApiError: the server answered with a problem.
-        UnexpectedReply: it is no JSON.
+        ApiError: The server returned an error.
+        UnexpectedReply: The response is not JSON.
     """
     if response.is_error:
         raise _problem(response)
@@ -61,15 +61,15 @@ def read(response: httpx.Response) -> Any:
         return response.json()
     except ValueError as exc:
         raise UnexpectedReply(
-            f"{response.url} answered {response.status_code} with something that is not JSON", body=response.text
+            f"{response.url} returned HTTP {response.status_code} with a body that is not JSON", body=response.text
         ) from exc
 
 
 def read_text(response: httpx.Response) -> str:
-    """The text of a good reply that is no JSON.
+    """Return the text of a successful response.
 
     Raises:
-        ApiError: the server answered with a problem.
+        ApiError: The server returned an error.
     """
     if response.is_error:
         raise _problem(response)
@@ -77,15 +77,21 @@ def read_text(response: httpx.Response) -> str:
 
 
 def as_value(reader: Callable[[Mapping[str, Any]], T], data: Any) -> T:
-    """``reader(data)``, where a missing or misshapen field is an UnexpectedReply and not a KeyError."""
+    """Return ``reader(data)``.
+
+    Raises:
+        UnexpectedReply: A field is missing or has the wrong type.
+    """
     try:
         return reader(data)
     except (KeyError, TypeError, ValueError, AttributeError) as exc:
-        raise UnexpectedReply(f"the server's reply lacks what the API promises: {exc!r}", body=str(data)) from exc
+        raise UnexpectedReply(
+            f"the response of the server has a missing or invalid field: {exc!r}", body=str(data)
+        ) from exc
 
 
 def page(data: Any) -> tuple[list[dict[str, Any]], str | None]:
-    """One page of a list: its items and the cursor of the next one."""
+    """Return the items of a list page and the cursor of the next page."""
 
     def items(body: Mapping[str, Any]) -> tuple[list[dict[str, Any]], str | None]:
         return list(body["items"]), body.get("next_cursor")
@@ -95,7 +101,7 @@ def page(data: Any) -> tuple[list[dict[str, Any]], str | None]:
 
 @contextmanager
 def translated(url: str) -> Iterator[None]:
-    """What httpx raises about the connection becomes ServerUnreachable."""
+    """Convert httpx transport errors to ServerUnreachable."""
     try:
         yield
     except httpx.TransportError as exc:
@@ -103,7 +109,7 @@ def translated(url: str) -> Iterator[None]:
 
 
 class EventReader:
-    """Lines of a ``text/event-stream`` in, events out, one ``feed`` per line (without its end)."""
+    """Parser of a ``text/event-stream``. Call ``feed`` once per line, without the line end."""
 
     def __init__(self) -> None:
         self._id: str | None = None
@@ -111,7 +117,7 @@ class EventReader:
         self._data: list[str] = []
 
     def feed(self, line: str) -> Event | None:
-        """The event that this line ends, if it ends one."""
+        """Return the event that this line completes, if any."""
         if not line:
             return self._end()
         name, _, value = line.partition(":")
@@ -133,7 +139,7 @@ class EventReader:
         try:
             return Event(id=self._id, name=name, data=json.loads(text))
         except ValueError as exc:
-            raise UnexpectedReply(f"event {name!r} carries no JSON", body=text) from exc
+            raise UnexpectedReply(f"the data of event {name!r} is not JSON", body=text) from exc
 
 
 def _problem(response: httpx.Response) -> ApiError | UnexpectedReply:
@@ -142,7 +148,9 @@ def _problem(response: httpx.Response) -> ApiError | UnexpectedReply:
     except ValueError:
         body = None
     if not isinstance(body, dict):
-        return UnexpectedReply(f"{response.url} answered HTTP {response.status_code}", body=response.text)
+        return UnexpectedReply(
+            f"{response.url} returned HTTP {response.status_code} without problem+json", body=response.text
+        )
     listed = body.get("errors")
     errors = [
         (str(one.get("path", "")), str(one.get("message", "")))
@@ -154,11 +162,11 @@ def _problem(response: httpx.Response) -> ApiError | UnexpectedReply:
         code=str(body.get("code", "")),
         detail=str(body.get("detail") or body.get("title") or response.reason_phrase),
         errors=errors,
-        retry_after_s=_seconds(response.headers.get("Retry-After")),
+        retry_after_s=_parse_retry_after(response.headers.get("Retry-After")),
     )
 
 
-def _seconds(value: str | None) -> float | None:
+def _parse_retry_after(value: str | None) -> float | None:
     try:
         return None if value is None else float(value)
     except ValueError:

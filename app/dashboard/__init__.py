@@ -1,5 +1,5 @@
-"""The pages that people open: what was scored, why, and what to do about it.
+"""Web dashboard: agents, jobs, results, review and evidence repair.
 
-Written by the server, with Jinja2 and htmx and nothing that must be built or fetched. It knows only the JSON API, which
-it asks in the viewer's name: what a key may not read or do there, it may not read or do here.
+Pages are rendered on the server with Jinja2 and htmx; there is no build step and no external resource. All data comes
+from the HTTP API, which is called with the viewer's API key, so the dashboard has exactly the permissions of this key.
 """

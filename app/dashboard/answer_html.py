@@ -1,7 +1,7 @@
-"""An answer's markdown as HTML that is safe to show, with the sentences marked that cite a page.
+"""Conversion of an answer's Markdown to safe HTML in which the sentences that cite a page are marked.
 
-The text is hostile. Raw HTML is off, so that tags come out as text; what the renderer writes then passes nh3's list of
-allowed elements. Nothing in it is fetched: a picture becomes a link.
+Answers are untrusted. Raw HTML is disabled, so tags appear as text. The rendered HTML is then filtered by nh3 with an
+allowlist of elements. Images become links, so that nothing is loaded.
 """
 
 from __future__ import annotations
@@ -31,19 +31,19 @@ _FEW_WORDS = 3
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ShownAnswer:
-    """Safe HTML. A sentence that cites a page is ``<span data-cites="MARK ...">``, see ``mark_of``."""
+    """Safe HTML. A sentence that cites pages is ``<span data-cites="MARK ...">``; see ``mark_of``."""
 
     html: str
     marks: frozenset[str]
 
 
 def mark_of(url: str) -> str:
-    """A short name for a page, the same for every spelling of its URL."""
+    """Return a short identifier of a page, equal for all spellings of its URL."""
     return hashlib.sha256(canonical_key(url).encode("utf-8", "surrogatepass")).hexdigest()[:12]
 
 
 def show_answer(text: str) -> ShownAnswer:
-    """The answer for a page of ours. Blocks for some milliseconds a hundred kilobytes."""
+    """Convert an answer to HTML. Blocks for a few milliseconds per 100 kB."""
     markdown = MarkdownIt("commonmark", {"html": False, "linkify": False}).enable(["table", "strikethrough"])
     tokens = markdown.parse(text[:MAX_CHARS])
     marks: set[str] = set()
@@ -63,12 +63,12 @@ def show_answer(text: str) -> ShownAnswer:
 
 
 def _absolute(_element: str, attribute: str, value: str) -> str | None:
-    """No link of an answer leads to an address of ours."""
+    """Drop relative links, so that no link of an answer leads to the dashboard itself."""
     return value if attribute != "href" or value.lower().startswith(("http://", "https://")) else None
 
 
 def _by_list(tokens: Sequence[Token]) -> Iterator[list[Token]]:
-    """The inline texts: those of one list together, every other one by itself."""
+    """Group the inline tokens: those of one list together, every other one alone."""
     lists: list[list[Token]] = []
     for token in tokens:
         if token.type in {"bullet_list_open", "ordered_list_open"}:
@@ -82,22 +82,28 @@ def _by_list(tokens: Sequence[Token]) -> Iterator[list[Token]]:
 
 
 def _mark_sentences(inlines: Sequence[Token], marks: set[str]) -> None:
-    """Mark what cites. A list with an item that only names sources is cited as a whole."""
+    """Mark the citing sentences. If an item of a list only names sources, the whole list is marked."""
     texts = [(inline, list(_joined(_sentences(_linked(inline.children or []))))) for inline in inlines]
-    sources = [mark for _, said in texts for each in said if len(texts) > 1 and each.says_little for mark in each.marks]
-    for inline, said in texts:
-        if sources and not any(each.marks for each in said):
-            said = [_Sentence([token for each in said for token in each.tokens], list(sources))]
-        inline.children = list(_between_spans(said, marks))
+    sources = [
+        mark
+        for _, sentences in texts
+        for each in sentences
+        if len(texts) > 1 and each.is_only_links
+        for mark in each.marks
+    ]
+    for inline, sentences in texts:
+        if sources and not any(each.marks for each in sentences):
+            sentences = [_Sentence([token for each in sentences for token in each.tokens], list(sources))]
+        inline.children = list(_between_spans(sentences, marks))
 
 
 def _linked(children: Sequence[Token]) -> Iterator[Token]:
-    """Inline tokens with bare URLs as links, and pictures as links to them."""
+    """Turn bare URLs and images into links."""
     inside = 0
     for token in children:
         inside += token.nesting if token.type in {"link_open", "link_close"} else 0
         if token.type == "image":
-            yield from _link(str(token.attrGet("src") or ""), f"picture: {token.content or token.attrGet('src')}")
+            yield from _link(str(token.attrGet("src") or ""), f"image: {token.content or token.attrGet('src')}")
         elif token.type == "text" and not inside:
             yield from _bare_urls(token)
         else:
@@ -129,14 +135,14 @@ def _link(url: str, label: str) -> Iterator[Token]:
 
 @dataclass(slots=True)
 class _Sentence:
-    """Tokens that belong together, and the pages they cite."""
+    """Tokens of one sentence, and the marks of the pages that it cites."""
 
     tokens: list[Token]
     marks: list[str]
 
     @property
-    def says_little(self) -> bool:
-        """Whether there is hardly anything but links in it, as in "Source: https://..."."""
+    def is_only_links(self) -> bool:
+        """Return whether it has fewer than three words outside links, as in "Source: https://..."."""
         inside, words = 0, 0
         for token in self.tokens:
             inside += token.nesting if token.type in {"link_open", "link_close"} else 0
@@ -146,7 +152,7 @@ class _Sentence:
 
 
 def _between_spans(sentences: Iterable[_Sentence], marks: set[str]) -> Iterator[Token]:
-    """The tokens, with each citing sentence between a span's ends."""
+    """Return the tokens with a span around each citing sentence."""
     for sentence in sentences:
         if not sentence.marks:
             yield from sentence.tokens
@@ -158,7 +164,7 @@ def _between_spans(sentences: Iterable[_Sentence], marks: set[str]) -> Iterator[
 
 
 def _sentences(children: Iterator[Token]) -> Iterator[_Sentence]:
-    """Sentences of an inline text; none ends inside of emphasis or a link."""
+    """Split an inline text into sentences. No sentence ends inside emphasis or a link."""
     now, depth = _Sentence([], []), 0
     for token in children:
         depth += token.nesting
@@ -183,10 +189,10 @@ def _sentences(children: Iterator[Token]) -> Iterator[_Sentence]:
 
 
 def _joined(sentences: Iterator[_Sentence]) -> Iterator[_Sentence]:
-    """A sentence that is nothing but a citation belongs to the one before it."""
+    """Join each sentence that consists of citations only to the previous one."""
     before: _Sentence | None = None
     for sentence in sentences:
-        if before is not None and sentence.marks and sentence.says_little:
+        if before is not None and sentence.marks and sentence.is_only_links:
             before.tokens += sentence.tokens
             before.marks += sentence.marks
             continue

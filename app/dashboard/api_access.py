@@ -1,9 +1,8 @@
-"""The JSON API as one viewer may use it. Everything that the dashboard shows comes through here."""
+"""Access to the HTTP API with the viewer's key. All data of the dashboard comes from here."""
 
 from __future__ import annotations
 
 import asyncio
-import json
 from collections.abc import AsyncIterator, Mapping
 from typing import Any, TypeAlias
 
@@ -12,40 +11,40 @@ from starlette.types import ASGIApp
 
 from app.client import wire
 from app.client.errors import ServerUnreachable
-from app.dashboard.in_process import InProcess
+from app.dashboard.in_process import InProcessTransport
 
 BASE_URL = "http://localhost"
 DEADLINE_S = 60.0
 PAGE = 200
-"""The most that a list of the API gives at once."""
+"""Maximum page size of the API's lists."""
 
 
 FormField: TypeAlias = tuple[str | None, bytes, str]
-"""A field of a form: its file's name (None: it is no file), what it holds, and the media type of that."""
+"""Form field: file name (None: not a file), content, media type."""
 
 
 class Api:
-    """Calls the API with the viewer's key. Raises only ``app.client.errors``."""
+    """Client of the API with the viewer's key. Raises only the exceptions of ``app.client.errors``."""
 
     def __init__(self, app: ASGIApp, key: str | None) -> None:
         self._http = httpx.AsyncClient(
-            transport=InProcess(app),
+            transport=InProcessTransport(app),
             base_url=BASE_URL,
             headers=wire.headers(key),
-            timeout=None,  # noqa: S113 - ``request`` has a deadline, and a stream is silent for as long as nothing happens
+            timeout=None,  # noqa: S113 - ``request`` has its own timeout, and event streams can be idle for any time
         )
 
     async def get(self, path: str, **params: str | int | None) -> Any:
-        """The JSON at ``path``."""
+        """Return the JSON at ``path``."""
         return wire.read(await self.request("GET", path, params=wire.query(**params)))
 
     async def maybe(self, path: str, **params: str | int | None) -> Any | None:
-        """The same; None where there is no such thing."""
+        """Return the JSON at ``path``, or None if the API returns 404."""
         response = await self.request("GET", path, params=wire.query(**params))
         return None if response.status_code == httpx.codes.NOT_FOUND else wire.read(response)
 
     async def text(self, path: str) -> str | None:
-        """A body of text; None where there is none."""
+        """Return the text at ``path``, or None if the API returns 404."""
         response = await self.request("GET", path)
         if response.status_code == httpx.codes.NOT_FOUND:
             return None
@@ -54,7 +53,7 @@ class Api:
         return response.text
 
     async def post(self, path: str, body: Mapping[str, Any] | None = None) -> Any:
-        """``body`` goes as JSON."""
+        """Send ``body`` as JSON and return the JSON of the response."""
         return wire.read(await self.request("POST", path, body=body))
 
     async def delete(self, path: str) -> Any:
@@ -64,7 +63,7 @@ class Api:
         return wire.read(await self.request("PUT", path, fields=fields))
 
     async def items(self, path: str, *, at_most: int, **params: str | int | None) -> list[dict[str, Any]]:
-        """Up to ``at_most`` items of a list, newest first."""
+        """Return up to ``at_most`` items of a list, newest first."""
         found: list[dict[str, Any]] = []
         cursor: str | None = None
         while len(found) < at_most:
@@ -85,10 +84,10 @@ class Api:
         fields: Mapping[str, FormField] | None = None,
         body: Mapping[str, Any] | None = None,
     ) -> httpx.Response:
-        """The whole answer, whatever its status; 304 where it still has the entity tag ``tag``.
+        """Return the response, whatever its status. With ``tag``, the status is 304 if the entity tag is unchanged.
 
         Raises:
-            ServerUnreachable: none came in time.
+            ServerUnreachable: No response within ``DEADLINE_S``.
         """
         headers = {} if tag is None else {"If-None-Match": tag}
         with wire.translated(BASE_URL):
@@ -98,10 +97,10 @@ class Api:
                         method, path, params=params, headers=headers, files=fields, json=body
                     )
             except TimeoutError:
-                raise ServerUnreachable(BASE_URL, f"no answer within {DEADLINE_S:g} s") from None
+                raise ServerUnreachable(BASE_URL, f"no response within {DEADLINE_S:g} s") from None
 
     async def events(self, path: str) -> AsyncIterator[Any]:
-        """The JSON of each server-sent event, until the stream ends."""
+        """Yield the JSON of each server-sent event until the stream ends."""
         reader = wire.EventReader()
         with wire.translated(BASE_URL):
             async with self._http.stream("GET", path, headers={"Accept": "text/event-stream"}) as response:
@@ -115,8 +114,3 @@ class Api:
 
     async def aclose(self) -> None:
         await self._http.aclose()
-
-
-def pretty(data: Any) -> str:
-    """JSON for people."""
-    return json.dumps(data, indent=2, ensure_ascii=False)

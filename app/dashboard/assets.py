@@ -1,4 +1,4 @@
-"""The stylesheet and scripts, served under a name that changes with their content, so that browsers keep them."""
+"""Static files (stylesheets, scripts), served under URLs that contain a hash of their content, for caching."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ _TYPES = {
     ".svg": "image/svg+xml",
     ".LICENSE": "text/plain; charset=utf-8",
 }
-_FOR_GOOD = {"Cache-Control": "public, max-age=31536000, immutable"}
+_IMMUTABLE = {"Cache-Control": "public, max-age=31536000, immutable"}
 
 
 class Assets:
-    """Every static file of the dashboard, in memory."""
+    """All static files of the dashboard, in memory."""
 
     def __init__(self) -> None:
-        """Reads the package's files: a hundred kilobytes."""
+        """Read the files of the package (about 100 kB)."""
         folder = resources.files("app.dashboard").joinpath("static")
         self._files = {item.name: item.read_bytes() for item in folder.iterdir() if item.is_file()}
         everything = hashlib.sha256()
@@ -30,7 +30,11 @@ class Assets:
         self._version = everything.hexdigest()[:12]
 
     def url(self, name: str) -> str:
-        """Where a file is served. Raises KeyError for one that there is not."""
+        """Return the URL of a file.
+
+        Raises:
+            KeyError: No such file.
+        """
         self._files[name]
         return f"/assets/{self._version}/{name}"
 
@@ -41,10 +45,10 @@ class Assets:
         async def asset(version: str, name: str) -> Response:
             data = self._files.get(name)
             if data is None:
-                raise HTTPException(404, "there is no such file")
+                raise HTTPException(404, "file not found")
             suffix = name[name.rfind(".") :]
-            # A page from before an update asks for the old version: it gets the new one, and no cache keeps it.
-            headers = _FOR_GOOD if version == self._version else {"Cache-Control": "no-store"}
+            # A page that was loaded before an update requests the old version. It gets the new file, uncached.
+            headers = _IMMUTABLE if version == self._version else {"Cache-Control": "no-store"}
             return Response(data, media_type=_TYPES.get(suffix, "application/octet-stream"), headers=headers)
 
         return router

@@ -1,4 +1,4 @@
-"""Small charts as SVG, drawn by the server: no script or style in them, and words for those who do not see."""
+"""Small charts as SVG without scripts or inline styles, each with a text alternative."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ _TREND_WIDTH, _TREND_HEIGHT, _EDGE = 132, 34, 4
 
 @dataclass(frozen=True, slots=True)
 class TrendPoint:
-    """One average on the way, 0 to 1, and what it is of."""
+    """Average score (0 to 1) of one run or day."""
 
     label: str
     value: float
 
 
 def interval_bar(low: float, high: float, value: float | None = None, *, label: str = "") -> Markup:
-    """A scale from 0 to 1 with a range on it, and a mark at the value if there is one."""
+    """Draw a range on a scale from 0 to 1, with a mark at ``value``."""
     left, right = low * _WIDTH, high * _WIDTH
     words = escape(label or f"{points(low)} to {points(high)}")
     mark = (
@@ -31,7 +31,7 @@ def interval_bar(low: float, high: float, value: float | None = None, *, label: 
         if value is None
         else f'<rect class="bar-mark" x="{value * _WIDTH - 1.5:.1f}" y="0" width="3" height="14" rx="1"/>'
     )
-    return Markup(  # noqa: S704 - numbers of ours, and a label that is escaped
+    return Markup(  # noqa: S704 - generated numbers, and an escaped label
         f'<svg class="bar" {_BAR_FRAME} role="img" aria-label="{words}">'
         f'<rect class="bar-track" x="0" y="5" width="{_WIDTH}" height="4" rx="2"/>'
         f'<rect class="bar-range" x="{left:.1f}" y="3" width="{max(right - left, 1):.1f}" height="8" rx="2"/>'
@@ -40,7 +40,7 @@ def interval_bar(low: float, high: float, value: float | None = None, *, label: 
 
 
 def trend_line(trend: Sequence[TrendPoint]) -> Markup:
-    """Averages over time as a line; a single one as a dot."""
+    """Draw averages over time as a line; a single one as a dot."""
     if not trend:
         return Markup("")
     width, height = _TREND_WIDTH - 2 * _EDGE, _TREND_HEIGHT - 2 * _EDGE
@@ -48,30 +48,30 @@ def trend_line(trend: Sequence[TrendPoint]) -> Markup:
     places = [(_EDGE + nth * step, _EDGE + (1 - point.value) * height) for nth, point in enumerate(trend)]
     line = " ".join(f"{x:.1f},{y:.1f}" for x, y in places)
     dots = "".join(
-        f'<circle class="trend-dot" cx="{x:.1f}" cy="{y:.1f}" r="2"><title>{_said(point)}</title></circle>'
+        f'<circle class="trend-dot" cx="{x:.1f}" cy="{y:.1f}" r="2"><title>{_point_label(point)}</title></circle>'
         for (x, y), point in zip(places, trend, strict=True)
     )
-    words = Markup("Trend: ") + Markup(", ").join(_said(point) for point in trend)
-    return Markup(  # noqa: S704 - numbers of ours, and labels that are escaped
+    words = Markup("Trend: ") + Markup(", ").join(_point_label(point) for point in trend)
+    return Markup(  # noqa: S704 - generated numbers, and escaped labels
         f'<svg class="trend" viewBox="0 0 {_TREND_WIDTH} {_TREND_HEIGHT}" role="img" aria-label="{words}">'
         f'<path class="trend-base" d="M0 {_TREND_HEIGHT - _EDGE}H{_TREND_WIDTH}"/>'
         f'<polyline class="trend-line" points="{line}"/>{dots}</svg>'
     )
 
 
-def _said(point: TrendPoint) -> Markup:
+def _point_label(point: TrendPoint) -> Markup:
     return escape(f"{point.label}: {points(point.value)}")
 
 
 def change_bar(difference: float | None) -> Markup:
-    """A difference of two scores, -1 to 1, to the left or right of a middle line."""
+    """Draw a difference of two scores (-1 to 1) to the left or right of a center line."""
     if difference is None:
         return Markup("")
     middle = _WIDTH / 2
     width = abs(difference) * middle
     left = middle - width if difference < 0 else middle
     kind = "worse" if difference < 0 else "better"
-    return Markup(  # noqa: S704 - numbers of ours
+    return Markup(  # noqa: S704 - generated numbers
         f'<svg class="bar" {_BAR_FRAME} role="img" aria-label="{difference:+.2f}">'
         f'<rect class="bar-track" x="0" y="5" width="{_WIDTH}" height="4" rx="2"/>'
         f'<rect class="bar-{kind}" x="{left:.1f}" y="3" width="{max(width, 0.5):.1f}" height="8" rx="2"/>'

@@ -1,4 +1,4 @@
-"""What hangs on a captured page: the leaves that were judged by it, and what they cost. Pure."""
+"""Dependents of a page: the leaves that cite it, and the cost of judging them. Pure functions."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from app.dashboard.outline import Node, outline
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Dependent:
-    """A result with leaves that cite a page. ``usd`` is what these leaves cost last time; None: not known."""
+    """Result with leaves that cite a page. ``usd`` is the cost of these leaves; None: unknown."""
 
     result_id: str
     job_id: str
@@ -24,7 +24,7 @@ class Dependent:
 
 
 def dependent(origin: Mapping[str, Any], result: Mapping[str, Any], url: str) -> Dependent | None:
-    """The result as one that hangs on the page of this URL; None where no leaf does."""
+    """Return the result with the leaves that cite this URL, or None if no leaf cites it."""
     mark = mark_of(url)
     leaves = [leaf for leaf in outline(result).leaves if mark in _marks(leaf)]
     if not leaves:

@@ -1,4 +1,4 @@
-"""Which verdicts a person should look at first: those most in doubt, by how much of the score hangs on them. Pure."""
+"""Ranking of verdicts for review: doubt multiplied by the share of the score at stake. Pure functions."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from app.dashboard.effects import Effect, effects
+from app.dashboard.leaf_overrides import LeafOverride, result_overrides
 from app.dashboard.outline import Node, Outline, outline
-from app.dashboard.settled import Word, settled
 from app.dashboard.wording import signal_words
 from rubrics.verdict import Outcome
 
@@ -16,10 +16,11 @@ _ORDERS = "orders_in_"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Doubtful:
-    """A leaf of a result. ``doubt`` and ``worth`` in 0..1; ``why`` says in words where the doubt comes from.
+class DoubtfulLeaf:
+    """Leaf with a doubtful verdict.
 
-    ``word`` is what a person said of it, if that stands.
+    ``doubt`` and ``worth`` (the share of the score at stake) are in 0..1, ``reasons`` explains the doubt in words, and
+    ``override`` is the override in force.
     """
 
     result_id: str
@@ -29,26 +30,26 @@ class Doubtful:
     leaf: Node
     doubt: float
     worth: float
-    why: Sequence[str]
-    word: Word | None
+    reasons: Sequence[str]
+    override: LeafOverride | None
 
     @property
     def rank(self) -> float:
         return self.doubt * self.worth
 
 
-def doubtful(result: Mapping[str, Any]) -> list[Doubtful]:
-    """The leaves of a result that there is reason to doubt, the weightiest first."""
-    drawn: Outline = outline(result)
-    worth: Mapping[str, Effect] = effects(drawn)
-    words = settled(result).standing
+def doubtful_leaves(result: Mapping[str, Any]) -> list[DoubtfulLeaf]:
+    """Return the leaves of a result with a doubtful verdict, highest rank first."""
+    tree: Outline = outline(result)
+    worth: Mapping[str, Effect] = effects(tree)
+    overrides = result_overrides(result).in_force
     found = []
-    for leaf in drawn.leaves:
+    for leaf in tree.leaves:
         reasons = list(_reasons(leaf))
         if not reasons:
             continue
         found.append(
-            Doubtful(
+            DoubtfulLeaf(
                 result_id=str(result["id"]),
                 agent=str(result["agent_name"]),
                 task_id=str(result["task_id"]),
@@ -56,28 +57,28 @@ def doubtful(result: Mapping[str, Any]) -> list[Doubtful]:
                 leaf=leaf,
                 doubt=max(doubt for doubt, _ in reasons),
                 worth=worth[leaf.key].worth,
-                why=[reason for _, reason in reasons],
-                word=words.get(leaf.key),
+                reasons=[reason for _, reason in reasons],
+                override=overrides.get(leaf.key),
             )
         )
     return sorted(found, key=lambda one: -one.rank)
 
 
 def _reasons(leaf: Node) -> Iterable[tuple[float, str]]:
-    """Each reason to doubt a verdict, from 0 (none) to 1 (nothing is known)."""
+    """Yield (doubt, reason) pairs. Doubt is from 0 (none) to 1 (nothing is known)."""
     votes = [vote.get("result") for vote in leaf.facts.get("votes") or ()]
     yes, no = votes.count(True), votes.count(False)
     if leaf.outcome == Outcome.NOT_JUDGED:
-        yield 1.0, "nobody found out"
+        yield 1.0, "it was not judged"
     elif yes and no:
         yield 2 * min(yes, no) / len(votes), f"the votes are split, {yes} to {no}"
     signals = [str(signal) for signal in leaf.facts.get("signals") or ()]
     for signal in signals:
         yield 0.9 if signal.startswith(_ORDERS) else 0.4, _clause(signal_words(signal))
     if leaf.outcome == Outcome.PASSED and leaf.facts.get("grounded") is False:
-        yield 0.6, "no quote that counts was found, so the strict score differs"
+        yield 0.6, "it has no valid quote, so the strict score differs"
     if leaf.outcome == Outcome.UNDECIDED:
-        yield 0.5, "the judge's script never settled it"
+        yield 0.5, "the judge script never settled it"
 
 
 def _clause(sentence: str) -> str:

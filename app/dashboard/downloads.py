@@ -1,4 +1,4 @@
-"""A page's table as a file."""
+"""CSV downloads of tables."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from app.dashboard.rendering import HEADERS
 
 
 class Format(StrEnum):
-    """How a page is asked for: as itself, or its table as CSV."""
+    """Format of a page: HTML, or its table as CSV."""
 
     HTML = "html"
     CSV = "csv"
 
 
 async def csv_file(name: str, header: Sequence[str], rows: Iterable[Sequence[Cell]]) -> Response:
-    """A download called ``name``.csv."""
+    """Return the table as a download named ``name``.csv."""
     plain = re.sub(r"[^A-Za-z0-9._-]+", "-", name)
     headers = HEADERS | {"Content-Disposition": f'attachment; filename="{plain}.csv"'}
     text = await asyncio.to_thread(table, header, rows)

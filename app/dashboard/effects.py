@@ -1,4 +1,7 @@
-"""How each child changed its parent's score, in numbers and in words. Pure; ``rubrics.scoring`` has the rules."""
+"""Effect of each node on the score of its parent, as numbers and as text.
+
+Pure; the rules are in ``rubrics.scoring``.
+"""
 
 from __future__ import annotations
 
@@ -12,28 +15,29 @@ from rubrics.node import Strategy
 
 
 class EffectKind(StrEnum):
-    """What a child did to its parent."""
+    """Kind of effect on the parent."""
 
     TOP = "top"
     ADDS = "adds"
-    """It counts by its weight."""
+    """Counts by its weight."""
     GATE_OPEN = "gate_open"
-    """A critical child that passed: it adds nothing, and takes nothing away."""
+    """A critical child that passed: no effect on the score."""
     GATE_SHUT = "gate_shut"
-    """A critical child that did not pass: the parent is 0."""
+    """A critical child that did not pass: the parent counts 0."""
     GATED = "gated"
-    """A critical sibling did not pass, so this one counts nothing."""
+    """Counts 0 because a critical sibling did not pass."""
     TOO_LATE = "too_late"
-    """A step of a sequence behind one that missed."""
+    """Counts 0 because an earlier step of the sequence did not pass."""
     UNKNOWN = "unknown"
-    """Nothing was found out about it: it could still count."""
+    """Not judged: it could still count."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Effect:
-    """``gained`` of ``share``, both parts of the parent's score; ``worth`` is the part of the whole score at stake.
+    """Effect of one node: ``gained`` out of ``share``, both as parts of the parent's score.
 
-    ``by`` is the key of the sibling that made this one count nothing.
+    ``worth`` is the part of the whole score at stake. ``by`` is the key of the sibling because of which the node counts
+    0.
     """
 
     kind: EffectKind
@@ -45,7 +49,7 @@ class Effect:
 
 
 def effects(outline: Outline) -> Mapping[str, Effect]:
-    """The effect of every node, by key."""
+    """Return the effect of every node, by key."""
     found = {outline.root.key: Effect(kind=EffectKind.TOP, share=1.0, gained=outline.root.score, words="the score")}
     open_leaves = _open(outline)
     pending = [outline.root]
@@ -88,7 +92,7 @@ def _kind(
 
 
 def _first_miss(parent: Node) -> int | None:
-    """Where a sequence first fell below 1."""
+    """Return the position of the first step of a sequence with a score below 1."""
     if parent.strategy != Strategy.SEQUENTIAL:
         return None
     return next((place for place, child in enumerate(parent.children) if child.score < 1.0), None)
@@ -100,9 +104,9 @@ def _words(
     behind = by.name if by is not None else ""
     match kind:
         case EffectKind.GATE_OPEN:
-            return "gate open" if not alone else "gate open, and all there is to pass"
+            return "gate open" if not alone else "gate open; there are no other children"
         case EffectKind.GATE_SHUT if unknown:
-            return f"gate not known: {parent.name} counts 0 until it is"
+            return f"gate not judged: {parent.name} counts 0 until it is"
         case EffectKind.GATE_SHUT:
             return f"gate shut: {parent.name} counts 0"
         case EffectKind.GATED:
@@ -116,7 +120,7 @@ def _words(
 
 
 def _open(outline: Outline) -> frozenset[str]:
-    """Keys of the nodes with something unknown at or below them."""
+    """Return the keys of unknown leaves and of all nodes above them."""
     found = set(outline.unknown)
     for key in outline.unknown:
         found.update(node.key for node in outline.path(key))

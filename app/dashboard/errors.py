@@ -1,33 +1,33 @@
-"""What goes wrong between a viewer and a page.
+"""Errors of the dashboard.
 
 DashboardError
-├── FormRefused    a form without the token of a page of ours
-├── NothingGiven   a form with nothing in it
-└── NothingThere   a page about something that there is not
+├── FormRefused    form without a valid form token (CSRF protection)
+├── NothingGiven   empty form
+└── NothingThere   object not found
 """
 
 from __future__ import annotations
 
 
 class DashboardError(Exception):
-    """Base of this package's errors; the message is for the viewer."""
+    """Base class. The message is shown to the viewer."""
 
     status = 400
 
 
 class FormRefused(DashboardError):
-    """A form came in that no page of ours wrote."""
+    """The form has no valid form token."""
 
     status = 403
 
 
 class NothingGiven(DashboardError):
-    """A form was sent empty."""
+    """The form is empty."""
 
     status = 422
 
 
 class NothingThere(DashboardError):
-    """What the page is about does not exist."""
+    """The requested object does not exist."""
 
     status = 404

@@ -1,4 +1,4 @@
-"""The first page: every agent and how good it is, and what is being judged now. And the page of one agent."""
+"""Home page (all agents and running jobs) and the page of one agent."""
 
 from __future__ import annotations
 
@@ -7,10 +7,10 @@ from typing import Annotated, Any
 
 from fastapi import APIRouter, Path, Response
 
+from app.dashboard.agent_figures import CSV_HEADER, AgentFigures, agent_figures, csv_row
 from app.dashboard.downloads import Format, csv_file
 from app.dashboard.errors import NothingThere
 from app.dashboard.pages_route import PageRoute
-from app.dashboard.standings import CSV_HEADER, Standing, csv_row, standing
 from app.dashboard.viewer import Viewer, ViewerDep
 
 router = APIRouter(route_class=PageRoute, include_in_schema=False)
@@ -25,9 +25,9 @@ _AGENT_HISTORY = 1000
 
 @router.get("/")
 async def home(viewer: ViewerDep, format: Format = Format.HTML) -> Response:
-    """All agents, the best first."""
+    """Show all agents, best first."""
     board = (await viewer.api.get("/v1/leaderboard"))["items"][:_MOST_AGENTS]
-    rows = [await _standing(viewer, item) for item in board]
+    rows = [await _row(viewer, item) for item in board]
     rows.sort(key=lambda row: (-(row.partial or 0.0), row.agent))
     if format is Format.CSV:
         return await csv_file("agents", CSV_HEADER, map(csv_row, rows))
@@ -42,19 +42,19 @@ async def home(viewer: ViewerDep, format: Format = Format.HTML) -> Response:
 
 @router.get("/running")
 async def running(viewer: ViewerDep) -> Response:
-    """The part of the first page that is asked for again and again."""
+    """Return the running jobs of the home page, which the browser polls."""
     return await viewer.fragment("running.html", running=await open_submissions(viewer))
 
 
 @router.get("/agents/{agent}")
 async def agent(agent: NamePath, viewer: ViewerDep, format: Format = Format.HTML) -> Response:
-    """One agent: its figures, its tasks and its results."""
+    """Show one agent: figures and results."""
     summary, history = await asyncio.gather(
         viewer.api.maybe(f"/v1/agents/{agent}/summary"),
         viewer.api.items(f"/v1/agents/{agent}/history", at_most=_AGENT_HISTORY),
     )
     if summary is None:
-        raise NothingThere(f"No answer of an agent {agent!r} was judged")
+        raise NothingThere(f"Agent {agent!r} has no judged answers")
     if format is Format.CSV:
         header = (
             "task_id",
@@ -70,12 +70,12 @@ async def agent(agent: NamePath, viewer: ViewerDep, format: Format = Format.HTML
         return await csv_file(agent, header, ([row[name] for name in header] for row in history))
     return await viewer.page(
         "agent.html", title=agent, here="home", json=f"/v1/agents/{agent}/summary", csv=f"/agents/{agent}?format=csv",
-        row=standing(summary, history), summary=summary, history=history, runs=_runs(history),
+        row=agent_figures(summary, history), summary=summary, history=history, runs=_runs(history),
     )  # fmt: skip
 
 
 async def open_submissions(viewer: Viewer) -> list[dict[str, Any]]:
-    """Submissions with jobs that have not ended, newest first: their jobs counted and added up."""
+    """Return the submissions with unfinished jobs, newest first, with job counts and total progress."""
     jobs = await viewer.api.items("/v1/jobs", at_most=_MOST_OPEN_JOBS, status="running")
     jobs += await viewer.api.items("/v1/jobs", at_most=_MOST_OPEN_JOBS, status="queued")
     groups: dict[str, list[dict[str, Any]]] = {}
@@ -97,12 +97,12 @@ async def open_submissions(viewer: Viewer) -> list[dict[str, Any]]:
     ]
 
 
-async def _standing(viewer: Viewer, item: dict[str, Any]) -> Standing:
-    """A row of the leaderboard with its trend."""
+async def _row(viewer: Viewer, item: dict[str, Any]) -> AgentFigures:
+    """Return a row of the leaderboard with its trend."""
     history = await viewer.api.items(f"/v1/agents/{item['agent_name']}/history", at_most=_HISTORY)
-    return standing(item, history)
+    return agent_figures(item, history)
 
 
 def _runs(history: list[dict[str, Any]]) -> list[str]:
-    """The names of runs, newest first."""
+    """Return the names of runs, newest first."""
     return list(dict.fromkeys(str(row["run"]) for row in history if row["run"]))

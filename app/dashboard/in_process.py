@@ -1,6 +1,6 @@
-"""An httpx transport that calls an ASGI application in this process and hands on its body while it comes.
+"""httpx transport that calls an ASGI application in the same process and streams its response.
 
-httpx's own transport gives back a response only once its body has ended, and an event stream does not end.
+``httpx.ASGITransport`` returns a response only after its whole body, so it cannot be used for event streams.
 """
 
 from __future__ import annotations
@@ -13,57 +13,61 @@ import httpx
 from starlette.types import ASGIApp, Message, Scope
 
 
-class InProcess(httpx.AsyncBaseTransport):
-    """Sends every request to one application, without a socket."""
+class InProcessTransport(httpx.AsyncBaseTransport):
+    """Transport that sends all requests to one ASGI application, without a socket."""
 
     def __init__(self, app: ASGIApp) -> None:
         self._app = app
 
     async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
-        """Raises httpx.ReadError when the application ends without an answer."""
+        """Send a request.
+
+        Raises:
+            httpx.ReadError: The application ended without a response.
+        """
         exchange = _Exchange(await request.aread())
         task = asyncio.create_task(exchange.run(self._app, _scope(request)))
         try:
             start = await exchange.next()
         except BaseException:
-            await _ended(task)
+            await _stop(task)
             raise
         if start is None:
-            await _ended(task)
-            raise httpx.ReadError("the application ended without an answer", request=request)
+            await _stop(task)
+            raise httpx.ReadError("the application ended without a response", request=request)
         return httpx.Response(start["status"], headers=start["headers"], stream=_Body(exchange, task))
 
 
 class _Exchange:
-    """One request and its answer, message by message."""
+    """ASGI messages of one request and its response."""
 
     def __init__(self, body: bytes) -> None:
         self._body: bytes | None = body
-        self._answer: asyncio.Queue[Message | None] = asyncio.Queue()
+        self._messages: asyncio.Queue[Message | None] = asyncio.Queue()
 
     async def run(self, app: ASGIApp, scope: Scope) -> None:
         try:
             await app(scope, self._receive, self._send)
         finally:
-            self._answer.put_nowait(None)
+            self._messages.put_nowait(None)
 
     async def next(self) -> Message | None:
-        return await self._answer.get()
+        return await self._messages.get()
 
     async def _send(self, message: Message) -> None:
-        self._answer.put_nowait(message)
+        self._messages.put_nowait(message)
 
     async def _receive(self) -> Message:
         if self._body is not None:
             body, self._body = self._body, None
             return {"type": "http.request", "body": body, "more_body": False}
-        # We go away only by ending the task.
+        # The client disconnects only by cancelling the task.
         await asyncio.Event().wait()
         return {"type": "http.disconnect"}
 
 
 class _Body(httpx.AsyncByteStream):
-    """The body of an answer; closing it ends the application's work on it."""
+    """Response body. Closing it stops the application's task."""
 
     def __init__(self, exchange: _Exchange, task: asyncio.Task[None]) -> None:
         self._exchange = exchange
@@ -76,11 +80,11 @@ class _Body(httpx.AsyncByteStream):
                 return
 
     async def aclose(self) -> None:
-        await _ended(self._task)
+        await _stop(self._task)
 
 
-async def _ended(task: asyncio.Task[None]) -> None:
-    """Stop the application's task. What it raised was answered and logged by the application itself."""
+async def _stop(task: asyncio.Task[None]) -> None:
+    """Stop the application's task. The application itself answers and logs its exceptions."""
     task.cancel()
     await asyncio.wait({task})
     if not task.cancelled():

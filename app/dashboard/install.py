@@ -1,4 +1,4 @@
-"""Adds the dashboard to an application that has the API."""
+"""Installation of the dashboard in the web application."""
 
 from __future__ import annotations
 
@@ -6,10 +6,10 @@ from collections.abc import Callable, Sequence
 
 from fastapi import APIRouter, FastAPI
 
-from app.dashboard import evidence, home, jobs, json_pages, overriding, page_panels, results, review, sign_in
+from app.dashboard import captures, home, jobs, json_pages, override_forms, page_panels, results, review, sign_in
 from app.dashboard.assets import Assets
-from app.dashboard.reading import Reading
 from app.dashboard.rendering import Renderer
+from app.dashboard.result_cache import ResultCache
 from app.dashboard.sessions import Sessions
 from app.dashboard.viewer import Dashboard
 
@@ -17,10 +17,10 @@ _ROUTERS = (
     home.router,
     jobs.router,
     results.router,
-    overriding.router,
+    override_forms.router,
     review.router,
     page_panels.router,
-    evidence.router,
+    captures.router,
     json_pages.router,
     sign_in.router,
 )
@@ -33,7 +33,7 @@ def install_dashboard(app: FastAPI, *, keys: Callable[[], bool], feature_pages: 
     """
     assets = Assets()
     app.state.dashboard = Dashboard(
-        api=app, renderer=Renderer(assets), sessions=Sessions(), reading=Reading(), keys=keys
+        api=app, renderer=Renderer(assets), sessions=Sessions(), results=ResultCache(), keys=keys
     )
     app.include_router(assets.router())
     for router in (*feature_pages, *_ROUTERS):

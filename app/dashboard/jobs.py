@@ -1,4 +1,4 @@
-"""Jobs and submissions: what is being done, live, and stopping it or doing it again."""
+"""Dashboard pages of jobs and submissions, with live updates, cancel and retry."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _MOST_CSV = 10_000
 _CSV = ("id", "status", "stage", "agent", "task_id", "answer", "model", "attempts", "result_id", "created_at",
         "started_at", "finished_at")  # fmt: skip
 _PROGRESS_CSV = ("pages_done", "pages_total", "leaves_done", "leaves_total")
-_COME_BACK_MS = 3000
+_RECONNECT_MS = 3000
 
 
 @router.get("/jobs")
@@ -41,7 +41,7 @@ async def jobs(
     cursor: IdQuery = None,
     format: Format = Format.HTML,
 ) -> Response:
-    """Jobs, newest first."""
+    """List jobs, newest first."""
     chosen = {"status": status or None, "agent": agent or None, "task_id": task_id or None}
     if format is Format.CSV:
         found = await viewer.api.items("/v1/jobs", at_most=_MOST_CSV, **chosen)
@@ -56,7 +56,7 @@ async def jobs(
 
 @router.get("/jobs/{job_id}")
 async def job(job_id: IdPath, viewer: ViewerDep) -> Response:
-    """One job, live until it has ended."""
+    """Show one job, with live updates until it has ended."""
     found = await viewer.api.get(f"/v1/jobs/{job_id}")
     return await viewer.page(
         "job.html", title=f"{found['agent']} · {found['task_id']}", here="jobs", json=f"/v1/jobs/{job_id}", job=found,
@@ -66,26 +66,26 @@ async def job(job_id: IdPath, viewer: ViewerDep) -> Response:
 
 @router.get("/jobs/{job_id}/events")
 async def job_events(job_id: IdPath, request: Request) -> Response:
-    """The job's panel, written anew with every change."""
+    """Stream the job panel as HTML after every change."""
 
-    async def written(viewer: Viewer) -> AsyncIterator[bytes]:
+    async def rendered(viewer: Viewer) -> AsyncIterator[bytes]:
         async for found in viewer.api.events(f"/v1/jobs/{job_id}/events"):
             yield _event("panel", viewer.dashboard.renderer.fragment("job_panel.html", job=found, viewer=viewer))
         yield _event("end", "")
 
-    return await _stream(request, written, check=f"/v1/jobs/{job_id}")
+    return await _stream(request, rendered, check=f"/v1/jobs/{job_id}")
 
 
 @router.post("/jobs/{job_id}/{action}", dependencies=[FormCheck])
 async def act(job_id: IdPath, action: Annotated[str, Path(pattern="^(cancel|retry)$")], viewer: ViewerDep) -> Response:
-    """Stop a job, or do it again; then back to its page."""
+    """Cancel or retry a job, then redirect to its page."""
     await viewer.api.post(f"/v1/jobs/{job_id}/{action}")
     return RedirectResponse(f"/jobs/{job_id}", 303, headers=HEADERS)
 
 
 @router.get("/submissions/{submission_id}")
 async def submission(submission_id: IdPath, viewer: ViewerDep, format: Format = Format.HTML) -> Response:
-    """A submission with all its jobs, live until the last has ended."""
+    """Show a submission with all its jobs, with live updates until all have ended."""
     found = await viewer.api.get(f"/v1/submissions/{submission_id}")
     members = await asyncio.gather(*(viewer.api.get(f"/v1/jobs/{job['id']}") for job in found["jobs"]))
     if format is Format.CSV:
@@ -99,21 +99,21 @@ async def submission(submission_id: IdPath, viewer: ViewerDep, format: Format = 
 
 @router.get("/submissions/{submission_id}/events")
 async def submission_events(submission_id: IdPath, request: Request) -> Response:
-    """One stream for all jobs: a browser opens six connections to a server at most."""
+    """Stream the changes of all jobs in one connection, because browsers open at most six per server."""
 
-    async def written(viewer: Viewer) -> AsyncIterator[bytes]:
+    async def rendered(viewer: Viewer) -> AsyncIterator[bytes]:
         found = await viewer.api.get(f"/v1/submissions/{submission_id}")
         open_jobs = [job["id"] for job in found["jobs"] if job["status"] not in TERMINAL]
-        async for changed in _side_by_side(viewer, open_jobs):
+        async for changed in _merged_events(viewer, open_jobs):
             row = viewer.dashboard.renderer.fragment("job_row.html", job=changed, with_agent=False)
             yield _event(f"job-{changed['id']}", row)
         yield _event("end", "")
 
-    return await _stream(request, written, check=f"/v1/submissions/{submission_id}")
+    return await _stream(request, rendered, check=f"/v1/submissions/{submission_id}")
 
 
-async def _side_by_side(viewer: Viewer, job_ids: list[str]) -> AsyncIterator[dict[str, Any]]:
-    """The events of several jobs as they come, until all have ended."""
+async def _merged_events(viewer: Viewer, job_ids: list[str]) -> AsyncIterator[dict[str, Any]]:
+    """Yield the events of several jobs until all have ended."""
     changes: asyncio.Queue[dict[str, Any] | None] = asyncio.Queue()
 
     async def follow(job_id: str) -> None:
@@ -139,8 +139,8 @@ async def _side_by_side(viewer: Viewer, job_ids: list[str]) -> AsyncIterator[dic
             following.exception()
 
 
-async def _stream(request: Request, written: Any, *, check: str) -> Response:
-    """An event stream whose viewer lives as long as it does. What there is not, or not for them, is refused first."""
+async def _stream(request: Request, rendered: Any, *, check: str) -> Response:
+    """Return an event stream that keeps its viewer open. Missing or forbidden objects raise before it starts."""
     viewers = viewer_of(request)
     viewer = await anext(viewers)
     try:
@@ -151,11 +151,11 @@ async def _stream(request: Request, written: Any, *, check: str) -> Response:
 
     async def events() -> AsyncIterator[bytes]:
         try:
-            yield f"retry: {_COME_BACK_MS}\n\n".encode()
-            async for event in written(viewer):
+            yield f"retry: {_RECONNECT_MS}\n\n".encode()
+            async for event in rendered(viewer):
                 yield event
         except ClientError:
-            return  # the browser comes back by itself, and is told then what is the matter
+            return  # the browser reconnects and receives the error then
         finally:
             await viewers.aclose()  # type: ignore[attr-defined]
 
@@ -167,7 +167,7 @@ def _event(name: str, html: str) -> bytes:
 
 
 async def _csv(name: str, found: list[dict[str, Any]]) -> Response:
-    """A table of jobs as a file."""
+    """Return a table of jobs as CSV."""
     header = (*_CSV, *_PROGRESS_CSV, "error")
     return await csv_file(name, header, map(_csv_row, found))
 

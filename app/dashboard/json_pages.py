@@ -1,4 +1,4 @@
-"""Every page's JSON, for a browser: it is signed in by a cookie, which the API itself does not take."""
+"""JSON of the API for browsers, which sign in with a cookie that the API itself does not accept."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ router = APIRouter(route_class=PageRoute, include_in_schema=False)
 
 @router.get("/json/v1/{path:path}")
 async def json_of(path: str, request: Request, viewer: ViewerDep) -> Response:
-    """What the API answers at ``/v1/{path}``, if that is JSON. Reads only."""
+    """Return the JSON of ``GET /v1/{path}``."""
     found = await viewer.api.request("GET", f"/v1/{path}", params=dict(request.query_params))
     if found.is_error:
         wire.read(found)
     if found.headers.get("content-type", "").partition(";")[0] != "application/json":
-        raise NothingThere("There is no JSON at this address")
+        raise NothingThere("This address has no JSON")
     return Response(found.content, media_type="application/json", headers=HEADERS)

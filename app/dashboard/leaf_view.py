@@ -1,4 +1,4 @@
-"""One leaf with everything behind its verdict: votes, quotes in their pages, sources and what became of them."""
+"""Data of the leaf panel: effect, votes, quotes with their context in the pages, sources and their captures."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from app.dashboard.effects import Effect
 from app.dashboard.outline import Node
 from app.dashboard.passages import Passage, passages
 from app.dashboard.places import Places, places_of
-from app.dashboard.reading import Tree
+from app.dashboard.result_cache import Tree
 
 _SCREENSHOT = "screenshot-"
 MOST_QUOTED_PAGES = 12
@@ -20,10 +20,15 @@ MOST_QUOTED_PAGES = 12
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class QuotedPage:
-    """A page that the leaf was judged by: what was quoted from it, where, and its pictures.
+    """Page with quotes of the leaf.
 
-    ``lost`` are quotes whose place in the text we could not confirm. ``places`` are the boxes of the others in the
-    pictures.
+    Attributes:
+        passages: The quotes with the text around them.
+        spans: Ranges of the quotes in the text.
+        from_images: Quotes that were transcribed from screenshots.
+        mismatched: Quotes that the stored text does not contain at the recorded position.
+        places: Boxes of the quotes in the screenshots.
+        screenshots: Numbers of the screenshots.
     """
 
     page_id: str
@@ -34,15 +39,15 @@ class QuotedPage:
     source: str
     passages: Sequence[Passage]
     spans: Sequence[tuple[int, int]]
-    seen: Sequence[str]
-    lost: Sequence[str]
+    from_images: Sequence[str]
+    mismatched: Sequence[str]
     places: Places
-    pictures: Sequence[int]
+    screenshots: Sequence[int]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LeafView:
-    """What the panel of a leaf shows. ``sources`` are (URL, page of the result or None)."""
+    """Content of a leaf panel. ``sources`` are pairs (URL, page of the result or None)."""
 
     node: Node
     effect: Effect
@@ -54,7 +59,7 @@ class LeafView:
 
 
 async def leaf_view(api: Api, result: Mapping[str, Any], tree: Tree, key: str) -> LeafView:
-    """The leaf (or inner node) of this key, its pages read from the API."""
+    """Return the panel of a leaf or inner node; read its pages from the API."""
     node = tree.outline.by_key[key]
     pages = {page["url"]: page for page in result.get("pages") or ()}
     by_mark = {mark_of(url): page for url, page in pages.items()}
@@ -86,14 +91,14 @@ async def _quoted_page(api: Api, page_id: str, quotes: Sequence[Mapping[str, Any
         source=str(page.get("source") or ""),
         passages=passages(text, spans),
         spans=spans,
-        seen=[str(q["text"]) for q in quotes if q.get("origin") == "image"],
-        lost=[str(q["text"]) for q in in_text if text[int(q["start"]) : int(q["end"])] != q["text"]],
+        from_images=[str(q["text"]) for q in quotes if q.get("origin") == "image"],
+        mismatched=[str(q["text"]) for q in in_text if text[int(q["start"]) : int(q["end"])] != q["text"]],
         places=places_of(await api.maybe(f"/v1/pages/{page_id}/places") if spans else None, spans),
-        pictures=picture_numbers(page),
+        screenshots=screenshot_numbers(page),
     )
 
 
-def picture_numbers(page: Mapping[str, Any]) -> list[int]:
-    """The numbers of a page's screenshots, from the top."""
+def screenshot_numbers(page: Mapping[str, Any]) -> list[int]:
+    """Return the numbers of a page's screenshots, from the top."""
     roles = (role for role in page.get("blobs") or () if role.startswith(_SCREENSHOT))
     return sorted(int(role.removeprefix(_SCREENSHOT)) for role in roles if role.removeprefix(_SCREENSHOT).isdigit())

@@ -1,7 +1,7 @@
-"""A result's tree as values that a page can be written from: every node with a name of its own, its place and facts.
+"""Tree of a result as values for templates.
 
-Public scripts may give two nodes the same id; here each has a ``key``, which is the id where that is
-unique and can stand in an address.
+Public scripts may give two nodes the same id. Each node has a unique ``key``: its id if that is unique and valid in a
+URL.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from rubrics.verdict import Outcome, Verdict
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Node:
-    """One node as the result has it. ``facts`` are the JSON fields that are not listed here."""
+    """Node of a result's tree. ``facts`` are the JSON fields without an attribute of their own."""
 
     key: str
     id: str
@@ -31,23 +31,23 @@ class Node:
     depth: int
     children: tuple[Node, ...]
     outcome: str | None
-    """Of a leaf: what became of it. None: an inner node."""
+    """Outcome of a leaf; None for inner nodes."""
     facts: Mapping[str, Any] = field(repr=False)
 
     @property
     def name(self) -> str:
-        """The last part of the id: the rest says where the node is, and the tree shows that."""
+        """Last part of the id. The tree already shows the other parts."""
         return self.id.rpartition("/")[2] or self.id
 
     @property
     def state(self) -> str:
-        """What is shown of it: a leaf's outcome, an inner node's status."""
+        """Outcome of a leaf, status of an inner node."""
         return self.outcome or self.status
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Outline:
-    """A whole tree. ``unknown`` are the keys of leaves about which nothing was found out."""
+    """Tree of a result. ``unknown`` are the keys of leaves whose score is unknown because they were not judged."""
 
     root: Node
     by_key: Mapping[str, Node]
@@ -59,7 +59,7 @@ class Outline:
         return tuple(leaves_below(self.root))
 
     def path(self, key: str) -> list[Node]:
-        """From the root down to a node."""
+        """Return the nodes from the root to a node."""
         node, found = self.by_key[key], [self.by_key[key]]
         while node.key in self.parents:
             node = self.parents[node.key]
@@ -67,22 +67,22 @@ class Outline:
         return found[::-1]
 
     def by_id(self, id: str | None) -> Node | None:
-        """The first node with this id."""
+        """Return the first node with this id."""
         return next((node for node in self.by_key.values() if node.id == id), None)
 
 
 def outline(result: Mapping[str, Any]) -> Outline:
-    """The outline of a result's tree; the first one where a public script wrote several."""
+    """Return the outline of a result's tree; of the first tree if a public script wrote several."""
     parts = result.get("eval_breakdown") or []
-    tree = parts[0]["verification_tree"] if parts else _NOTHING
+    tree = parts[0]["verification_tree"] if parts else _EMPTY_TREE
     root = _node(tree, 0, Addresses())
     parents = {child.key: node for node in walk(root) for child in node.children}
     ordered = {node.key: node for node in walk(root)}
     return Outline(root=root, by_key=ordered, parents=parents, unknown=_unknown(root))
 
 
-_NOTHING: Mapping[str, Any] = {"id": "root", "desc": "This result has no tree"}
-_OWN = frozenset({"children", "critical", "desc", "id", "outcome", "score", "status", "strategy", "weight"})
+_EMPTY_TREE: Mapping[str, Any] = {"id": "root", "desc": "This result has no tree"}
+_NODE_FIELDS = frozenset({"children", "critical", "desc", "id", "outcome", "score", "status", "strategy", "weight"})
 
 
 def _node(data: Mapping[str, Any], depth: int, addresses: Addresses) -> Node:
@@ -101,12 +101,12 @@ def _node(data: Mapping[str, Any], depth: int, addresses: Addresses) -> Node:
         depth=depth,
         children=children,
         outcome=None if children else _outcome(data),
-        facts={name: value for name, value in data.items() if name not in _OWN},
+        facts={name: value for name, value in data.items() if name not in _NODE_FIELDS},
     )
 
 
 def _outcome(data: Mapping[str, Any]) -> str:
-    """A leaf's outcome; results of the public toolkit have only a status."""
+    """Return the outcome of a leaf. Results of the public toolkit have only a status."""
     given = data.get("outcome")
     if given in set(Outcome):
         return str(given)

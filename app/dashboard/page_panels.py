@@ -1,7 +1,7 @@
-"""Pages in three panels: tasks, their URLs, and a preview; and everything that a person does there.
+"""Evidence repair at ``/pages``: panels of tasks, URLs and a preview, and the forms for page changes.
 
-Links and forms do all of it. Where scripts run they ask for the same addresses with ``HX-Request`` and get the changed
-part, or what happened as JSON.
+Everything works with links and forms. Scripts send the same requests with the header ``HX-Request`` and receive the
+changed part of the page, or the outcome as JSON.
 """
 
 from __future__ import annotations
@@ -25,21 +25,21 @@ router = APIRouter(route_class=PageRoute, include_in_schema=False)
 
 _PER_PAGE = 200
 _MOST_CSV = 10_000
-_MOST_WORK = 2000
+_MAX_WORK = 2000
 _CONFLICT = 409
-_MOST_FORETOLD = 20
-"""Answers that the service forecasts at once."""
+_MAX_FORECAST = 20
+"""Maximum number of answers in one forecast of the service."""
 _CSV = ("url", "problem", "outcome", "needs_work", "flagged", "reviewed", "leaves", "open_leaves", "answers", "to_url",
         "title", "detail", "http_status", "source", "captured_at", "page_id")  # fmt: skip
 _SHOWN: dict[str, dict[str, str]] = {"all": {}, "work": {"needs_work": "true"}, "deleted": {"deleted": "true"}}
-_SAID = {
+_DONE_MESSAGES = {
     "add": "Added",
     "edit": "Corrected",
     "delete": "Deleted",
     "flag": "Flagged",
-    "unflag": "Flag taken down",
+    "unflag": "Flag removed",
     "review": "Reviewed",
-    "unreview": "Not reviewed any more",
+    "unreview": "Review removed",
 }
 Task = Annotated[str | None, Query(pattern=r"^([A-Za-z0-9][A-Za-z0-9._-]{0,99})?$")]
 Show = Annotated[str, Query(pattern="^(all|work|deleted)$")]
@@ -59,18 +59,18 @@ async def panels(
     done: IdQuery = None,
     format: Format = Format.HTML,
 ) -> Response:
-    """The three panels; ``url`` is what the preview shows, ``done`` a change that was just made."""
-    asked = {"task_id": task or None, **_SHOWN[show]}
+    """Show the three panels. ``url`` is the URL of the preview, ``done`` the id of the change just made."""
+    filters = {"task_id": task or None, **_SHOWN[show]}
     if format is Format.CSV:
-        found = await viewer.api.items("/v1/pages/urls", at_most=_MOST_CSV, **asked)
+        found = await viewer.api.items("/v1/pages/urls", at_most=_MOST_CSV, **filters)
         return await csv_file("pages", _CSV, ([cited[name] for name in _CSV] for cited in found))
-    listed = await viewer.api.get("/v1/pages/urls", limit=_PER_PAGE, cursor=cursor, **asked)
+    listed = await viewer.api.get("/v1/pages/urls", limit=_PER_PAGE, cursor=cursor, **filters)
     tasks = (await viewer.api.get("/v1/pages/tasks"))["items"]
     chosen = url or next((cited["url"] for cited in listed["items"]), "")
     preview = await preview_of(viewer, chosen, view) if chosen else None
     state = {"task": task or "", "show": show, "view": view.value}
     return await viewer.page(
-        "pages.html", title="Pages", here="pages", json=f"/v1/pages/urls?{query_of(asked)}",
+        "pages.html", title="Pages", here="pages", json=f"/v1/pages/urls?{query_of(filters)}",
         csv=f"/pages?{urlencode(state)}&format=csv",
         tasks=tasks, urls=listed["items"], following=listed["next_cursor"], state=state, preview=preview, done=done,
         address=_address, chosen=None if preview is None else preview.cited["key"],
@@ -81,9 +81,9 @@ async def panels(
 async def lists(
     viewer: ViewerDep, task: Task = None, url: UrlText = "", view: View = View.SCREENSHOT, show: Show = "all"
 ) -> Response:
-    """The panels of tasks and URLs as they are now."""
-    asked = {"task_id": task or None, **_SHOWN[show]}
-    listed = await viewer.api.get("/v1/pages/urls", limit=_PER_PAGE, **asked)
+    """Return the panels of tasks and URLs."""
+    filters = {"task_id": task or None, **_SHOWN[show]}
+    listed = await viewer.api.get("/v1/pages/urls", limit=_PER_PAGE, **filters)
     tasks = (await viewer.api.get("/v1/pages/tasks"))["items"]
     state = {"task": task or "", "show": show, "view": view.value}
     chosen = next((cited["key"] for cited in listed["items"] if cited["url"] == url), None)
@@ -97,18 +97,18 @@ async def lists(
 async def preview(
     viewer: ViewerDep, url: UrlText, task: Task = None, view: View = View.SCREENSHOT, show: Show = "all"
 ) -> Response:
-    """The preview of one URL."""
+    """Return the preview of one URL."""
     found = await preview_of(viewer, url, view)
     if found is None:
-        raise NothingThere("This URL is on no list")
+        raise NothingThere("No task has this URL")
     state = {"task": task or "", "show": show, "view": view.value}
     return await viewer.fragment("page_preview.html", preview=found, state=state, address=_address)
 
 
 @router.get("/pages/work")
 async def work(viewer: ViewerDep, task: Task = None) -> Response:
-    """Everything that needs work and was captured before, what matters most first: what is captured again."""
-    found = await viewer.api.items("/v1/pages/urls", at_most=_MOST_WORK, task_id=task or None, needs_work="true")
+    """Return the captured URLs that need work, most important first. The script captures them again."""
+    found = await viewer.api.items("/v1/pages/urls", at_most=_MAX_WORK, task_id=task or None, needs_work="true")
     items = [{"url": one["url"], "page": one["latest_id"] or one["page_id"]} for one in found]
     return JSONResponse([one for one in items if one["page"]], headers=HEADERS)
 
@@ -117,11 +117,14 @@ async def work(viewer: ViewerDep, task: Task = None) -> Response:
 async def forecast(
     viewer: ViewerDep, url: Annotated[list[UrlText], Query(max_length=200)], exact: bool = False
 ) -> Response:
-    """What hangs on repaired pages, and what judging it again would take: what it took last time, or ``exact``ly
-    what is not kept, reckoned by the service, which takes a while."""
+    """Return the dependents of repaired pages and the cost of judging them again.
+
+    The cost is that of their last judging or, if ``exact``, a forecast by the service, which excludes cached replies
+    and is slower.
+    """
     found = await _dependents(viewer, url)
-    foretold = await _foretold(viewer, found["items"]) if exact and found["answers"] <= _MOST_FORETOLD else None
-    return await viewer.fragment("page_forecast.html", dependents=found, urls=url, foretold=foretold)
+    totals = await _forecast(viewer, found["items"]) if exact and found["answers"] <= _MAX_FORECAST else None
+    return await viewer.fragment("page_forecast.html", dependents=found, urls=url, totals=totals)
 
 
 @router.post("/pages/changes", dependencies=[FormCheck])
@@ -136,43 +139,46 @@ async def change(
     by: Short = "",
     state: Short = "",
 ) -> Response:
-    """Do one of the things that can be taken back."""
+    """Make a page change."""
     body: dict[str, Any] = {"action": action, "url": url, "why": why, "by": by[:100]}
     if action == "edit":
         body["to"] = to
     if action == "add":
         body["task_id"] = task_id
     made = await viewer.api.post("/v1/pages/changes", body)
-    said = f"{_SAID.get(action, action)}: {made['url']}"
-    stays = url if action != "delete" else ""
-    return _answer(request, state, url=stays, done=made["id"], said=said, repaired=action == "edit")
+    message = f"{_DONE_MESSAGES.get(action, action)}: {made['url']}"
+    next_url = url if action != "delete" else ""
+    return _answer(request, state, url=next_url, done=made["id"], message=message, repaired=action == "edit")
 
 
 @router.post("/pages/changes/{change_id}/undo", dependencies=[FormCheck])
 async def undo(request: Request, change_id: IdPath, viewer: ViewerDep, state: Short = "") -> Response:
-    """Take a change back."""
+    """Undo a page change."""
     made = await viewer.api.post(f"/v1/pages/changes/{change_id}/undo")
-    return _answer(request, state, url=made["url"], said=f"Taken back: {made['url']}")
+    return _answer(request, state, url=made["url"], message=f"Undone: {made['url']}")
 
 
 @router.post("/pages/judge-again", dependencies=[FormCheck])
 async def judge_again(request: Request, viewer: ViewerDep, url: Annotated[list[UrlField], Form()]) -> Response:
-    """Judge every newest answer again with a leaf that cites one of these pages. One at work sees them by itself."""
+    """Retry the jobs of all answers whose newest result cites one of these pages.
+
+    Jobs that have not ended are left alone, because they use the repaired pages anyway.
+    """
     found = await _dependents(viewer, url[:_PER_PAGE])
     for one in found["items"]:
         answer = await viewer.api.request("POST", f"/v1/jobs/{one['job_id']}/retry")
         if answer.is_error and answer.status_code != _CONFLICT:
             wire.read(answer)
     if request.headers.get("HX-Request"):
-        begun, there_are = len(found["items"]), found["answers"]
-        number = f"{begun}" if begun == there_are else f"{begun} of {there_are}"
-        said = f"{number} {'answer is' if there_are == 1 else 'answers are'} being judged again"
-        return JSONResponse({"said": said}, headers=HEADERS)
+        started, total = len(found["items"]), found["answers"]
+        number = f"{started}" if started == total else f"{started} of {total}"
+        message = f"{number} {'answer is' if total == 1 else 'answers are'} being judged again"
+        return JSONResponse({"message": message}, headers=HEADERS)
     return RedirectResponse("/jobs", 303, headers=HEADERS)
 
 
-async def _foretold(viewer: Viewer, origins: list[dict[str, Any]]) -> dict[str, Any] | None:
-    """The service's forecast for the jobs of these results; None where it makes none (now, or for this viewer)."""
+async def _forecast(viewer: Viewer, origins: list[dict[str, Any]]) -> dict[str, Any] | None:
+    """Return the forecast for the jobs of these results, or None if it is not available now or for this viewer."""
     jobs = [str(one["job_id"]) for one in origins]
     if not jobs:
         return None
@@ -189,15 +195,15 @@ async def _dependents(viewer: Viewer, urls: list[str]) -> Any:
     return wire.read(answer)
 
 
-def _answer(request: Request, state: str, **happened: Any) -> Response:
-    """What happened: to a script as JSON, else back to the panels."""
+def _answer(request: Request, state: str, **outcome: Any) -> Response:
+    """Return the outcome as JSON to a script, otherwise redirect to the panels."""
     if request.headers.get("HX-Request"):
-        return JSONResponse(happened, headers=HEADERS)
-    kept = {name: str(happened[name]) for name in ("url", "done") if happened.get(name)}
+        return JSONResponse(outcome, headers=HEADERS)
+    params = {name: str(outcome[name]) for name in ("url", "done") if outcome.get(name)}
     before = [(name, value) for name, value in parse_qsl(state) if name in ("task", "show", "view")]
-    return RedirectResponse(f"/pages?{urlencode([*before, *kept.items()])}", 303, headers=HEADERS)
+    return RedirectResponse(f"/pages?{urlencode([*before, *params.items()])}", 303, headers=HEADERS)
 
 
 def _address(state: dict[str, str], **changes: str) -> str:
-    """The address of the panels in another state."""
+    """Return the URL of the panels in another state."""
     return f"/pages?{urlencode({**state, **changes})}"

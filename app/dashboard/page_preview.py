@@ -1,5 +1,4 @@
-"""One cited URL with everything that a person needs to mend it: how it stands, what judges were shown of it, the
-answers that cite it, what was done with it, and what hangs on it."""
+"""Data of the preview of a cited URL: state, stored page, citing answers, page changes and dependents."""
 
 from __future__ import annotations
 
@@ -14,7 +13,7 @@ from markupsafe import Markup
 
 from app.client.errors import ApiError
 from app.dashboard.answer_html import mark_of, show_answer
-from app.dashboard.leaf_view import picture_numbers
+from app.dashboard.leaf_view import screenshot_numbers
 from app.dashboard.viewer import Viewer
 
 MOST_ANSWERS = 5
@@ -25,7 +24,7 @@ _CITES = re.compile(r'<span data-cites="([0-9a-f ]+)"')
 
 
 class View(StrEnum):
-    """What of a page is shown."""
+    """View of the preview."""
 
     SCREENSHOT = "screenshot"
     TEXT = "text"
@@ -34,7 +33,7 @@ class View(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CitingAnswer:
-    """An answer as safe HTML, the sentences that cite the page marked; ``origin`` as the API has it."""
+    """Answer as safe HTML with the citing sentences highlighted. ``origin`` is the origin of its result in the API."""
 
     origin: Mapping[str, Any]
     html: Markup
@@ -42,13 +41,16 @@ class CitingAnswer:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Preview:
-    """``cited`` is the URL, ``page`` the capture that is shown (None: there is none). ``text`` and ``answers`` are
-    there for the view that shows them; ``changes`` is None for who may not see them."""
+    """Content of the preview.
+
+    ``cited`` is the cited URL, ``page`` its capture (None: not captured). ``text`` and ``answers`` are set only for the
+    view that shows them. ``changes`` is None if the viewer may not see them.
+    """
 
     cited: Mapping[str, Any]
     page: Mapping[str, Any] | None
     view: View
-    pictures: Sequence[int]
+    screenshots: Sequence[int]
     text: str | None
     answers: Sequence[CitingAnswer]
     changes: Sequence[Mapping[str, Any]] | None
@@ -59,13 +61,13 @@ class Preview:
         return self.text is not None and len(self.text) > MOST_TEXT
 
     @property
-    def leads_to_the_web(self) -> bool:
-        """Whether its address may be a link."""
+    def is_web_url(self) -> bool:
+        """Return whether the URL may be shown as a link."""
         return str(self.cited["url"]).lower().startswith(("http://", "https://"))
 
 
 async def preview_of(viewer: Viewer, url: str, view: View) -> Preview | None:
-    """The preview of a URL; None where it is on no list that the viewer may see."""
+    """Return the preview of a URL, or None if the viewer has no access to it."""
     found = (await viewer.api.get("/v1/pages/urls", url=url, limit=1))["items"]
     if not found:
         return None
@@ -78,7 +80,7 @@ async def preview_of(viewer: Viewer, url: str, view: View) -> Preview | None:
         cited=cited,
         page=page,
         view=view,
-        pictures=picture_numbers(page or {}),
+        screenshots=screenshot_numbers(page or {}),
         text=await viewer.api.text(f"/v1/pages/{page_id}/text") if shows_text else None,
         answers=await _answers(viewer, cited["url"], dependents["items"]) if view is View.ANSWER else (),
         changes=await _changes(viewer, cited["url"]),
@@ -106,9 +108,9 @@ async def _answers(viewer: Viewer, url: str, origins: Sequence[Mapping[str, Any]
 
 
 def _marked(html: str, mark: str) -> Markup:
-    """The HTML with the sentences lit up that cite one page."""
+    """Highlight the sentences that cite one page."""
 
-    def lit(found: re.Match[str]) -> str:
+    def highlight(found: re.Match[str]) -> str:
         return f'{found[0]} class="on"' if mark in found[1].split() else found[0]
 
-    return Markup(_CITES.sub(lit, html))  # noqa: S704 - cleaned by ``show_answer``; no text of it has a tag's form
+    return Markup(_CITES.sub(highlight, html))  # noqa: S704 - sanitized by ``show_answer``, whose text contains no tags

@@ -1,4 +1,4 @@
-"""A route whose errors are pages: in plain words, with what to do; and a sign-in where a key is asked for."""
+"""Route class that shows errors as pages with a remedy, and redirects to the sign-in page if a key is required."""
 
 from __future__ import annotations
 
@@ -19,18 +19,18 @@ from app.dashboard.sessions import COOKIE
 from app.dashboard.viewer import Dashboard, dashboard_of
 
 _REMEDIES = {
-    401: "Sign in with a key.",
-    403: "Sign in with a key that may do this.",
-    404: "It may have been deleted, or belong to somebody else. Go back, or start from the first page.",
-    409: "Load the page again: things have moved on since it was written.",
-    422: "Look at the address: part of it is not as it should be.",
-    429: "Wait a moment, then load the page again.",
-    503: "Wait a moment, then load the page again.",
+    401: "Sign in with an API key.",
+    403: "Sign in with an API key that has the required scope.",
+    404: "It may have been deleted or belong to another owner. Go back, or start from the home page.",
+    409: "Reload the page: its content has changed since it was loaded.",
+    422: "Check the address: part of it is invalid.",
+    429: "Wait a moment, then reload the page.",
+    503: "Wait a moment, then reload the page.",
 }
 
 
 class PageRoute(APIRoute):
-    """Answers what the API and this package raise as pages."""
+    """Route that shows the errors of the API and of the dashboard as pages."""
 
     def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
         handle = super().get_route_handler()
@@ -39,21 +39,21 @@ class PageRoute(APIRoute):
             try:
                 return await handle(request)
             except ApiError as error:
-                return _refused(request, error)
+                return _api_error_page(request, error)
             except ClientError as error:
-                return _page(request, 503, "The service does not answer.", str(error))
+                return _page(request, 503, "The service does not respond.", str(error))
             except DashboardError as error:
                 return _page(request, error.status, str(error), "")
             except RequestValidationError as error:
                 fields = ", ".join(".".join(map(str, part["loc"][1:])) for part in error.errors())
-                return _page(request, 422, "This address cannot be understood.", f"Look at: {fields}")
+                return _page(request, 422, "This address is invalid.", f"Invalid: {fields}")
             except HTTPException as error:
                 return _page(request, error.status_code, str(error.detail), "")
 
         return as_page
 
 
-def _refused(request: Request, error: ApiError) -> Response:
+def _api_error_page(request: Request, error: ApiError) -> Response:
     if error.status == 401:
         return _to_sign_in(request)
     detail = "; ".join(f"{path}: {message}" for path, message in error.errors)
@@ -61,12 +61,12 @@ def _refused(request: Request, error: ApiError) -> Response:
 
 
 def _to_sign_in(request: Request) -> Response:
-    """The sign-in page, and from there back here."""
-    if request.headers.get("HX-Request"):  # a part of a page cannot be a sign-in: have the browser load it whole
+    """Redirect to the sign-in page, which leads back here."""
+    if request.headers.get("HX-Request"):  # a fragment cannot show the sign-in page; htmx loads it as a whole page
         return Response(status_code=401, headers={"HX-Redirect": "/sign-in"})
     if request.method == "GET" and request.headers.get("Sec-Fetch-Site") == "cross-site":
-        # A strict cookie does not come along from a link on another site. From a page of ours it does.
-        return dashboard_of(request).renderer.page("arrival.html", address=_address(request))
+        # A SameSite=Strict cookie is not sent with a link on another site. It is sent with a link on this page.
+        return dashboard_of(request).renderer.page("redirect.html", address=_address(request))
     target = _address(request) if request.method == "GET" else "/"
     return RedirectResponse(f"/sign-in?{urlencode({'then': target})}", 303, headers=HEADERS)
 

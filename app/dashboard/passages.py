@@ -1,4 +1,4 @@
-"""Texts cut at the quotes in them, so that a template can mark those and nothing else."""
+"""Texts split at their quotes, so that a template can highlight the quotes."""
 
 from __future__ import annotations
 
@@ -6,12 +6,12 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 AROUND = 420
-"""Characters of a page shown before and behind a quote."""
+"""Characters of context before and after a quote."""
 
 
 @dataclass(frozen=True, slots=True)
 class Piece:
-    """A stretch of text; ``quote`` numbers the quote it belongs to, None: it is only context."""
+    """Part of a text. ``quote`` is the number of its quote; None: context."""
 
     text: str
     quote: int | None = None
@@ -19,7 +19,7 @@ class Piece:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Passage:
-    """Part of a text; ``cut_before`` and ``cut_after`` say whether there is more of it."""
+    """Excerpt of a text. ``cut_before`` and ``cut_after``: whether the text continues there."""
 
     pieces: tuple[Piece, ...]
     cut_before: bool
@@ -27,7 +27,7 @@ class Passage:
 
 
 def pieces(text: str, spans: Iterable[tuple[int, int]], *, start: int = 0, end: int | None = None) -> list[Piece]:
-    """``text[start:end]`` cut at ``spans``; what overlaps an earlier span belongs to that one."""
+    """Split ``text[start:end]`` at ``spans``. Overlapping text belongs to the earlier span."""
     found: list[Piece] = []
     stop = len(text) if end is None else min(end, len(text))
     at = start
@@ -45,7 +45,7 @@ def pieces(text: str, spans: Iterable[tuple[int, int]], *, start: int = 0, end: 
 
 
 def passages(text: str, spans: Sequence[tuple[int, int]], *, around: int = AROUND) -> list[Passage]:
-    """The surroundings of every span, those that touch each other as one."""
+    """Return the spans with ``around`` characters of context. Touching excerpts are merged."""
     windows: list[tuple[int, int]] = []
     for begin, finish in sorted(spans):
         low, high = _at_word(text, begin - around), min(len(text), finish + around)
@@ -64,7 +64,7 @@ def passages(text: str, spans: Sequence[tuple[int, int]], *, around: int = AROUN
 
 
 def _at_word(text: str, place: int) -> int:
-    """The start of the word at or after a place."""
+    """Return the start of the first word at or after a position."""
     if place <= 0:
         return 0
     space = text.find(" ", place, place + 40)

@@ -1,4 +1,4 @@
-"""Where quotes stand in a page's screenshots, from the boxes of its lines. Pure."""
+"""Positions of quotes in the screenshots of a page, computed from the boxes of its text lines. Pure functions."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _MOST_BOXES = 200
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Box:
-    """A part of a picture, in parts of it: its width and height have ``unit``."""
+    """Rectangle in a screenshot. The full width and height of the screenshot are ``Places.unit`` each."""
 
     left: int
     top: int
@@ -22,8 +22,11 @@ class Box:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Places:
-    """The boxes of quotes, by the number of the picture. ``top`` is the first of them, and how far down that is (0 to
-    1); None: no place is known."""
+    """Boxes of quotes by screenshot number.
+
+    ``top`` is the first screenshot with a box, and the vertical position of its topmost box (0 to 1); None: no position
+    is known.
+    """
 
     unit: int
     boxes: Mapping[int, Sequence[Box]]
@@ -31,9 +34,9 @@ class Places:
 
 
 def places_of(known: Mapping[str, Any] | None, spans: Sequence[tuple[int, int]]) -> Places:
-    """Where the lines are that hold ``spans`` of the text; a line that a span begins or ends in is cut there.
+    """Return the boxes of the lines that contain ``spans``. Lines are cut where a span begins or ends.
 
-    Where in a line a character stands is reckoned from how far along it comes, as if all were equally wide.
+    Positions within a line are estimated as if all characters had the same width.
     """
     lines: Sequence[Sequence[int]] = (known or {}).get("lines") or ()
     unit = int((known or {}).get("unit") or 1)
@@ -41,11 +44,11 @@ def places_of(known: Mapping[str, Any] | None, spans: Sequence[tuple[int, int]])
     found: dict[int, list[Box]] = {}
     for low, high in spans:
         at = max(0, bisect_right(starts, low) - 1)
-        for start, end, picture, *box in lines[at : at + _MOST_BOXES]:
+        for start, end, screenshot, *box in lines[at : at + _MOST_BOXES]:
             if start >= high:
                 break
             if end > low:
-                found.setdefault(picture, []).append(_cut(start, end, box, low, high))
+                found.setdefault(screenshot, []).append(_cut(start, end, box, low, high))
     first = min(found, default=None)
     top = None if first is None else (first, min(box.top for box in found[first]) / unit)
     return Places(unit=unit, boxes=found, top=top)

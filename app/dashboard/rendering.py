@@ -1,4 +1,4 @@
-"""Templates to HTML, and the headers that every page of ours carries."""
+"""Template rendering, and the HTTP headers of all dashboard pages."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ CONTENT_POLICY = (
 HEADERS = {
     "Content-Security-Policy": CONTENT_POLICY,
     "Cache-Control": "no-store",
-    # The API's own "no-referrer" would make browsers send our forms with the origin "null", which is refused.
+    # With the API's "no-referrer", browsers would send forms with the origin "null", which is rejected.
     "Referrer-Policy": "same-origin",
     "Cross-Origin-Opener-Policy": "same-origin",
     "Cross-Origin-Resource-Policy": "same-origin",
@@ -42,7 +42,7 @@ _FILTERS = {
 
 
 class Renderer:
-    """The dashboard's templates. Everything put into them is escaped, unless it is Markup of our own making."""
+    """Jinja2 environment of the dashboard. All values are escaped except ``Markup`` created by the dashboard."""
 
     def __init__(self, assets: Assets) -> None:
         self._environment = Environment(
@@ -63,12 +63,12 @@ class Renderer:
         }
 
     def fragment(self, template: str, /, **values: Any) -> Markup:
-        """A template's HTML, to be put into a page."""
+        """Return the HTML of a template for use inside a page."""
         return Markup(self._environment.get_template(template).render(**values))  # noqa: S704 - escaped by the template
 
     def page(
         self, template: str, /, *, status: int = 200, headers: Mapping[str, str] | None = None, **values: Any
     ) -> HTMLResponse:
         html = self._environment.get_template(template).render(**values)
-        # JSON can hold halves of characters, which no page can.
+        # JSON can contain lone surrogates, which cannot be encoded as UTF-8.
         return HTMLResponse(html.encode("utf-8", "replace"), status, {**HEADERS, **(headers or {})})

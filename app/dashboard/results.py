@@ -1,4 +1,4 @@
-"""A result: the score and how sure it is, the answer, the tree, and behind every leaf what it was judged by."""
+"""Dashboard page of a result: scores with bounds, answer, tree, and the evidence of each leaf."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from app.dashboard.downloads import Format, csv_file
 from app.dashboard.effects import Effect
 from app.dashboard.errors import NothingThere
 from app.dashboard.jobs import IdPath
+from app.dashboard.leaf_overrides import LeafOverride
 from app.dashboard.leaf_view import leaf_view
 from app.dashboard.outline import Node
 from app.dashboard.pages_route import PageRoute
-from app.dashboard.reading import Tree
-from app.dashboard.settled import Word
+from app.dashboard.result_cache import Tree
 from app.dashboard.viewer import ViewerDep
 
 router = APIRouter(route_class=PageRoute, include_in_schema=False)
@@ -35,7 +35,7 @@ _OPEN_CSV = ("id", "why", "remedy", "low_if_failed", "high_if_failed", "low_if_p
 
 
 class Table(StrEnum):
-    """The tables of the page."""
+    """Tables of the page."""
 
     LEAVES = "leaves"
     OPEN = "open"
@@ -50,9 +50,9 @@ async def result(
     table: Table = Table.LEAVES,
     format: Format = Format.HTML,
 ) -> Response:
-    """The whole result; with ``leaf`` that leaf's panel is open. As CSV, one of its tables."""
-    read = await viewer.dashboard.reading.read(viewer.api, result_id)
-    found, tree = read.result, read.tree
+    """Show a result, with the panel of ``leaf``; as CSV, one of its tables."""
+    cached = await viewer.dashboard.results.read(viewer.api, result_id)
+    found, tree = cached.result, cached.tree
     if format is Format.CSV:
         name = f"{found['agent_name']}-{found['task_id']}-{found['answer_name']}-{table}"
         return await csv_file(name, *_table(table, found, tree))
@@ -74,29 +74,29 @@ async def result(
 
 @router.get("/results/{result_id}/leaf")
 async def leaf(result_id: IdPath, viewer: ViewerDep, leaf: Annotated[str, Query(max_length=2000)]) -> Response:
-    """One leaf's panel, fetched when it is opened: six hundred of them would be slow to load and to scroll."""
-    read = await viewer.dashboard.reading.read(viewer.api, result_id)
-    if leaf not in read.tree.outline.by_key:
+    """Return the panel of one leaf. Panels are loaded on demand because a result can have hundreds of leaves."""
+    cached = await viewer.dashboard.results.read(viewer.api, result_id)
+    if leaf not in cached.tree.outline.by_key:
         raise NothingThere(f"This result has no leaf {leaf!r}")
-    panel = await leaf_view(viewer.api, read.result, read.tree, leaf)
-    return await viewer.fragment("leaf.html", panel=panel, result=read.result, tree=read.tree)
+    panel = await leaf_view(viewer.api, cached.result, cached.tree, leaf)
+    return await viewer.fragment("leaf.html", panel=panel, result=cached.result, tree=cached.tree)
 
 
 def _table(table: Table, found: Mapping[str, Any], tree: Tree) -> tuple[Sequence[str], Iterable[list[Cell]]]:
-    """The header and rows of one of the page's tables."""
+    """Return the header and rows of one of the page's tables."""
     if table is Table.PAGES:
         return _PAGES_CSV, ([page.get(name) for name in _PAGES_CSV] for page in found["pages"])
     if table is Table.OPEN:
         return _OPEN_CSV, (
-            [one.leaf.key, one.why, one.remedy, one.if_failed.low, one.if_failed.high, one.if_passed.low,
+            [one.leaf.key, one.reason, one.remedy, one.if_failed.low, one.if_failed.high, one.if_passed.low,
              one.if_passed.high]
             for one in tree.open
         )  # fmt: skip
-    words = tree.settled.standing
-    return _CSV, (_csv_row(node, tree.effects[node.key], words.get(node.key)) for node in tree.outline.leaves)
+    overrides = tree.overrides.in_force
+    return _CSV, (_csv_row(node, tree.effects[node.key], overrides.get(node.key)) for node in tree.outline.leaves)
 
 
-def _csv_row(node: Node, effect: Effect, word: Word | None) -> list[Cell]:
+def _csv_row(node: Node, effect: Effect, override: LeafOverride | None) -> list[Cell]:
     facts = node.facts
     votes = [vote.get("result") for vote in facts.get("votes") or ()]
     return [
@@ -105,5 +105,5 @@ def _csv_row(node: Node, effect: Effect, word: Word | None) -> list[Cell]:
         " | ".join(quote["text"] for quote in facts.get("quotes") or ()), votes.count(True), votes.count(False),
         votes.count(None), facts.get("prompt"), facts.get("model"), (facts.get("usage") or {}).get("usd"),
         facts.get("blocked_by"), facts.get("grounded"), " ".join(facts.get("signals") or ()),
-        *((word.outcome, word.by, word.reason) if word else (None, None, None)),
+        *((override.outcome, override.by, override.reason) if override else (None, None, None)),
     ]  # fmt: skip

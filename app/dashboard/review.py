@@ -1,5 +1,4 @@
-"""The pages of a reviewer with an hour: verdicts most worth a second look, what people settled, and how well they and
-the judge agree."""
+"""Dashboard pages for review: doubtful verdicts, overrides, and the agreement of the judge and people."""
 
 from __future__ import annotations
 
@@ -11,13 +10,13 @@ from fastapi import APIRouter, Query, Response
 from fastapi.responses import JSONResponse, StreamingResponse
 
 from app.csv_tables import Cell
-from app.dashboard.doubt import Doubtful, doubtful
+from app.dashboard.doubt import DoubtfulLeaf, doubtful_leaves
 from app.dashboard.downloads import Format, csv_file
 from app.dashboard.home import NAME
 from app.dashboard.jobs import IdQuery
+from app.dashboard.newest_results import MOST_RESULTS, agents_of, newest_origins, results_of
 from app.dashboard.pages_route import PageRoute
 from app.dashboard.rendering import HEADERS
-from app.dashboard.scanning import MOST_RESULTS, agents_of, newest_origins, results_of
 from app.dashboard.viewer import Viewer, ViewerDep, query_of
 
 router = APIRouter(route_class=PageRoute, include_in_schema=False)
@@ -39,12 +38,12 @@ AgentQuery = Annotated[str, Query(pattern=f"^$|{NAME}")]
 async def review(
     viewer: ViewerDep, agent: AgentQuery = "", settled: bool = False, format: Format = Format.HTML
 ) -> Response:
-    """Leaves of the newest results, by doubt times effect on the score; ``settled``: those that people settled, too."""
+    """List doubtful leaves of the newest results, highest rank first. ``settled``: include overridden leaves."""
     agents = await agents_of(viewer)
     wanted = await newest_origins(viewer, [agent] if agent else agents)
-    every = await _in_doubt(viewer, wanted)
-    done = sum(one.word is not None for one in every)
-    found = [one for one in every if settled or one.word is None]
+    every = await _doubtful(viewer, wanted)
+    done = sum(one.override is not None for one in every)
+    found = [one for one in every if settled or one.override is None]
     if format is Format.CSV:
         return await csv_file("review", _CSV, ([*_row(one)] for one in found))
     query = query_of({"agent": agent, "settled": "true" if settled else None})
@@ -58,9 +57,9 @@ async def review(
 
 @router.get("/json/review")
 async def review_json(viewer: ViewerDep, agent: AgentQuery = "", settled: bool = False) -> Response:
-    """The same as JSON: the order is this page's own, so the API has none of it."""
+    """Return the doubtful leaves as JSON. The API has no such list because the dashboard computes the ranking."""
     wanted = await newest_origins(viewer, [agent] if agent else await agents_of(viewer))
-    found = [one for one in await _in_doubt(viewer, wanted) if settled or one.word is None]
+    found = [one for one in await _doubtful(viewer, wanted) if settled or one.override is None]
     return JSONResponse({"items": [dict(zip(_CSV, _row(one), strict=True)) for one in found]}, headers=HEADERS)
 
 
@@ -68,14 +67,14 @@ async def review_json(viewer: ViewerDep, agent: AgentQuery = "", settled: bool =
 async def settled(
     viewer: ViewerDep, agent: AgentQuery = "", cursor: IdQuery = None, format: Format = Format.HTML
 ) -> Response:
-    """What people said of leaves, newest first."""
+    """List overrides, newest first."""
     chosen = agent or None
     if format is Format.CSV:
         found = await viewer.api.items("/v1/reviews", at_most=_MOST_CSV, agent=chosen)
         return await csv_file("settled", _SETTLED_CSV, ([one[name] for name in _SETTLED_CSV] for one in found))
     listed = await viewer.api.get("/v1/reviews", limit=_PER_PAGE, cursor=cursor, agent=chosen)
     return await viewer.page(
-        "settled.html", title="Settled by people", here="review", tab="settled",
+        "overrides_list.html", title="Overrides", here="review", tab="settled",
         json=f"/v1/reviews?{query_of({'agent': agent})}",
         csv=f"/review/settled?format=csv&agent={agent}", found=listed["items"], following=listed["next_cursor"],
         agents=sorted(await agents_of(viewer)), agent=agent,
@@ -84,13 +83,13 @@ async def settled(
 
 @router.get("/review/agreement")
 async def agreement(viewer: ViewerDep, agent: AgentQuery = "", format: Format = Format.HTML) -> Response:
-    """How well the judge and people agree, by task and model."""
+    """Show the agreement of the judge and people, by task and model."""
     found = await viewer.api.get("/v1/reviews/agreement", agent=agent or None)
     groups = [*found["items"], {"task_id": "all", "model": "all", **found["whole"]}]
     if format is Format.CSV:
         return await csv_file("agreement", _AGREEMENT_CSV, map(_agreement_row, groups))
     return await viewer.page(
-        "agreement.html", title="Judge and people", here="review", tab="agreement",
+        "agreement.html", title="Agreement", here="review", tab="agreement",
         json=f"/v1/reviews/agreement?{query_of({'agent': agent})}",
         csv=f"/review/agreement?format=csv&agent={agent}", groups=groups, whole=found["whole"],
         agents=sorted(await agents_of(viewer)), agent=agent,
@@ -99,26 +98,26 @@ async def agreement(viewer: ViewerDep, agent: AgentQuery = "", format: Format = 
 
 @router.get("/review/labels.jsonl")
 async def labels(viewer: ViewerDep, agent: AgentQuery = "") -> Response:
-    """People's word as labels for ``assay meta-eval``, one JSON object a line."""
+    """Export overrides as labels for ``assay meta-eval``, in JSON Lines."""
     text = await viewer.api.text(f"/v1/reviews/export{f'?agent={agent}' if agent else ''}")
     headers = HEADERS | {"Content-Disposition": 'attachment; filename="labels.jsonl"'}
     return StreamingResponse(iter([(text or "").encode()]), media_type="application/x-ndjson", headers=headers)
 
 
-async def _in_doubt(viewer: Viewer, wanted: list[dict[str, Any]]) -> list[Doubtful]:
-    """The leaves in doubt of these results, those most worth a look first."""
-    found: list[Doubtful] = []
+async def _doubtful(viewer: Viewer, wanted: list[dict[str, Any]]) -> list[DoubtfulLeaf]:
+    """Return the doubtful leaves of these results, highest rank first."""
+    found: list[DoubtfulLeaf] = []
     async for _, result in results_of(viewer, wanted):
-        found += await asyncio.to_thread(doubtful, result)
+        found += await asyncio.to_thread(doubtful_leaves, result)
     return sorted(found, key=lambda one: -one.rank)
 
 
-def _row(one: Doubtful) -> tuple[str | float | None, ...]:
-    leaf, word = one.leaf, one.word
+def _row(one: DoubtfulLeaf) -> tuple[str | float | None, ...]:
+    leaf, override = one.leaf, one.override
     return (
         one.agent, one.task_id, one.answer_name, leaf.key, leaf.desc, leaf.outcome, round(one.doubt, 3),
-        round(one.worth, 6), "; ".join(one.why), word.outcome if word else None, word.by if word else None,
-        one.result_id,
+        round(one.worth, 6), "; ".join(one.reasons), override.outcome if override else None,
+        override.by if override else None, one.result_id,
     )  # fmt: skip
 
 

@@ -1,7 +1,8 @@
-"""Who is signed in. A key is kept in this process's memory only, never in a cookie, on disk or in the database.
+"""Sign-in sessions.
 
-The cookie holds a random name for it. After a restart people sign in again; a key that is revoked stops working at
-the next page, because the API is asked with it every time.
+API keys are held in the memory of this process only, never in a cookie, on disk or in the database.
+The cookie contains a random token. After a restart, users must sign in again. A revoked key stops working immediately,
+because every page sends it to the API.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ class _Session:
 
 
 class Sessions:
-    """Keys by the digest of their session's token, the least recently opened out first."""
+    """API keys by the digest of their session token. If there are too many, the oldest session is closed."""
 
     def __init__(self, *, monotonic: Callable[[], float] = time.monotonic) -> None:
         self._monotonic = monotonic
@@ -35,7 +36,7 @@ class Sessions:
         self._secret = secrets.token_bytes(_TOKEN_BYTES)
 
     def open(self, key: str) -> str:
-        """Begin a session; returns its token, for the cookie."""
+        """Open a session and return its token for the cookie."""
         token = secrets.token_urlsafe(_TOKEN_BYTES)
         self._open[_digest(token)] = _Session(key, self._monotonic() + LASTS_S)
         while len(self._open) > MAX_SESSIONS:
@@ -43,7 +44,7 @@ class Sessions:
         return token
 
     def key(self, token: str | None) -> str | None:
-        """The key behind a token; None where there is no such session any more."""
+        """Return the API key of a session, or None if the session does not exist or has expired."""
         if token is None:
             return None
         session = self._open.get(_digest(token))
@@ -59,7 +60,7 @@ class Sessions:
             self._open.pop(_digest(token), None)
 
     def form_token(self, token: str | None) -> str:
-        """What a form must carry back: another web site cannot read it, so it cannot send it."""
+        """Return the CSRF token that forms must contain. Other web sites cannot read it."""
         return hmac.new(self._secret, (token or "").encode("utf-8", "replace"), hashlib.sha256).hexdigest()
 
     def is_form_token(self, token: str | None, given: str) -> bool:

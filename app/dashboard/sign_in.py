@@ -1,4 +1,4 @@
-"""Signing in with a key, where the service asks for keys, and out again."""
+"""Sign-in with an API key, and sign-out."""
 
 from __future__ import annotations
 
@@ -18,29 +18,29 @@ from app.dashboard.viewer import FormCheck, ViewerDep, dashboard_of
 router = APIRouter(route_class=PageRoute, include_in_schema=False)
 
 _MAX_KEY_CHARS = 500
-_KNOWN_BY = "/v1/leaderboard"
-"""Something that any key is known by, even if it may not read it."""
+_PROBE_PATH = "/v1/leaderboard"
+"""Route that returns 401 only if the key is invalid."""
 
 
 @router.get("/sign-in")
 async def sign_in(viewer: ViewerDep, then: str = "/") -> Response:
-    """The form; where no keys are asked for, there is nothing to sign in to."""
+    """Show the form. If the service requires no keys, redirect to the home page."""
     if not viewer.dashboard.keys():
         return RedirectResponse("/", 303, headers=HEADERS)
-    return await viewer.page("sign_in.html", title="Sign in", then=_own_address(then), wrong=False)
+    return await viewer.page("sign_in.html", title="Sign in", then=_local_path(then), wrong=False)
 
 
 @router.post("/sign-in", dependencies=[FormCheck])
 async def signed_in(
     request: Request, viewer: ViewerDep, key: Annotated[str, Form()] = "", then: Annotated[str, Form()] = "/"
 ) -> Response:
-    """Try the key on the API; if that knows it, begin a session."""
+    """Check the key with the API and open a session."""
     given = key.strip()[:_MAX_KEY_CHARS]
     if not given.isascii() or not given.isprintable() or not await _is_known(viewer.dashboard.api, given):
-        return await viewer.page("sign_in.html", status=401, title="Sign in", then=_own_address(then), wrong=True)
+        return await viewer.page("sign_in.html", status=401, title="Sign in", then=_local_path(then), wrong=True)
     sessions = viewer.dashboard.sessions
     sessions.close(request.cookies.get(COOKIE))
-    response = RedirectResponse(_own_address(then), 303, headers=HEADERS)
+    response = RedirectResponse(_local_path(then), 303, headers=HEADERS)
     secure = "https" in (request.url.scheme, request.headers.get("x-forwarded-proto"))
     response.set_cookie(
         COOKIE, sessions.open(given), max_age=int(LASTS_S), httponly=True, samesite="strict", secure=secure, path="/"
@@ -57,15 +57,15 @@ async def sign_out(request: Request) -> Response:
 
 
 async def _is_known(api: ASGIApp, key: str) -> bool:
-    asked = Api(api, key)
+    client = Api(api, key)
     try:
-        return (await asked.request("GET", _KNOWN_BY)).status_code != 401
+        return (await client.request("GET", _PROBE_PATH)).status_code != 401
     finally:
-        await asked.aclose()
+        await client.aclose()
 
 
-def _own_address(target: str) -> str:
-    """Where to go after signing in: an address of ours, whatever the link said."""
+def _local_path(target: str) -> str:
+    """Return the target after sign-in if it is a path of the dashboard, otherwise "/"; prevents open redirects."""
     if not target.startswith("/") or target.startswith(("//", "/\\")) or "\\" in target or not target.isprintable():
         return "/"
     parts = urlsplit(target)

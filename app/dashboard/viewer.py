@@ -1,4 +1,4 @@
-"""Who looks at a page: the API in their name, and the token that their forms must carry."""
+"""Request context of the dashboard: API access with the viewer's key, form token, page rendering."""
 
 from __future__ import annotations
 
@@ -15,25 +15,25 @@ from starlette.types import ASGIApp
 
 from app.dashboard.api_access import Api
 from app.dashboard.errors import FormRefused
-from app.dashboard.reading import Reading
 from app.dashboard.rendering import Renderer
+from app.dashboard.result_cache import ResultCache
 from app.dashboard.sessions import COOKIE, Sessions
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Dashboard:
-    """What all pages share. ``keys`` is whether the service asks for keys, and so for signing in."""
+    """Objects shared by all pages. ``keys`` returns whether the service requires API keys, and so sign-in."""
 
     api: ASGIApp
     renderer: Renderer
     sessions: Sessions
-    reading: Reading
+    results: ResultCache
     keys: Callable[[], bool]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Viewer:
-    """One request's view of the service."""
+    """Context of one request."""
 
     dashboard: Dashboard
     api: Api
@@ -43,30 +43,30 @@ class Viewer:
     async def page(
         self, template: str, /, *, status: int = 200, json: str | None = None, **values: Any
     ) -> HTMLResponse:
-        """A whole page. ``json`` is the API's address of what it shows, ``csv`` (in values) that of its table."""
+        """Render a page. ``json`` is the API path of its data, ``csv`` (in ``values``) the URL of its table."""
         values = {"csv": None, "title": "assay", "here": "", **values}
-        # A large tree takes tens of milliseconds to write.
+        # Rendering a large tree takes tens of milliseconds.
         render = partial(self.dashboard.renderer.page, template, status=status, json=json_link(json), viewer=self)
         return await asyncio.to_thread(render, **values)
 
     async def fragment(self, template: str, /, **values: Any) -> HTMLResponse:
-        """A part of a page, for htmx."""
+        """Render a part of a page for htmx."""
         return await asyncio.to_thread(partial(self.dashboard.renderer.page, template, viewer=self), **values)
 
 
 def json_link(path: str | None) -> str | None:
-    """Where a browser finds the JSON that the API has at ``path``: signed in by a cookie, it has no key to send."""
+    """Return the dashboard URL of the JSON at API path ``path``. Browsers have a cookie and no key for the API."""
     return None if path is None else f"/json{path}"
 
 
 def query_of(chosen: Mapping[str, str | None]) -> str:
-    """What is chosen on a page, as it stands in an address; "" where nothing is."""
+    """Return the filters that are set as a query string; "" if there are none."""
     return urlencode({name: value for name, value in chosen.items() if value})
 
 
 def dashboard_of(request: Request) -> Dashboard:
     found = request.app.state.dashboard
-    assert isinstance(found, Dashboard)  # noqa: S101 - set before any route of ours was added
+    assert isinstance(found, Dashboard)  # noqa: S101 - set before the routes are added
     return found
 
 
@@ -90,14 +90,14 @@ ViewerDep = Annotated[Viewer, Depends(viewer_of)]
 
 
 async def checked_form(request: Request, form_token: Annotated[str, Form()] = "") -> None:
-    """Refuse a form that no page of ours wrote.
+    """Check the CSRF token of a form.
 
     Raises:
-        FormRefused: it does not carry this session's token.
+        FormRefused: The form has no token of this session.
     """
     dashboard = dashboard_of(request)
     if not dashboard.sessions.is_form_token(request.cookies.get(COOKIE), form_token):
-        raise FormRefused("This form is out of date. Go back, load the page again and send it once more.")
+        raise FormRefused("This form has expired. Go back, reload the page and send the form again.")
 
 
 FormCheck = Depends(checked_form)

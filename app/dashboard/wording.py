@@ -1,4 +1,4 @@
-"""The words and numbers that pages show: plain sentences for codes, short forms for quantities."""
+"""Display texts: sentences for codes, and formatting of numbers, times and durations."""
 
 from __future__ import annotations
 
@@ -26,99 +26,108 @@ STATES: Mapping[str, str] = {
     "ok": "captured",
     "paused": "paused",
 }
-"""Codes of outcomes and statuses, as people read them."""
+"""Display texts of outcomes and statuses."""
 
 REASONS: Mapping[str, str] = {
-    "refuted": "The page was read and does not say so.",
+    "refuted": "The page does not support the claim.",
     "no_source": "The claim needs a source, and the answer gives none.",
     "source_gone": "The cited page does not exist.",
-    "check_false": "A check made by code came out false.",
-    "gated": "Something it depends on did not pass, so it was not looked at.",
+    "check_false": "A check by code was false.",
+    "gated": "A node that it depends on did not pass, so it was not judged.",
     "llm_unavailable": "The model could not be reached.",
     "llm_rejected": "The model's provider refused the request.",
     "llm_output_unusable": "The model's reply could not be used.",
-    "no_majority": "Too many votes were lost to be sure of a majority.",
+    "no_majority": "Too many votes failed to determine a majority.",
     "capture_failed": "The cited page could not be captured.",
-    "capture_blocked": "Something stood before the cited page: a captcha, a sign-in form, a consent wall.",
-    "egress_denied": "The cited address is not one that may be fetched.",
+    "capture_blocked": "A captcha, sign-in form or consent dialog appeared instead of the cited page.",
+    "egress_denied": "The cited address is blocked by the egress rules.",
     "evidence_corrupt": "The stored page is damaged.",
-    "timeout": "It took too long.",
-    "budget": "The budget for models was spent.",
-    "extraction_failed": "The values it was built from could not be read.",
+    "timeout": "The time limit was exceeded.",
+    "budget": "The budget for model requests is used up.",
+    "extraction_failed": "The values that the claim needs could not be extracted.",
 }
 
 REMEDIES: Mapping[str, str] = {
-    "llm_unavailable": "Retry the job once the provider answers again; what was judged is not asked twice.",
-    "llm_rejected": "Mend the key or access of the model's provider, then retry the job.",
-    "llm_output_unusable": "Retry the job; if it stays so, judge with another model.",
-    "no_majority": "Retry the job: only the lost votes are asked again.",
+    "llm_unavailable": "Retry the job when the provider responds again; finished verdicts are reused.",
+    "llm_rejected": "Correct the API key or the access rights at the model's provider, then retry the job.",
+    "llm_output_unusable": "Retry the job; if it fails again, judge with another model.",
+    "no_majority": "Retry the job; only the failed votes are requested again.",
     "capture_failed": "Capture the page again, then retry the job.",
-    "capture_blocked": "Open the page, and give its content by hand or capture it again; then retry the job.",
-    "egress_denied": "Name the host in ASSAY_EGRESS_ALLOW if it is yours, then retry the job.",
+    "capture_blocked": "Open the page, upload its content or capture it again, then retry the job.",
+    "egress_denied": "If the host is yours, add it to ASSAY_EGRESS_ALLOW, then retry the job.",
     "evidence_corrupt": "Capture the page again, then retry the job.",
-    "timeout": "Retry the job, perhaps with a longer deadline.",
-    "budget": "Raise ASSAY_BUDGET_USD, restart, then retry the job.",
-    "extraction_failed": "Retry the job; if it stays so, read what was extracted in the result's JSON.",
+    "timeout": "Retry the job, with a longer deadline if necessary.",
+    "budget": "Raise ASSAY_BUDGET_USD, restart the service, then retry the job.",
+    "extraction_failed": "Retry the job; if it fails again, check the extracted values in the JSON of the result.",
 }
 
 JOB_ERRORS: Mapping[str, tuple[str, str]] = {
-    "JUDGE_BUG": ("The task's judge file raised an error.", "Mend the file where the traceback points, then retry."),
-    "SCRIPT_LIMIT": ("The judge file took more than it may.", "Mend it, or raise the limit that is named; then retry."),
-    "SUITE_DATA": ("The suite's data are missing or damaged.", "Mend what is named, then retry."),
-    "BUDGET": ("The money for models is spent.", "Raise the budget that is named; the job goes on by itself."),
-    "UNKNOWN_TASK": (
-        "The task's judge file is gone.",
-        "Put it back in a folder of ASSAY_JUDGES, then retry.",
+    "JUDGE_BUG": ("The task's judge file raised an error.", "Fix the file at the line in the traceback, then retry."),
+    "SCRIPT_LIMIT": (
+        "The judge file exceeded a resource limit.",
+        "Fix the file or raise the limit named below, then retry.",
     ),
-    "MODEL_NOT_CONFIGURED": ("The model is not set up.", "Set its provider's key and address, restart, then retry."),
-    "BROWSER_UNAVAILABLE": ("No browser starts on the worker.", "Run `assay doctor` there; it names what is missing."),
-    "DEADLINE": ("It was not done in time.", "Retry, or raise ASSAY_JOB_DEADLINE_S for answers with many pages."),
-    "ATTEMPTS_EXHAUSTED": ("Its workers died again and again.", "Look for the worker's end in its log, then retry."),
+    "SUITE_DATA": ("The data of the suite are missing or damaged.", "Fix the problem named below, then retry."),
+    "BUDGET": ("The budget for model requests is used up.", "Raise the budget named below; the job then continues."),
+    "UNKNOWN_TASK": (
+        "The task's judge file no longer exists.",
+        "Restore it in a folder of ASSAY_JUDGES, then retry.",
+    ),
+    "MODEL_NOT_CONFIGURED": (
+        "The model is not configured.",
+        "Set the key and address of its provider, restart the service, then retry.",
+    ),
+    "BROWSER_UNAVAILABLE": ("No browser starts on the worker.", "Run `assay doctor` there to find the cause."),
+    "DEADLINE": ("The job exceeded its deadline.", "Retry, or raise ASSAY_JOB_DEADLINE_S for answers with many pages."),
+    "ATTEMPTS_EXHAUSTED": ("Its workers crashed repeatedly.", "Find the cause in the log of the worker, then retry."),
     "PROVIDER_PAUSED": (
-        "An operator wants the model's provider left alone.",
-        "Run `assay providers resume NAME`; the job goes on by itself.",
+        "An operator paused the model's provider.",
+        "Run `assay providers resume NAME`; the job then continues.",
     ),
     "LLM_REJECTED": (
-        "The model's provider refuses every request.",
-        "Mend the key; the job goes on by itself.",
+        "The model's provider rejects all requests.",
+        "Correct the API key or its access rights; the job then continues.",
     ),
-    "INTERNAL": ("A fault of ours stopped it.", "The service's log has the traceback. Retry once it is mended."),
+    "INTERNAL": (
+        "An internal error stopped the job.",
+        "See the traceback in the log of the service. Retry when the error is fixed.",
+    ),
 }
-"""What a job's error code means, and what to do."""
+"""Meaning and remedy of each job error code."""
 
 SIGNALS: Mapping[str, str] = {
-    "orders_in_page": "The page's text tries to give orders to the judge.",
-    "orders_in_answer": "The answer's text tries to give orders to the judge.",
-    "orders_in_claim": "The claim's text tries to give orders to the judge.",
-    "orders_in_url": "The source's address tries to give orders to the judge.",
-    "answer_says_nothing": "The answer says nothing of its own.",
-    "pictures_not_shown": "The model takes no pictures: the claim was judged on the page's text.",
-    "page_is_flooded": "The page repeats itself at great length.",
-    "page_restates_task": "The page says the task's own words again.",
-    "source_is_paste": "The source is a place where anybody may paste text.",
-    "source_is_user_content": "The source is a place where anybody may write.",
-    "source_is_search": "The source is a list of search results.",
-    "source_is_shortener": "The source's address hides where it leads.",
-    "source_is_open_redirect": "The source's address leads wherever its writer wants.",
-    "source_host_looks_like_another": "The source's host looks like another one.",
-    "source_redirects_elsewhere": "The source led to another site.",
-    "source_with_credentials": "The source's address pretends to be another one, by a user name in it.",
-    "claim_names_what_page_lacks": "The claim names something that the page does not.",
+    "orders_in_page": "The page's text contains instructions to the judge.",
+    "orders_in_answer": "The answer's text contains instructions to the judge.",
+    "orders_in_claim": "The claim's text contains instructions to the judge.",
+    "orders_in_url": "The source's URL contains instructions to the judge.",
+    "answer_says_nothing": "The answer has no content of its own.",
+    "pictures_not_shown": "The model does not accept images: the claim was judged on the page's text.",
+    "page_is_flooded": "The page repeats the same text many times.",
+    "page_restates_task": "The page repeats the words of the task.",
+    "source_is_paste": "The source is a paste site, where anyone can publish text.",
+    "source_is_user_content": "The source is a site with user-generated content.",
+    "source_is_search": "The source is a page of search results.",
+    "source_is_shortener": "The source is a short link, which hides its target.",
+    "source_is_open_redirect": "The source is an open redirect, which can lead to any site.",
+    "source_host_looks_like_another": "The source's host name imitates another one.",
+    "source_redirects_elsewhere": "The source redirected to another site.",
+    "source_with_credentials": "The source's URL contains a user name that imitates another host.",
+    "claim_names_what_page_lacks": "The claim contains a name that the page does not contain.",
 }
 
 
 def points(value: float | None) -> str:
-    """A score or a part of one, 0 to 1."""
+    """Format a score or a part of one, 0 to 1."""
     return NONE if value is None else f"{value:.2f}"
 
 
 def share(value: float | None) -> str:
-    """A part of a whole, in percent."""
+    """Format a fraction as a percentage."""
     return NONE if value is None else f"{100 * value:.3g} %"
 
 
 def bounded(score: Mapping[str, Any] | None) -> str:
-    """A score, or the range in which it lies."""
+    """Format a score, or its bounds if it is open."""
     if score is None:
         return NONE
     if score.get("value") is not None:
@@ -128,7 +137,7 @@ def bounded(score: Mapping[str, Any] | None) -> str:
 
 def usd(value: float | None) -> str:
     if value is None:
-        return "not known"
+        return "unknown"
     return f"${value:,.2f}" if value >= 1 or value == 0 else f"${value:.4f}"
 
 
@@ -137,7 +146,7 @@ def count(value: int | float | None) -> str:
 
 
 def many(number: int, one: str, more: str) -> str:
-    """A number of things."""
+    """Format a number with a singular or plural noun."""
     return f"{number:,} {one if number == 1 else more}"
 
 
@@ -164,7 +173,7 @@ def signal_words(code: str) -> str:
 
 
 def moment(value: str | datetime | None) -> datetime | None:
-    """A time of the API as a value."""
+    """Parse a time of the API; None if it is invalid."""
     if value is None or isinstance(value, datetime):
         return value
     try:
@@ -175,7 +184,7 @@ def moment(value: str | datetime | None) -> datetime | None:
 
 
 def when(value: str | datetime | None) -> str:
-    """A time, in UTC to the minute."""
+    """Format a time in UTC, to the minute."""
     found = moment(value)
     return NONE if found is None else f"{found.astimezone(UTC):%Y-%m-%d %H:%M}"
 
@@ -186,6 +195,6 @@ def lasted(start: str | datetime | None, end: str | datetime | None) -> str:
 
 
 def short(text: str, most: int = 90) -> str:
-    """A text on one line, cut with an ellipsis."""
+    """Put a text on one line, truncated with an ellipsis."""
     line = " ".join(text.split())
     return line if len(line) <= most else f"{line[: most - 1].rstrip()}…"

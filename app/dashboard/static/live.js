@@ -1,4 +1,4 @@
-// Shows what a stream of server-sent events says. Each carries HTML that the server wrote and escaped.
+// Live updates by server-sent events. Each event contains HTML that the server rendered and escaped.
 
 export function follow(element) {
   const source = new EventSource(element.dataset.events);

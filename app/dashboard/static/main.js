@@ -1,16 +1,16 @@
-// What every page runs. Pages work without it, too: links are links and forms are forms.
+// Entry point of all pages. Pages also work without scripts, because they use links and forms.
 import { follow } from "./live.js";
-import { workshop } from "./pages.js";
-import { takeDrops } from "./repair.js";
-import { remembersName } from "./settle.js";
-import { walksSteps } from "./steps.js";
-import { bench } from "./tree.js";
+import { startPanels } from "./pages.js";
+import { acceptDrops } from "./repair.js";
+import { rememberName } from "./overrides.js";
+import { stepKeys } from "./steps.js";
+import { startTree } from "./tree.js";
 
 for (const element of document.querySelectorAll("[data-events]")) follow(element);
 const tree = document.getElementById("tree");
-if (tree) bench(tree);
+if (tree) startTree(tree);
 const panels = document.getElementById("panels");
-if (panels) workshop(panels);
-else for (const form of document.querySelectorAll("[data-drop]")) takeDrops(form, () => form.requestSubmit());
-remembersName(document.getElementById("detail") ?? document);
-for (const links of document.querySelectorAll(".neighbours")) walksSteps(links);
+if (panels) startPanels(panels);
+else for (const form of document.querySelectorAll("[data-drop]")) acceptDrops(form, () => form.requestSubmit());
+rememberName(document.getElementById("detail") ?? document);
+for (const links of document.querySelectorAll(".neighbours")) stepKeys(links);

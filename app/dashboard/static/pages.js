@@ -1,61 +1,61 @@
-// The three panels of pages: choosing, mending, undoing, and the keys for it. Every act is a form of the page; here it
-// is sent without leaving the page, and the panels are asked for anew.
-import { takeDrops } from "./repair.js";
+// The three panels at /pages: selection, repair, undo and keys. Every action is a form of the page. This script sends
+// the form without leaving the page and then reloads the panels.
+import { acceptDrops } from "./repair.js";
 
 const AT_ONCE = 3;
-// Never ``form.action``: these forms have a field of that name.
+// Do not use ``form.action``: these forms have a field with this name.
 const HEADERS = { "HX-Request": "true" };
 
-export function workshop(panels) {
+export function startPanels(panels) {
   const lists = document.getElementById("lists");
   const preview = document.getElementById("preview");
-  const bar = document.getElementById("pages-said");
+  const bar = document.getElementById("pages-message");
   const forecast = document.getElementById("pages-forecast");
   const help = document.getElementById("keys-help");
   const token = panels.dataset.formToken;
   const state = { task: panels.dataset.task, show: panels.dataset.show, view: panels.dataset.view };
-  const done = bar.dataset.done ? [bar.dataset.done] : []; // changes that can be undone, the last one last
+  const done = bar.dataset.done ? [bar.dataset.done] : []; // ids of changes that can be undone, newest last
   const repaired = new Set();
   let url = preview.querySelector("[data-url]")?.dataset.url ?? "";
-  let asked = 0;
-  let foretold = 0;
+  let previewRequest = 0;
+  let forecastRequest = 0;
 
   const rows = () => [...lists.querySelectorAll("[data-key]")];
   const row = () => rows().find((one) => one.dataset.url === url);
   const query = (more = {}) => new URLSearchParams({ ...state, ...more }).toString();
 
-  // What is said stays until something else is; ``undo`` is a change that can be taken back from there.
-  function say(text, undo) {
-    const words = document.createElement("span");
-    words.textContent = text;
-    bar.replaceChildren(words);
+  // Show a message until the next one, with an undo button if ``undo`` is set.
+  function showMessage(text, undo) {
+    const message = document.createElement("span");
+    message.textContent = text;
+    bar.replaceChildren(message);
     if (!undo) return;
     const button = document.createElement("button");
     button.type = "button";
     button.textContent = "Undo";
-    button.addEventListener("click", takeBack);
+    button.addEventListener("click", undoLast);
     bar.append(button);
   }
 
-  async function ask(address, options = {}) {
+  async function request(address, options = {}) {
     let answer;
     try {
       answer = await fetch(address, { ...options, headers: HEADERS });
     } catch {
-      throw new Error("The service does not answer.");
+      throw new Error("The service does not respond.");
     }
     if (answer.headers.get("HX-Redirect")) {
       location.assign(answer.headers.get("HX-Redirect"));
-      throw new Error("Sign in.");
+      throw new Error("You are not signed in.");
     }
     if (answer.ok) return answer;
     const page = new DOMParser().parseFromString(await answer.text(), "text/html");
     const lines = [...page.querySelectorAll("main h1, main h1 ~ p, main .notice")].map((line) => line.textContent.trim());
-    throw new Error(lines.find(Boolean) ?? `The service answered ${answer.status}.`);
+    throw new Error(lines.find(Boolean) ?? `The service returned HTTP ${answer.status}.`);
   }
 
-  const html = async (address) => (await ask(address)).text();
-  const send = async (address, body) => (await ask(address, { method: "POST", body })).json();
+  const html = async (address) => (await request(address)).text();
+  const send = async (address, body) => (await request(address, { method: "POST", body })).json();
 
   function form(fields) {
     const body = new FormData();
@@ -64,20 +64,20 @@ export function workshop(panels) {
     return body;
   }
 
-  // All that fails is said, and nothing else happens.
-  async function tried(act) {
+  // Run an action; show its error as a message.
+  async function attempt(act) {
     panels.setAttribute("aria-busy", "true");
     try {
       return await act();
     } catch (error) {
-      say(error.message);
+      showMessage(error.message);
       return null;
     } finally {
       panels.removeAttribute("aria-busy");
     }
   }
 
-  function point() {
+  function markSelected() {
     for (const one of lists.querySelectorAll(".cited a[aria-current]")) one.removeAttribute("aria-current");
     const link = row()?.querySelector("a");
     link?.setAttribute("aria-current", "true");
@@ -86,114 +86,114 @@ export function workshop(panels) {
   }
 
   async function showPreview() {
-    const now = ++asked;
+    const current = ++previewRequest;
     if (!url) {
       preview.replaceChildren();
       return;
     }
     const text = await html(`/pages/preview?${query({ url })}`);
-    if (now !== asked) return; // another one was chosen meanwhile
+    if (current !== previewRequest) return; // another URL was selected meanwhile
     preview.innerHTML = text;
-    equip();
+    readyPreview();
   }
 
-  async function choose(target, { focus = true } = {}) {
+  async function select(target, { focus = true } = {}) {
     url = target;
     history.replaceState(null, "", `/pages?${query({ url })}`);
-    const link = point();
+    const link = markSelected();
     if (focus) link?.focus({ preventScroll: true });
-    await tried(showPreview);
+    await attempt(showPreview);
   }
 
   async function refresh() {
     lists.innerHTML = await html(`/pages/lists?${query({ url })}`);
     readyLists();
     if (url && !row() && state.show !== "deleted") url = rows()[0]?.dataset.url ?? "";
-    point();
+    markSelected();
     await showPreview();
   }
 
-  // First what it took last time, which is known at once; then what the service reckons, which may take a while.
+  // Show the cost of the last judging first, which is available immediately, then the slower forecast of the service.
   async function showForecast() {
     const wanted = [...repaired].slice(-100);
-    const now = ++foretold;
+    const current = ++forecastRequest;
     for (const exact of ["false", "true"]) {
       if (wanted.length === 0) return;
       const query = new URLSearchParams([...wanted.map((one) => ["url", one]), ["exact", exact]]);
       const text = await html(`/pages/forecast?${query}`).catch(() => null);
-      if (text === null || now !== foretold || repaired.size === 0) return;
+      if (text === null || current !== forecastRequest || repaired.size === 0) return;
       forecast.innerHTML = text;
       const again = forecast.querySelector("form");
       if (!again) return;
-      takeForm(again);
+      interceptForm(again);
     }
   }
 
-  async function happened(answer) {
+  async function applyOutcome(answer) {
     if (answer.done) done.push(answer.done);
     if (answer.repaired) repaired.add(answer.url || url);
     if (answer.url) url = answer.url;
     await refresh();
-    say(answer.said, answer.done);
+    showMessage(answer.message, answer.done);
     showForecast();
   }
 
-  const submit = (target) => tried(async () => happened(await send(target.getAttribute("action"), new FormData(target))));
+  const submit = (target) => attempt(async () => applyOutcome(await send(target.getAttribute("action"), new FormData(target))));
 
-  async function takeBack() {
+  async function undoLast() {
     const last = done.pop();
     if (!last) {
-      say("There is nothing to undo. What was done with a URL stands below its preview.");
+      showMessage("There is nothing to undo. Earlier changes of a URL are listed below its preview.");
       return;
     }
-    await tried(async () => happened(await send(`/pages/changes/${last}/undo`, form({}))));
+    await attempt(async () => applyOutcome(await send(`/pages/changes/${last}/undo`, form({}))));
   }
 
-  function takeForm(target) {
+  function interceptForm(target) {
     target.addEventListener("submit", (event) => {
       event.preventDefault();
       if (target.dataset.judgeAgain === undefined) submit(target);
-      else tried(async () => {
+      else attempt(async () => {
         const answer = await send(target.getAttribute("action"), new FormData(target));
         repaired.clear();
         forecast.replaceChildren();
-        say(answer.said);
+        showMessage(answer.message);
       });
     });
   }
 
   function readyLists() {
-    for (const target of lists.querySelectorAll("form[data-change]")) takeForm(target);
+    for (const target of lists.querySelectorAll("form[data-change]")) interceptForm(target);
     const button = lists.querySelector("[data-recapture-flagged]");
     button.hidden = !lists.querySelector("[data-needs-work]");
     button.addEventListener("click", captureFlagged);
   }
 
-  function equip() {
-    for (const target of preview.querySelectorAll("form")) takeForm(target);
-    const hand = preview.querySelector("[data-hand-in]");
-    if (!hand) return;
-    takeDrops(hand, () => submit(hand));
-    hand.elements.file.addEventListener("change", () => { if (hand.elements.file.files.length) submit(hand); });
+  function readyPreview() {
+    for (const target of preview.querySelectorAll("form")) interceptForm(target);
+    const upload = preview.querySelector("[data-upload]");
+    if (!upload) return;
+    acceptDrops(upload, () => submit(upload));
+    upload.elements.file.addEventListener("change", () => { if (upload.elements.file.files.length) submit(upload); });
   }
 
-  // All that needs work, a few at a time, what matters most first.
+  // Capture all URLs that need work, AT_ONCE at a time, most important first.
   async function captureFlagged() {
     const line = lists.querySelector("[data-recapturing]");
     const meter = line.querySelector("progress");
-    const said = line.querySelector("[data-progress]");
+    const status = line.querySelector("[data-progress]");
     lists.querySelector("[data-recapture-flagged]").hidden = true;
     line.hidden = false;
     let stopped = false;
     line.querySelector("[data-stop]").addEventListener("click", () => { stopped = true; });
-    await tried(async () => {
-      const all = await (await ask(`/pages/work?${query()}`)).json();
+    await attempt(async () => {
+      const all = await (await request(`/pages/work?${query()}`)).json();
       const count = { done: 0, repaired: 0, failed: 0 };
       const waiting = [...all];
-      const tell = () => {
+      const showProgress = () => {
         meter.max = Math.max(all.length, 1);
         meter.value = count.done;
-        said.textContent = `${count.done} of ${all.length} captured again, ${count.repaired} repaired`;
+        status.textContent = `${count.done} of ${all.length} captured again, ${count.repaired} repaired`;
       };
       async function work() {
         while (waiting.length && !stopped) {
@@ -203,20 +203,20 @@ export function workshop(panels) {
             if (answer.repaired) { count.repaired += 1; repaired.add(one.url); }
           } catch { count.failed += 1; }
           count.done += 1;
-          tell();
+          showProgress();
         }
       }
-      tell();
+      showProgress();
       await Promise.all(Array.from({ length: AT_ONCE }, work));
       await refresh();
       const left = count.done - count.repaired;
-      say(`${stopped ? "Stopped: " : ""}${count.done} of ${all.length} captured again: ${count.repaired} repaired, ${left} still a problem`);
+      showMessage(`${stopped ? "Stopped: " : ""}${count.done} of ${all.length} captured again: ${count.repaired} repaired, ${left} still a problem`);
       showForecast();
     });
   }
 
-  // To the next or previous row; ``work``: only among those that need work. Its URL, if there is one.
-  function beside(by, work) {
+  // Return the URL of the next or previous row; with ``work``, of the next row that needs work; null if there is none.
+  function neighbour(by, work) {
     const all = rows();
     const at = all.findIndex((one) => one.dataset.url === url);
     for (let step = 1; step <= all.length; step += 1) {
@@ -227,22 +227,22 @@ export function workshop(panels) {
   }
 
   function step(by, work) {
-    const target = beside(by, work);
-    if (target === null) say(work ? "Nothing needs work here." : "There is no URL here.");
-    else choose(target);
+    const target = neighbour(by, work);
+    if (target === null) showMessage(work ? "No URL needs work." : "The list is empty.");
+    else select(target);
   }
 
-  const does = (...actions) => actions.map((one) => preview.querySelector(`form[data-does="${one}"]`)).find(Boolean);
+  const actionForm = (...actions) => actions.map((one) => preview.querySelector(`form[data-action="${one}"]`)).find(Boolean);
 
-  async function reviewed() {
-    const target = does("review", "unreview");
+  async function toggleReviewed() {
+    const target = actionForm("review", "unreview");
     if (!target) return;
-    const going = target.dataset.does === "review" ? beside(1, true) : null;
+    const next = target.dataset.action === "review" ? neighbour(1, true) : null;
     await submit(target);
-    if (going !== null && going !== url) await choose(going);
+    if (next !== null && next !== url) await select(next);
   }
 
-  function opened(selector, field) {
+  function openForm(selector, field) {
     const details = document.querySelector(selector);
     if (!details) return;
     details.open = true;
@@ -253,7 +253,7 @@ export function workshop(panels) {
   function view(name) {
     state.view = name;
     history.replaceState(null, "", `/pages?${query({ url })}`);
-    tried(showPreview);
+    attempt(showPreview);
   }
 
   const keys = {
@@ -265,18 +265,18 @@ export function workshop(panels) {
     2: () => view("text"),
     3: () => view("answer"),
     r: () => preview.querySelector("[data-recapture-one]")?.requestSubmit(),
-    x: () => preview.querySelector("[data-hand-in]")?.elements.file.click(),
-    f: () => does("flag", "unflag")?.requestSubmit(),
-    d: () => does("delete")?.requestSubmit(),
-    e: () => opened("#preview details.edit", 'input[name="to"]'),
-    a: () => (lists.querySelector("details.add") ? opened("#lists details.add", 'input[name="url"]') : say("Choose a task first: a URL is added to a task's list.")),
-    u: takeBack,
+    x: () => preview.querySelector("[data-upload]")?.elements.file.click(),
+    f: () => actionForm("flag", "unflag")?.requestSubmit(),
+    d: () => actionForm("delete")?.requestSubmit(),
+    e: () => openForm("#preview details.edit", 'input[name="to"]'),
+    a: () => (lists.querySelector("details.add") ? openForm("#lists details.add", 'input[name="url"]') : showMessage("Select a task first. URLs are added to one task.")),
+    u: undoLast,
     o: () => preview.querySelector("[data-open]")?.click(),
-    " ": reviewed,
+    " ": toggleReviewed,
     "?": () => { help.open = !help.open; if (help.open) help.scrollIntoView({ block: "nearest" }); },
   };
 
-  // Single keys can get in the way of speech input and of switches, so they can be turned off.
+  // Single-letter keys can conflict with speech input and switch devices, so they can be disabled.
   const keysOn = document.getElementById("keys-on");
   keysOn.checked = localStorage.getItem("single-keys") !== "off";
   keysOn.addEventListener("change", () => localStorage.setItem("single-keys", keysOn.checked ? "on" : "off"));
@@ -297,12 +297,12 @@ export function workshop(panels) {
     if (!tab && !link) return;
     event.preventDefault();
     if (tab) view(tab.dataset.view);
-    else choose(link.closest("[data-key]").dataset.url, { focus: false });
+    else select(link.closest("[data-key]").dataset.url, { focus: false });
   });
 
   for (const target of bar.querySelectorAll("form")) {
-    target.addEventListener("submit", (event) => { event.preventDefault(); takeBack(); });
+    target.addEventListener("submit", (event) => { event.preventDefault(); undoLast(); });
   }
   readyLists();
-  equip();
+  readyPreview();
 }

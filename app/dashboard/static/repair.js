@@ -1,8 +1,8 @@
-// Files that are dropped on a form: one of them as the page, or a text and a picture together.
+// Drag and drop on upload forms: one file as the page, or a text together with an image.
 
-const isPicture = (file) => file.type.startsWith("image/");
+const isImage = (file) => file.type.startsWith("image/");
 
-export function takeDrops(form, send) {
+export function acceptDrops(form, send) {
   const stop = (event) => event.preventDefault();
   form.addEventListener("dragover", (event) => { stop(event); form.classList.add("over"); });
   form.addEventListener("dragleave", () => form.classList.remove("over"));
@@ -11,16 +11,16 @@ export function takeDrops(form, send) {
     form.classList.remove("over");
     const files = [...event.dataTransfer.files];
     if (files.length === 0) return;
-    const pictures = files.filter(isPicture);
-    const page = files.find((file) => !isPicture(file)) ?? pictures.shift();
-    put(form.elements.file, page);
-    put(form.elements.image, page === pictures[0] ? undefined : pictures[0]);
+    const images = files.filter(isImage);
+    const page = files.find((file) => !isImage(file)) ?? images.shift();
+    setFile(form.elements.file, page);
+    setFile(form.elements.image, page === images[0] ? undefined : images[0]);
     send();
   });
 }
 
-function put(input, file) {
-  const held = new DataTransfer();
-  if (file) held.items.add(file);
-  input.files = held.files;
+function setFile(input, file) {
+  const transfer = new DataTransfer();
+  if (file) transfer.items.add(file);
+  input.files = transfer.files;
 }

@@ -1,6 +1,6 @@
-// The steps of a benchmark: j and k lead to the next and the previous one.
+// Steps of a suite run: the keys j and k open the next and the previous step.
 
-export function walksSteps(links) {
+export function stepKeys(links) {
   const keysOn = document.getElementById("keys-on");
   keysOn.checked = localStorage.getItem("single-keys") !== "off";
   keysOn.addEventListener("change", () => localStorage.setItem("single-keys", keysOn.checked ? "on" : "off"));

@@ -1,14 +1,14 @@
-// The bench of a result: choosing a leaf, folding, failures first, and the keys for it.
+// Result page: leaf selection, collapsing the tree, failures first, and keys.
 
-export function bench(tree) {
+export function startTree(tree) {
   const detail = document.getElementById("detail");
   const prose = document.querySelector(".prose");
-  const written = new Map(); // each list's items in the order of the tree
+  const originalOrder = new Map(); // items of each list in the order of the tree
 
   const leaves = () => [...tree.querySelectorAll(".leaf")].filter((row) => row.checkVisibility());
   const linkOf = (row) => row.querySelector("[data-leaf]");
   const rowOf = (key) => document.getElementById(key)?.closest("#tree .node");
-  const chosen = () => tree.querySelector('[aria-current="true"]');
+  const selected = () => tree.querySelector('[aria-current="true"]');
 
   function fold(row, open) {
     row.querySelector(".fold")?.setAttribute("aria-expanded", String(open));
@@ -22,8 +22,8 @@ export function bench(tree) {
     }
   }
 
-  function point(key) {
-    const before = chosen();
+  function markSelected(key) {
+    const before = selected();
     before?.removeAttribute("aria-current");
     before?.closest(".node").classList.remove("chosen");
     const row = rowOf(key);
@@ -34,26 +34,26 @@ export function bench(tree) {
     row.scrollIntoView({ block: "nearest" });
   }
 
-  async function choose(key, { push = true } = {}) {
-    point(key);
+  async function select(key, { push = true } = {}) {
+    markSelected(key);
     const address = `/results/${tree.dataset.result}`;
     if (push) history.pushState({ leaf: key }, "", `${address}?leaf=${encodeURIComponent(key)}`);
     await htmx.ajax("GET", `${address}/leaf?leaf=${encodeURIComponent(key)}`, { target: detail, swap: "innerHTML" });
-    shown();
+    highlightEvidence();
     if (detail.getBoundingClientRect().top > innerHeight * 0.7) detail.scrollIntoView({ block: "start" });
     else detail.scrollTop = 0;
   }
 
-  // Single keys can get in the way of speech input and of switches, so they can be turned off.
+  // Single-letter keys can conflict with speech input and switch devices, so they can be disabled.
   const keysOn = document.getElementById("keys-on");
   keysOn.checked = localStorage.getItem("single-keys") !== "off";
   keysOn.addEventListener("change", () => localStorage.setItem("single-keys", keysOn.checked ? "on" : "off"));
 
-  // What follows from a leaf being shown: its sentences in the answer, and its place in the pictures.
-  function shown() {
+  // Announce the selected leaf, highlight its sentences in the answer and scroll to its quotes in the screenshots.
+  function highlightEvidence() {
     const panel = detail.querySelector(".leaf-panel");
     const row = panel && rowOf(panel.dataset.key);
-    if (row) document.getElementById("said").textContent = `${panel.dataset.key}, ${row.querySelector(".unseen").textContent}`;
+    if (row) document.getElementById("announcement").textContent = `${panel.dataset.key}, ${row.querySelector(".unseen").textContent}`;
     const wanted = new Set((panel?.dataset.cites ?? "").split(" ").filter(Boolean));
     let first = null;
     for (const span of document.querySelectorAll(".prose [data-cites]")) {
@@ -62,23 +62,23 @@ export function bench(tree) {
       if (on) first ??= span;
     }
     if (first && prose) prose.scrollTop += first.getBoundingClientRect().top - prose.getBoundingClientRect().top - 40;
-    for (const shots of detail.querySelectorAll("[data-place]")) {
-      const shot = shots.querySelector(`[data-number="${shots.dataset.picture}"]`);
+    for (const shots of detail.querySelectorAll("[data-offset]")) {
+      const shot = shots.querySelector(`[data-number="${shots.dataset.firstScreenshot}"]`);
       const move = () => {
         const down = shot.getBoundingClientRect().top - shots.getBoundingClientRect().top + shots.scrollTop;
-        shots.scrollTop = down + Number(shots.dataset.place) * shot.offsetHeight - shots.clientHeight / 3;
+        shots.scrollTop = down + Number(shots.dataset.offset) * shot.offsetHeight - shots.clientHeight / 3;
       };
-      for (const picture of shots.querySelectorAll("img")) {
-        if (picture.complete) move();
-        else picture.addEventListener("load", move, { once: true });
+      for (const image of shots.querySelectorAll("img")) {
+        if (image.complete) move();
+        else image.addEventListener("load", move, { once: true });
       }
     }
   }
 
   function failuresFirst(on) {
     for (const list of [tree, ...tree.querySelectorAll("ul")]) {
-      if (!written.has(list)) written.set(list, [...list.children]);
-      const order = [...written.get(list)];
+      if (!originalOrder.has(list)) originalOrder.set(list, [...list.children]);
+      const order = [...originalOrder.get(list)];
       if (on) order.sort((one, other) => one.dataset.rank - other.dataset.rank);
       if (order.some((item, place) => item !== list.children[place])) list.append(...order);
     }
@@ -102,15 +102,15 @@ export function bench(tree) {
     close: () => foldAll(false),
   };
 
-  // To the next or previous leaf that can be seen; ``missed``: only among those that did not pass.
+  // Select the next or previous visible leaf; with ``missed``, the next one that did not pass.
   function step(by, missed) {
-    const here = chosen()?.closest(".leaf");
+    const here = selected()?.closest(".leaf");
     const all = leaves().filter((row) => !missed || row === here || row.parentElement.dataset.state !== "passed");
     if (all.length === 0) return;
     const at = all.indexOf(here);
     const next = linkOf(all[at < 0 ? 0 : (at + by + all.length) % all.length]);
     next.focus({ preventScroll: true });
-    choose(next.dataset.leaf);
+    select(next.dataset.leaf);
   }
 
   document.addEventListener("click", (event) => {
@@ -119,7 +119,7 @@ export function bench(tree) {
     const link = event.target.closest("[data-leaf]");
     if (!link || event.metaKey || event.ctrlKey || event.shiftKey) return;
     event.preventDefault();
-    choose(link.dataset.leaf);
+    select(link.dataset.leaf);
   });
   for (const button of document.querySelectorAll("[data-tree]")) {
     button.addEventListener("click", () => acts[button.dataset.tree](button));
@@ -135,18 +135,18 @@ export function bench(tree) {
   const fromAddress = () => new URLSearchParams(location.search).get("leaf");
   window.addEventListener("popstate", () => {
     const key = fromAddress();
-    if (key) choose(key, { push: false });
+    if (key) select(key, { push: false });
   });
   const followHash = () => {
     const key = decodeURIComponent(location.hash.slice(1));
-    if (key && rowOf(key)) choose(key, { push: false });
+    if (key && rowOf(key)) select(key, { push: false });
   };
   window.addEventListener("hashchange", followHash);
 
-  const asked = fromAddress();
-  if (asked) {
-    point(asked);
-    shown();
+  const initial = fromAddress();
+  if (initial) {
+    markSelected(initial);
+    highlightEvidence();
     if (location.hash === "#detail") detail.scrollIntoView({ block: "nearest" });
   } else followHash();
 }

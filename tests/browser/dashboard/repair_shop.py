@@ -64,7 +64,7 @@ async def shows(reader: Reader, url: str) -> None:
 
 
 async def says(reader: Reader, words: str) -> None:
-    await reader.page.wait_for_selector(f'#pages-said:has-text("{words}")')
+    await reader.page.wait_for_selector(f'#pages-message:has-text("{words}")')
 
 
 async def state(served: Served, url: str) -> dict[str, Any]:

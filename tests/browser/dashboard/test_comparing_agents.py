@@ -19,7 +19,7 @@ URL, OTHER = "https://bridges.example/", "https://other.example/"
 
 
 def rubric_on(run: str, task: str) -> Rubric:
-    """A leaf that the change mended, one whose page went wrong, and one that on Tuesday nobody found out about."""
+    """A leaf that the change mended, one whose page went wrong, and one that was not judged on Tuesday."""
     tuesday = run == "tuesday"
     return rubric_of(
         leaf("said", PASSED if tuesday else FAILED, claim=f"{run} says so", sources=[URL]),
@@ -58,7 +58,7 @@ async def test_the_first_page_says_how_good_and_how_sure(served: Served, reader:
 async def test_two_runs_are_compared_leaf_by_leaf_with_the_reasons(served: Served, reader: Reader):
     await two_runs(served, "changer")
     await reader.go("/agents/changer")
-    await reader.page.click("text=Compare the newest with the one before")
+    await reader.page.click("text=Compare the two newest runs")
     figures = await reader.text(".figures")
     assert "Before: changer@monday" in figures and "Now: changer@tuesday" in figures
     assert "+0.00" in figures and "3 2 certain" in figures
@@ -136,6 +136,6 @@ async def test_the_verdicts_most_in_doubt_come_first(served: Served, reader: Rea
     await reader.go("/review?agent=doubter")
     rows = [" ".join(row.split()) for row in await reader.page.locator("tbody tr").all_inner_texts()]
     assert rows[0].startswith("split") and "2 to 1" in rows[0] and "57.1 %" in rows[0]
-    assert rows[1].startswith("silent") and "nobody found out" in rows[1]
+    assert rows[1].startswith("silent") and "it was not judged" in rows[1]
     await reader.page.click("tbody th a")
     await reader.page.wait_for_selector('.leaf-panel[data-key="split"]')

@@ -158,7 +158,7 @@ async def test_six_hundred_nodes_stay_fluent(served: Served, reader: Reader):
     )
     took = {
         "unfold all": await best(click('[data-tree="open"]')),
-        "fold all": await best(click('[data-tree="close"]')),
+        "collapse all": await best(click('[data-tree="close"]')),
         "failures first": await best(click('[data-tree="failures"]')),
         "only what did not pass": await best(click('[data-tree="missed"]')),
         "fold one": await best(click("#part3 .fold")),

@@ -51,7 +51,7 @@ async def served(open_dashboard: Open, steps: StepByStep) -> AsyncIterator[Serve
 async def test_an_empty_service_names_the_next_command(open_dashboard: Open, chromium: Browser):
     async with open_dashboard(workers=0) as empty, reading(chromium, empty.url) as reader:
         await reader.go("/")
-        assert "Nothing was judged yet" in await reader.text(".first-run")
+        assert "No results yet" in await reader.text(".first-run")
         assert await reader.text(".command") == "assay submit answer.md --agent my-agent --task bridges --wait"
 
 
@@ -114,7 +114,7 @@ async def test_a_failed_job_says_in_plain_words_what_to_do(served: Served, steps
     await served.ended(job)
     await reader.go(f"/jobs/{job}")
     fault = await reader.text(".fault")
-    assert "The task's judge file raised an error. Mend the file" in fault
+    assert "The task's judge file raised an error. Fix the file" in fault
     assert "JUDGE_BUG" in fault and "ZeroDivisionError" in fault
     await reader.page.click("summary:has-text('Traceback')")
     assert "line 7" in await reader.text(".fault pre")

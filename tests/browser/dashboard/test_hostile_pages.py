@@ -61,7 +61,7 @@ async def test_nothing_that_people_wrote_of_pages_is_run_or_fetched(served: Serv
             assert shown or "show=work" in path, path  # it is there to be read
         await reader.go("/pages")
         await reader.page.keyboard.press("f")
-        await reader.page.wait_for_selector('#pages-said:has-text("Flag")')
+        await reader.page.wait_for_selector('#pages-message:has-text("Flag")')
         assert reader.outside == []
         assert reader.trouble == []
 

@@ -34,7 +34,7 @@ async def test_everything_works_without_scripts(shop, chromium: Browser):
         await reader.page.click('#preview button:has-text("Delete")')
         await reader.page.wait_for_url("**done=**")
         assert [row.split()[0] for row in await rows(reader)] == [MANY, FINE]
-        await reader.page.click('#pages-said button:has-text("Undo")')
+        await reader.page.click('#pages-message button:has-text("Undo")')
         await shows(reader, FEW)
         assert not (await state(served, FEW))["deleted"]
 
@@ -69,16 +69,16 @@ async def test_a_capture_has_a_page_of_its_own(shop, tmp_path: Path):
     page = (await state(served, MANY))["page_id"]
     await reader.go(f"/pages/{page}")
     assert "login wall" in await reader.text("dl.pairs")
-    hanging = await reader.text(".hanging")
-    assert "0-many" in hanging and "2-many" in hanging and "other" not in hanging
-    assert "forecast: about $0.0093" in hanging
-    await reader.page.click('button:has-text("Hand in")')
+    dependents = await reader.text(".dependents")
+    assert "0-many" in dependents and "2-many" in dependents and "other" not in dependents
+    assert "Forecast: about $0.0093" in dependents
+    await reader.page.click('button:has-text("Upload")')
     assert "Choose a file" in await reader.text("h1")
     await reader.go(f"/pages/{page}")
     file = tmp_path / "page.txt"
     file.write_text(SAID)
     await reader.page.set_input_files('[data-drop] input[name="file"]', str(file))
-    await reader.page.click('button:has-text("Hand in")')
+    await reader.page.click('button:has-text("Upload")')
     await reader.page.wait_for_selector('pre:has-text("41 metres")')
     assert not reader.page.url.endswith(page)
     assert "captured" in await reader.text("dl.pairs")

@@ -128,7 +128,7 @@ async def test_text_handed_in_with_a_picture_has_no_place_and_the_leaf_says_so(t
     result = await tab.served.result("by-hand", "by hand", task="towers")
     async with reading(chromium, tab.served.url) as reader:
         await reader.go(f"/results/{result}?leaf=said")
-        assert "is not known of this capture: it was handed in" in await reader.text("figcaption")
+        assert "is unknown, because the page was uploaded" in await reader.text("figcaption")
 
 
 async def test_what_moves_while_the_picture_is_taken_has_no_place(tab: Tab):

@@ -60,7 +60,8 @@ async def test_a_wrong_key(open_dashboard: Open, judges: Path, model: StandInLLM
         async with reading(chromium, served.url) as reader:
             said = await fault(reader, job)
             assert said.startswith(
-                "The model's provider refuses every request. Mend the key; the job goes on by itself."
+                "The model's provider rejects all requests. "
+                "Correct the API key or its access rights; the job then continues."
             )
             assert "LLM_REJECTED" in said and "the key is wrong or revoked" in said and "a wrong key" not in said
             assert await reader.text("#panel .big") == "paused"
@@ -71,7 +72,7 @@ async def test_a_wrong_key(open_dashboard: Open, judges: Path, model: StandInLLM
 async def test_a_judge_file_that_raises(served: Served, reader: Reader):
     said = await fault(reader, await served.submit("walker", "It is Paris.", task="breaks"))
     assert said.startswith(
-        "The task's judge file raised an error. Mend the file where the traceback points, then retry."
+        "The task's judge file raised an error. Fix the file at the line in the traceback, then retry."
     )
     assert "division by zero" in said
     await reader.page.click("summary:has-text('Traceback')")
@@ -88,17 +89,19 @@ async def test_a_job_that_takes_too_long(open_dashboard: Open, chromium: Browser
         reading(chromium, served.url) as reader,
     ):
         said = await fault(reader, await served.submit("walker", "It is Paris."))
-    assert said.startswith("It was not done in time. Retry, or raise ASSAY_JOB_DEADLINE_S")
+    assert said.startswith("The job exceeded its deadline. Retry, or raise ASSAY_JOB_DEADLINE_S")
     assert "DEADLINE: Not finished within 1 s" in said
 
 
 async def test_a_budget_that_is_spent(served: Served, reader: Reader):
     job = await served.submit("spender", "It is Paris.", task="asks", budget_usd=0.0000001)
     said = await fault(reader, job)
-    assert said.startswith("The money for models is spent. Raise the budget that is named; the job goes on by itself.")
+    assert said.startswith(
+        "The budget for model requests is used up. Raise the budget named below; the job then continues."
+    )
     assert "the submission's budget_usd" in said
     await reader.page.click("text=Open the result")
-    assert "The budget for models was spent." in await reader.text(".settle tbody tr")
+    assert "The budget for model requests is used up." in await reader.text(".open-leaves tbody tr")
     submission = (await served.http.get(f"/v1/jobs/{job}")).json()["submission_id"]
     await served.http.patch(f"/v1/submissions/{submission}", json={"budget_usd": 1.0})
     await reader.go(f"/jobs/{job}")
@@ -110,7 +113,7 @@ async def test_no_judge_for_a_task(served: Served, reader: Reader):
     refused = (await served.http.post("/v1/submissions", json=body)).json()
     assert refused["code"] == "UNKNOWN_TASK" and "nobodys" in str(refused["errors"])
     await reader.go("/agents/walker-of-nobody")
-    assert "No answer of an agent 'walker-of-nobody' was judged" in await reader.text("main")
+    assert "Agent 'walker-of-nobody' has no judged answers" in await reader.text("main")
 
 
 async def test_a_provider_that_is_to_be_left_alone(served: Served, reader: Reader):
@@ -119,7 +122,7 @@ async def test_a_provider_that_is_to_be_left_alone(served: Served, reader: Reade
     try:
         job = await served.submit("waiter", "It is Rome.", task="asks")
         said = await fault(reader, job)
-        assert said.startswith("An operator wants the model's provider left alone. Run `assay providers resume NAME`")
+        assert said.startswith("An operator paused the model's provider. Run `assay providers resume NAME`")
         assert "PROVIDER_PAUSED" in said
     finally:
         await served.http.post("/v1/providers/openai/resume")

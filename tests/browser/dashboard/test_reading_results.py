@@ -72,10 +72,10 @@ async def test_the_scores_stand_side_by_side_with_what_would_settle_them(served:
     assert await reader.text(".score-card:nth-of-type(3) .score") == "0.33"
     tops = await reader.page.locator(".score-card").evaluate_all("(all) => all.map((one) => one.offsetTop)")
     assert len(tops) == 3 and len(set(tops)) == 1  # side by side
-    settle = await reader.text(".settle tbody tr")
-    assert settle.startswith("town Something stood before the cited page")
-    assert settle.endswith("0.33 0.58")
-    await reader.page.click('.settle td a:has-text("panel")')
+    open_leaf = await reader.text(".open-leaves tbody tr")
+    assert open_leaf.startswith("town A captcha, sign-in form or consent dialog appeared instead of the cited page")
+    assert open_leaf.endswith("0.33 0.58")
+    await reader.page.click('.open-leaves td a:has-text("Pages")')
     await reader.page.wait_for_selector(f'.preview-body[data-url="{WALL}"]')
 
 
@@ -84,7 +84,9 @@ async def test_the_answer_is_left_of_the_tree_and_the_tree_left_of_the_leaf(serv
     result = await judged(served)
     await reader.page.set_viewport_size({"width": width, "height": 800})
     await reader.go(f"/results/{result}?leaf=river%2Fthrough")
-    boxes = [await reader.page.locator(f".bench > .{name}").bounding_box() for name in ("answer", "tree", "detail")]
+    boxes = [
+        await reader.page.locator(f".result-view > .{name}").bounding_box() for name in ("answer", "tree", "detail")
+    ]
     edges = [(box["x"], box["x"] + box["width"]) for box in boxes if box is not None]
     assert edges[0][1] <= edges[1][0] and edges[1][1] <= edges[2][0]
     assert min(high - low for low, high in edges) > 260
@@ -103,7 +105,7 @@ async def test_a_leaf_opens_with_claim_votes_quote_and_the_cited_sentence(served
     picture = reader.page.locator(".shots img")
     await picture.scroll_into_view_if_needed()
     await reader.until("document.querySelector('.shots img').naturalWidth > 0")
-    assert "The frame shows where the quote stands" in await reader.text("figcaption")
+    assert "The frame marks the quote" in await reader.text("figcaption")
     shot = await reader.page.locator(".shot").bounding_box()
     frame = await reader.page.locator(".frames rect").bounding_box()
     assert shot is not None and frame is not None
@@ -124,7 +126,7 @@ async def test_where_a_quote_stands_is_not_guessed(served: Served, reader: Reade
 
     served.judging.tell("unplaced", rubric, pages=[page_entry(url, page_id=page)])
     await reader.go(f"/results/{await served.result('unplaced', 'unplaced')}?leaf=through")
-    assert "is not known of this capture: capturing it again tells" in await reader.text("figcaption")
+    assert "is unknown. Capture the page again to get it" in await reader.text("figcaption")
     assert await reader.page.locator(".frames").count() == 0
 
 
@@ -144,7 +146,7 @@ async def test_a_leaf_has_an_address_that_opens_it_again(served: Served, reader:
     address = reader.page.url
     assert address.endswith("?leaf=bridge%2Fyear")
     await reader.page.goto(address)
-    assert "Not looked at because of bridge/given" in await reader.text("#detail")
+    assert "Not judged because of bridge/given" in await reader.text("#detail")
     await reader.go(f"/results/{result}#river/length")
     await reader.page.wait_for_selector('.leaf-panel[data-key="river/length"]')
     await reader.page.go_back()
@@ -189,7 +191,7 @@ async def test_the_keyboard_walks_the_leaves(served: Served, reader: Reader):
         )
         seen.append(await reader.page.locator(".leaf-panel").get_attribute("data-key"))
     assert seen == ["river/named", "river/through", "river/length", "bridge/given", "river/length"]
-    assert await reader.page.text_content("#said") == "river/length, failed"
+    assert await reader.page.text_content("#announcement") == "river/length, failed"
     assert await reader.page.evaluate("document.activeElement.dataset.leaf") == "river/length"
     await reader.page.locator('[id="bridge"] .fold').focus()
     await reader.page.keyboard.press("Enter")
@@ -198,7 +200,7 @@ async def test_the_keyboard_walks_the_leaves(served: Served, reader: Reader):
     await reader.page.uncheck("#keys-on")
     await reader.page.locator("#tree-title").click()
     await reader.page.keyboard.press("j")
-    assert await reader.page.text_content("#said") == "river/length, failed"
+    assert await reader.page.text_content("#announcement") == "river/length, failed"
 
 
 async def test_a_result_is_read_without_scripts(served: Served, chromium):

@@ -125,7 +125,7 @@ async def test_keys_do_nothing_while_one_types_or_when_they_are_off(shop):
     await reader.page.evaluate("document.activeElement.blur()")
     await press(reader, "?")
     assert await reader.page.locator("#keys-help").get_attribute("open") is not None
-    assert "exchange" in await reader.text(".key-list")
+    assert "choose a file to upload" in await reader.text(".key-list")
     await reader.page.uncheck("#keys-on")
     await reader.page.evaluate("document.activeElement.blur()")
     await press(reader, "d", "j")
@@ -143,7 +143,7 @@ async def test_a_deleted_url_comes_back_with_one_key(shop):
     assert [row.split()[0] for row in await rows(reader)] == [MANY, FINE]
     assert (await state(served, FEW))["deleted"]
     await press(reader, "u")
-    await says(reader, "Taken back")
+    await says(reader, "Undone")
     await shows(reader, FEW)
     assert [row.split()[0] for row in await rows(reader)] == [MANY, FEW, FINE]
     assert not (await state(served, FEW))["deleted"]
@@ -158,13 +158,13 @@ async def test_flags_and_reviews_are_one_key_each(shop):
     await says(reader, "Flagged")
     assert (await state(served, FINE))["needs_work"]
     await press(reader, "f")
-    await says(reader, "Flag taken down")
+    await says(reader, "Flag removed")
     await reader.go("/pages")
     await press(reader, "Space")
     await shows(reader, FEW)  # reviewed, and on to the next that needs work
     assert (await state(served, MANY))["reviewed"]
-    await reader.page.click('#pages-said >> text="Undo"')
-    await says(reader, "Taken back")
+    await reader.page.click('#pages-message >> text="Undo"')
+    await says(reader, "Undone")
     assert not (await state(served, MANY))["reviewed"]
 
 
@@ -178,11 +178,11 @@ async def test_a_wrong_address_is_corrected_and_that_taken_back(shop):
     await says(reader, "Corrected")
     assert (await state(served, MANY))["to_url"] == RIGHT
     assert RIGHT in await reader.text("#preview .notice")
-    await reader.page.wait_for_selector('#pages-forecast:has-text("3 leaves of 1 answer; forecast: ")')
+    await reader.page.wait_for_selector('#pages-forecast:has-text("3 leaves of 1 answer. Forecast: ")')
     assert "a letter is wrong" in (await reader.page.locator("#preview .changes").text_content() or "")
     await reader.page.evaluate("document.activeElement.blur()")
     await press(reader, "u")
-    await says(reader, "Taken back")
+    await says(reader, "Undone")
     assert (await state(served, MANY))["problem"]
 
 
@@ -192,14 +192,14 @@ async def test_an_address_that_shows_nothing_is_refused_in_words(shop):
     await press(reader, "e")
     await reader.page.fill('#preview details.edit input[name="to"]', "https://wall.example/")
     await press(reader, "Enter")
-    await says(reader, "The address given cannot stand for this one")
+    await says(reader, "The page at the corrected URL is not evidence")
 
 
 async def test_a_url_is_added_to_a_task(shop):
     served, reader, _ = shop
     await reader.go("/pages")
     await press(reader, "a")
-    await says(reader, "Choose a task first")
+    await says(reader, "Select a task first")
     await reader.go("/pages?task=towers")
     await press(reader, "a")
     await reader.page.fill('.add input[name="url"]', RIGHT)
@@ -209,7 +209,7 @@ async def test_a_url_is_added_to_a_task(shop):
     assert (await state(served, RIGHT))["tasks"] == ["towers"]
     await reader.page.evaluate("document.activeElement.blur()")
     await press(reader, "u")
-    await says(reader, "Taken back")
+    await says(reader, "Undone")
     assert RIGHT not in " ".join(await rows(reader))
 
 
@@ -299,7 +299,7 @@ async def test_what_depends_on_it_is_judged_again(shop):
     served, reader, job = shop
     before = (await served.http.get(f"/v1/jobs/{job}")).json()["result_id"]
     await reader.go("/pages")
-    assert "3 leaves of 1 answer; forecast: about $0.0093 and 6 calls" in await reader.text("#preview .forecast")
+    assert "3 leaves of 1 answer. Forecast: about $0.0093 and 6 calls" in await reader.text("#preview .forecast")
     await reader.page.click("#preview .forecast button")
     await says(reader, "1 answer is being judged again")
     async with asyncio.timeout(120):

@@ -31,13 +31,13 @@ async def judged(served: Served, agent: str) -> str:
     return await served.result(agent, served.judging.tell(f"settled for {agent}", rubric))
 
 
-async def settle(reader: Reader, outcome: str, reason: str = WHY, by: str = "Ada") -> None:
-    await reader.page.locator("details.say > summary").click()
-    await reader.page.locator(f'.say input[value="{outcome}"]').check()
-    await reader.page.locator('.say textarea[name="reason"]').fill(reason)
-    await reader.page.locator('.say input[name="by"]').fill(by)
-    await reader.page.locator(".say button").click()
-    await reader.page.locator(".word.stands").wait_for()
+async def override(reader: Reader, outcome: str, reason: str = WHY, by: str = "Ada") -> None:
+    await reader.page.locator("details.add-override > summary").click()
+    await reader.page.locator(f'.add-override input[value="{outcome}"]').check()
+    await reader.page.locator('.add-override textarea[name="reason"]').fill(reason)
+    await reader.page.locator('.add-override input[name="by"]').fill(by)
+    await reader.page.locator(".add-override button").click()
+    await reader.page.locator(".override.in-force").wait_for()
 
 
 async def test_from_a_doubt_to_a_settled_leaf_and_the_score_with_it(served: Served, reader: Reader):
@@ -45,19 +45,19 @@ async def test_from_a_doubt_to_a_settled_leaf_and_the_score_with_it(served: Serv
     await reader.go("/review?agent=settler")
     assert "the votes are split, 1 to 2" in await reader.text("main")
     await reader.page.get_by_role("link", name="gate", exact=True).click()
-    await settle(reader, "passed")
+    await override(reader, "passed")
     assert reader.page.url.split("#")[0].endswith(f"/results/{result}?leaf=gate")
-    word = await reader.text(".word.stands")
-    assert "passed" in word and "Ada" in word and WHY in word and "against the judge's failed" in word
+    word = await reader.text(".override.in-force")
+    assert "passed" in word and "Ada" in word and WHY in word and "the judge's outcome is failed" in word
     row = await reader.text('#tree .node:has([data-leaf="gate"])')
-    assert "failed" in row and "passed by a person" in row
+    assert "failed" in row and "passed (override)" in row
     # The judge's own score stays 0; with the gate open, what lies behind it is not known.
     card = await reader.text(".score-card")
-    assert card.startswith("Score 0.00") and "with people's word 0.33\u20131.00" in card
-    assert "1 leaf by people" in await reader.text(".scores")
+    assert card.startswith("Score 0.00") and "with overrides 0.33\u20131.00" in card
+    assert "1 leaf; the scores and the tree show the judge's verdicts" in await reader.text(".scores")
     await reader.go("/review?agent=settler")
     assert "gate" not in await reader.text("main table")
-    assert "1 more was settled by people" in await reader.text("main")
+    assert "1 overridden leaf is not shown" in await reader.text("main")
     await reader.go("/review?agent=settler&settled=true")
     assert "gate" in await reader.text("main table")
     assert reader.trouble == []
@@ -66,17 +66,17 @@ async def test_from_a_doubt_to_a_settled_leaf_and_the_score_with_it(served: Serv
 async def test_a_word_is_taken_back_and_stays_to_be_read(served: Served, reader: Reader):
     result = await judged(served, "taker")
     await reader.go(f"/results/{result}?leaf=open")
-    await settle(reader, "failed", by="Grace")
+    await override(reader, "failed", by="Grace")
     await reader.page.locator(".withdraw summary").click()
     await reader.page.locator('.withdraw textarea[name="reason"]').fill("I looked at another page.")
     # Whose browser this is was typed once.
     assert await reader.page.locator('.withdraw input[name="by"]').input_value() == "Grace"
     await reader.page.locator(".withdraw button").click()
-    await reader.page.locator(".word:not(.stands)").wait_for()
-    said = await reader.text(".words")
-    assert "taken back" in said.lower() and "I looked at another page." in said and WHY in said
-    assert await reader.page.locator(".settled-mark").count() == 0
-    assert "with people's word" not in await reader.text(".scores")
+    await reader.page.locator(".override:not(.in-force)").wait_for()
+    said = await reader.text(".overrides")
+    assert "Withdrawn by Grace" in said and "I looked at another page." in said and WHY in said
+    assert await reader.page.locator(".override-mark").count() == 0
+    assert "with overrides" not in await reader.text(".scores")
     found = (await served.http.get(f"/v1/results/{result}")).json()
     assert [row["outcome"] for row in found["overrides"]] == ["failed", None]
 
@@ -84,9 +84,9 @@ async def test_a_word_is_taken_back_and_stays_to_be_read(served: Served, reader:
 async def test_the_form_asks_for_what_is_missing(served: Served, reader: Reader):
     result = await judged(served, "hasty")
     await reader.go(f"/results/{result}?leaf=open")
-    await reader.page.locator("details.say > summary").click()
-    await reader.page.locator(".say button").click()
-    missing = "[...document.querySelectorAll('.say :invalid')].map(one => one.name).filter(Boolean)"
+    await reader.page.locator("details.add-override > summary").click()
+    await reader.page.locator(".add-override button").click()
+    missing = "[...document.querySelectorAll('.add-override :invalid')].map(one => one.name).filter(Boolean)"
     assert set(await reader.page.evaluate(missing)) == {"outcome", "reason", "by"}
     refused = await served.http.post(f"/results/{result}/overrides", data={"leaf": "open", "outcome": "passed"})
     assert refused.status_code == 403  # no page of ours wrote it
@@ -101,7 +101,7 @@ async def test_people_and_judge_are_held_against_each_other(served: Served, read
             assert (await served.http.post(f"/v1/results/{result}/overrides", json=body)).status_code == 201
     await reader.go("/review/agreement?agent=agreed")
     told = await reader.text("main")
-    assert "Over 8 leaves" in told and "4 more leaves were settled where the judge had no verdict" in told
+    assert "Based on 8 leaves" in told and "4 overridden leaves have no verdict and are excluded" in told
     row = await reader.text('tbody tr:has(th:text-is("rivers"))')
     assert row.startswith("rivers scripted 8 0.88") and "0.75" in row  # raw 7 of 8, kappa 0.75
     csv = (await served.http.get("/review/agreement?agent=agreed&format=csv")).text
@@ -127,5 +127,5 @@ async def test_a_leaf_is_settled_without_scripts(served: Served, chromium: Brows
     result = await judged(served, "plain")
     async with reading(chromium, served.url, scripts=False) as reader:
         await reader.go(f"/results/{result}?leaf=open")
-        await settle(reader, "passed")
-        assert "passed" in await reader.text(".word.stands")
+        await override(reader, "passed")
+        assert "passed" in await reader.text(".override.in-force")

@@ -40,7 +40,7 @@ async def test_a_key_opens_the_page_that_was_asked_for(served: Served, reader: R
     assert "/sign-in" in reader.page.url
     assert await reader.violations() == []
     await sign_in(reader, "wrong")
-    assert "does not know this key" in await reader.text("#wrong")
+    assert "This API key is not valid" in await reader.text("#wrong")
     await sign_in(reader, KEY)
     assert reader.page.url.endswith(f"/results/{result}?leaf=a")
     [cookie] = await reader.context.cookies()
@@ -66,9 +66,9 @@ async def test_somebody_elses_result_is_not_there(served: Served, chromium: Brow
         await sign_in(yours, OTHER)
         answer = await yours.page.goto(f"{served.url}/results/{result}")
         assert answer is not None and answer.status == 404
-        assert "there is no such result" in (await yours.text("h1")).lower()
+        assert "result not found" in (await yours.text("h1")).lower()
         await yours.go("/agents/walker")
-        assert "No answer of an agent" in await yours.text("h1")
+        assert "has no judged answers" in await yours.text("h1")
 
 
 async def test_a_live_page_works_when_signed_in(served: Served, reader: Reader):

@@ -207,7 +207,7 @@ async def test_a_flag_is_answered_by_handing_the_page_in(api: httpx.AsyncClient)
     assert not (await state(api, FINE))["flagged"]
     history = (await api.get("/v1/pages/changes", params={"url": FINE})).json()["items"]
     assert [one["action"] for one in history] == ["unflag", "flag", "add"]
-    assert history[0]["why"] == "the page was handed in"
+    assert history[0]["why"] == "the page was uploaded"
 
 
 async def test_an_undo_happens_once_and_only_to_what_there_is(api: httpx.AsyncClient):

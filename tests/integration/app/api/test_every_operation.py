@@ -130,7 +130,7 @@ EXEMPTIONS = (
         operations="POST /v1/pages/changes$",
         code="INVALID",
         path="to",
-        message="is the same page as url",
+        message="is another spelling of url",
         reason="compares two fields",
     ),
     Exemption(

@@ -56,7 +56,7 @@ def test_two_spellings_of_an_address_are_one_page():
 def test_a_picture_becomes_a_link():
     html = show_answer("![a chart](https://tracker.example/x.png)").html
     assert "<img" not in html
-    assert "picture: a chart" in html
+    assert "image: a chart" in html
 
 
 @pytest.mark.parametrize(

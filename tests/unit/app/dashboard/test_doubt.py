@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from app.dashboard.doubt import doubtful
+from app.dashboard.doubt import doubtful_leaves
 from rubrics.verdict import Quote
 from tests.fakes.judged import FAILED, NOT_JUDGED, leaf, result_of, rubric_of
 
@@ -11,7 +11,10 @@ QUOTE = [Quote(text="x", page_id="p", start=0, end=1)]
 
 
 def found(*leaves):
-    return [(one.leaf.key, round(one.doubt, 2), round(one.worth, 2)) for one in doubtful(result_of(rubric_of(*leaves)))]
+    return [
+        (one.leaf.key, round(one.doubt, 2), round(one.worth, 2))
+        for one in doubtful_leaves(result_of(rubric_of(*leaves)))
+    ]
 
 
 def test_doubt_times_effect_decides_the_order():

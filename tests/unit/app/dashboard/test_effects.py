@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from app.dashboard.effects import EffectKind, effects
+from app.dashboard.open_leaves import open_leaves
 from app.dashboard.outline import outline
-from app.dashboard.settling import open_leaves
 from rubrics.scoring import Score
 from tests.fakes.judged import FAILED, NOT_JUDGED, SKIPPED, group, leaf, result_of, rubric_of
 
@@ -93,4 +93,4 @@ def test_a_leaf_that_lacks_a_page_names_the_one_to_mend():
     fine, walled = "https://fine.example/", "https://walled.example/"
     drawn, found = of(leaf("a", NOT_JUDGED, claim="x", sources=[fine, walled]), leaf("b", NOT_JUDGED, claim="y"))
     pages = [{"url": fine, "outcome": "ok"}, {"url": walled, "outcome": "login_wall"}]
-    assert {one.leaf.key: one.mend for one in open_leaves(drawn, found, pages)} == {"a": walled, "b": None}
+    assert {one.leaf.key: one.missing_url for one in open_leaves(drawn, found, pages)} == {"a": walled, "b": None}

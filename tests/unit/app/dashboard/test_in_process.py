@@ -7,7 +7,7 @@ import asyncio
 import httpx
 import pytest
 
-from app.dashboard.in_process import InProcess
+from app.dashboard.in_process import InProcessTransport
 
 
 async def echo(scope, receive, send):
@@ -21,7 +21,7 @@ async def silent(scope, receive, send):
 
 
 async def test_request_and_answer_are_whole():
-    async with httpx.AsyncClient(transport=InProcess(echo), base_url="http://localhost") as client:
+    async with httpx.AsyncClient(transport=InProcessTransport(echo), base_url="http://localhost") as client:
         answer = await client.post("/a b", params={"x": "1"}, content=b"!")
     assert (answer.status_code, answer.headers["x-path"], answer.text) == (201, "/a b", "POST x=1!")
 
@@ -38,7 +38,7 @@ async def test_a_stream_is_read_while_it_goes_on_and_ended_when_it_is_closed():
         finally:
             ended.set()
 
-    async with httpx.AsyncClient(transport=InProcess(endless), base_url="http://localhost") as client:
+    async with httpx.AsyncClient(transport=InProcessTransport(endless), base_url="http://localhost") as client:
         async with client.stream("GET", "/") as answer:
             lines = answer.aiter_lines()
             assert [await anext(lines) for _ in range(3)] == ["tick"] * 3
@@ -48,7 +48,7 @@ async def test_a_stream_is_read_while_it_goes_on_and_ended_when_it_is_closed():
 
 
 async def test_no_answer_is_an_error_of_the_transport():
-    async with httpx.AsyncClient(transport=InProcess(silent), base_url="http://localhost") as client:
+    async with httpx.AsyncClient(transport=InProcessTransport(silent), base_url="http://localhost") as client:
         with pytest.raises(httpx.ReadError):
             await client.get("/")
 
@@ -62,7 +62,7 @@ async def test_a_request_given_up_ends_the_applications_work():
         finally:
             ended.set()
 
-    async with httpx.AsyncClient(transport=InProcess(slow), base_url="http://localhost") as client:
+    async with httpx.AsyncClient(transport=InProcessTransport(slow), base_url="http://localhost") as client:
         with pytest.raises(TimeoutError):
             async with asyncio.timeout(0.05):
                 await client.get("/")

@@ -1,8 +1,8 @@
-// The forms by which people settle leaves: whose browser this is need not be typed again and again.
+// Override forms: the name of the person is stored in the browser and filled in next time.
 
-const KEY = "settled-by";
+const KEY = "override-by";
 
-export function remembersName(root) {
+export function rememberName(root) {
   const fill = () => {
     for (const field of root.querySelectorAll("[data-name]")) field.value ||= localStorage.getItem(KEY) ?? "";
   };

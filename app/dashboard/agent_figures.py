@@ -1,6 +1,6 @@
-"""From the API's summaries to the rows of the first page: how good each agent is, how sure that is, and its trend.
+"""Rows of the home page: figures of an agent with bounds, intervals and trend.
 
-Pure. Averages and the intervals around them are the API's.
+Pure functions. The API computes the averages and intervals.
 """
 
 from __future__ import annotations
@@ -15,14 +15,14 @@ from app.dashboard.charts import TrendPoint
 from app.dashboard.wording import moment
 
 Interval: TypeAlias = Mapping[str, Any]
-"""``low``, ``high`` and ``method``, as the API has it: 95 %, over tasks."""
+"""95 % interval over tasks from the API, with ``low``, ``high`` and ``method``."""
 
 MOST_POINTS = 12
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Standing:
-    """One agent. Rates in 0..1; ``bounds`` are the API's, by name (score, success, pass_at_k)."""
+class AgentFigures:
+    """Figures of one agent. Rates are in 0..1; ``bounds`` are those of the API by name (score, success, pass_at_k)."""
 
     agent: str
     partial: float | None
@@ -49,13 +49,13 @@ class Standing:
         return self.not_judged / self.answers if self.answers else None
 
 
-def standing(summary: Mapping[str, Any], history: Sequence[Mapping[str, Any]]) -> Standing:
-    """An agent's row, from its summary or its place on the leaderboard, and its results over time (newest first)."""
+def agent_figures(summary: Mapping[str, Any], history: Sequence[Mapping[str, Any]]) -> AgentFigures:
+    """Return the row of an agent from its summary or leaderboard entry, and its results (newest first)."""
     k = int(summary.get("num_runs") or 0)
-    # Without any result there is nothing to draw an interval around: the bounds say that all is open.
+    # Without a result there is no average and so no interval; the bounds are 0 and 1.
     figures = (summary.get("statistics") or {}) if summary.get("avg_score") is not None else {}
     missing = summary.get("not_judged") or {}
-    return Standing(
+    return AgentFigures(
         agent=str(summary["agent_name"]),
         partial=summary.get("avg_score"),
         success=summary.get("success_rate"),
@@ -79,7 +79,7 @@ def standing(summary: Mapping[str, Any], history: Sequence[Mapping[str, Any]]) -
 
 
 def _pass_interval(figures: Mapping[str, Any], k: int) -> Interval | None:
-    """That of pass@k, unless some tasks have fewer than ``k`` answers: then the figure shown is another one."""
+    """Return the interval of pass@k, or None if some tasks have fewer than ``k`` answers: then the figures differ."""
     for one in figures.get("pass_at_k") or ():
         if one["k"] == k and one["tasks"] == figures["tasks"]:
             found: Interval | None = one["interval"]
@@ -88,7 +88,7 @@ def _pass_interval(figures: Mapping[str, Any], k: int) -> Interval | None:
 
 
 def trend(history: Sequence[Mapping[str, Any]]) -> tuple[TrendPoint, ...]:
-    """The mean score of each run in the order they were judged; results without a run's name go by their day."""
+    """Return the mean score of each run in the order of judging. Results without a run are grouped by day."""
     groups: dict[str, list[float]] = {}
     for origin in reversed(history):
         made = moment(origin["created_at"])
@@ -104,7 +104,7 @@ CSV_HEADER = (
 )  # fmt: skip
 
 
-def csv_row(row: Standing) -> list[Cell]:
+def csv_row(row: AgentFigures) -> list[Cell]:
     return [
         row.agent, row.partial, *_ends(row.partial_interval), row.success, *_ends(row.success_interval), row.pass_at_k,
         row.k, row.tasks, row.answers, row.not_judged, row.leaves_not_judged, row.usd, row.seconds,

@@ -1,4 +1,4 @@
-"""What would make an open score certain: each leaf nobody found out about, what it could change, and what to do."""
+"""Leaves that keep a score open: why each was not judged, what to do, and the score if it passes or fails."""
 
 from __future__ import annotations
 
@@ -12,60 +12,60 @@ from app.dashboard.wording import REASONS, REMEDIES
 from rubrics.scoring import Score, bounds
 from rubrics.verdict import Outcome, Reason
 
-_BY_A_PAGE = frozenset({Reason.CAPTURE_FAILED, Reason.CAPTURE_BLOCKED, Reason.EVIDENCE_CORRUPT})
+_PAGE_REASONS = frozenset({Reason.CAPTURE_FAILED, Reason.CAPTURE_BLOCKED, Reason.EVIDENCE_CORRUPT})
 _EVIDENCE = frozenset({"ok", "partial"})
-MOST = 12
-"""Each costs two folds of the tree; the ones with most at stake are worth it."""
+MAX_LEAVES = 12
+"""Limit because each leaf needs two computations of the score."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OpenLeaf:
-    """A leaf that was not judged, the score if it passes and if it fails, and what would settle it."""
+    """Leaf that was not judged, with the score if it passes and if it fails, and a remedy."""
 
     leaf: Node
     worth: float
     if_passed: Score
     if_failed: Score
-    why: str
+    reason: str
     remedy: str
-    mend: str | None
-    """The URL whose page is missing, where that is why."""
+    missing_url: str | None
+    """URL of the missing page, if that is the reason."""
 
 
 def open_leaves(
     outline: Outline, effects: Mapping[str, Effect], pages: Sequence[Mapping[str, Any]] = ()
 ) -> list[OpenLeaf]:
-    """The leaves that hold the score open, most at stake first; at most ``MOST``. Blocks for milliseconds.
+    """Return at most ``MAX_LEAVES`` leaves that keep the score open, most at stake first. Blocks for milliseconds.
 
-    ``pages`` are those of the result.
+    ``pages`` are the pages of the result.
     """
     bad = {str(page["url"]) for page in pages if page["outcome"] not in _EVIDENCE}
-    silent = [leaf for leaf in outline.leaves if leaf.outcome == Outcome.NOT_JUDGED]
-    silent.sort(key=lambda leaf: -effects[leaf.key].worth)
+    unjudged = [leaf for leaf in outline.leaves if leaf.outcome == Outcome.NOT_JUDGED]
+    unjudged.sort(key=lambda leaf: -effects[leaf.key].worth)
     return [
         OpenLeaf(
             leaf=leaf,
             worth=effects[leaf.key].worth,
             if_passed=_score(outline, leaf, 1.0),
             if_failed=_score(outline, leaf, 0.0),
-            why=REASONS.get(str(leaf.facts.get("reason")), "nobody found out"),
-            remedy=REMEDIES.get(str(leaf.facts.get("reason")), "retry the job"),
-            mend=_to_mend(leaf, bad),
+            reason=REASONS.get(str(leaf.facts.get("reason")), "It was not judged."),
+            remedy=REMEDIES.get(str(leaf.facts.get("reason")), "Retry the job."),
+            missing_url=_missing_url(leaf, bad),
         )
-        for leaf in silent[:MOST]
+        for leaf in unjudged[:MAX_LEAVES]
     ]
 
 
-def _to_mend(leaf: Node, bad: Set[str]) -> str | None:
-    if leaf.facts.get("reason") not in _BY_A_PAGE:
+def _missing_url(leaf: Node, bad: Set[str]) -> str | None:
+    if leaf.facts.get("reason") not in _PAGE_REASONS:
         return None
     sources = [str(url) for url in leaf.facts.get("sources") or ()]
     return next((url for url in sources if url in bad), sources[0] if sources else None)
 
 
-def _score(outline: Outline, settled: Node, points: float) -> Score:
+def _score(outline: Outline, decided: Node, points: float) -> Score:
     def interval(leaf: Node) -> tuple[float, float]:
-        if leaf is settled:
+        if leaf is decided:
             return points, points
         if leaf.key in outline.unknown:
             return 0.0, 1.0

@@ -1,4 +1,4 @@
-"""The forms by which a person settles a leaf, or takes their word back."""
+"""Forms to override a leaf and to withdraw an override."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ Field = Annotated[str, Form()]
 
 
 @router.post("/results/{result_id}/overrides", dependencies=[FormCheck])
-async def settle(
+async def override(
     result_id: IdPath, viewer: ViewerDep, leaf: Field = "", outcome: Field = "", reason: Field = "", by: Field = ""
 ) -> Response:
-    """Add a word on a leaf, then back to it. What is missing or wrong, the API names."""
-    said = {"leaf": leaf, "outcome": outcome, "reason": reason, "by": by}
-    await viewer.api.post(f"/v1/results/{result_id}/overrides", said)
+    """Override a leaf, then redirect to it. The API validates the fields."""
+    body = {"leaf": leaf, "outcome": outcome, "reason": reason, "by": by}
+    await viewer.api.post(f"/v1/results/{result_id}/overrides", body)
     return _back(result_id, leaf)
 
 
@@ -32,7 +32,7 @@ async def settle(
 async def withdraw(
     result_id: IdPath, override_id: IdPath, viewer: ViewerDep, leaf: Field = "", reason: Field = "", by: Field = ""
 ) -> Response:
-    """Take a word back, then back to its leaf."""
+    """Withdraw an override, then redirect to its leaf."""
     await viewer.api.post(f"/v1/results/{result_id}/overrides/{override_id}/withdraw", {"reason": reason, "by": by})
     return _back(result_id, leaf)
 

@@ -1,4 +1,4 @@
-"""Captured pages: which there are and what is wrong with them, the text and pictures that judges saw."""
+"""Dashboard pages of captures: list, detail page, screenshots, capture again, upload."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from app.dashboard.dependents import Dependent, dependent
 from app.dashboard.downloads import Format, csv_file
 from app.dashboard.errors import NothingGiven, NothingThere
 from app.dashboard.jobs import IdPath, IdQuery
-from app.dashboard.leaf_view import picture_numbers
+from app.dashboard.leaf_view import screenshot_numbers
+from app.dashboard.newest_results import results_of
 from app.dashboard.outline import Node
 from app.dashboard.pages_route import PageRoute
 from app.dashboard.passages import pieces
 from app.dashboard.rendering import HEADERS
-from app.dashboard.scanning import results_of
 from app.dashboard.viewer import FormCheck, Viewer, ViewerDep, query_of
 from app.dashboard.wording import state_words
 
@@ -44,7 +44,7 @@ async def captures(
     cursor: IdQuery = None,
     format: Format = Format.HTML,
 ) -> Response:
-    """Every attempt to observe a page, newest first."""
+    """List all captures, newest first."""
     chosen = {"problem": problem or None, "agent": agent or None, "task_id": task_id or None}
     query = query_of(chosen)
     if format is Format.CSV:
@@ -60,10 +60,10 @@ async def captures(
 
 @router.get("/pages/{page_id}")
 async def page(page_id: IdPath, viewer: ViewerDep, mark: Spans = "", format: Format = Format.HTML) -> Response:
-    """One capture, or what hangs on it; ``mark`` are places in its text, as ``start-end,start-end``."""
+    """Show one capture and its dependents. ``mark`` are ranges of its text to highlight: ``start-end,start-end``."""
     found = await viewer.api.get(f"/v1/pages/{page_id}")
-    hanging = await viewer.api.get("/v1/pages/dependents", url=found["url"])
-    results = await _dependents(viewer, hanging, str(found["url"]))
+    dependents = await viewer.api.get("/v1/pages/dependents", url=found["url"])
+    results = await _dependents(viewer, dependents, str(found["url"]))
     if format is Format.CSV:
         rows = (
             (one.result_id, one.agent, one.task_id, one.answer_name, leaf.key, leaf.state, _usd(leaf))
@@ -76,8 +76,8 @@ async def page(page_id: IdPath, viewer: ViewerDep, mark: Spans = "", format: For
     return await viewer.page(
         "page.html", title=found["title"] or found["url"], here="pages", json=f"/v1/pages/{page_id}", page=found,
         pieces=None if text is None else pieces(text, spans, end=max([MOST_TEXT, *(high for _, high in spans)])),
-        cut=text is not None and len(text) > MOST_TEXT, pictures=picture_numbers(found),
-        dependents=hanging, results=results, urls=[found["url"]],
+        cut=text is not None and len(text) > MOST_TEXT, screenshots=screenshot_numbers(found),
+        dependents=dependents, results=results, urls=[found["url"]],
         csv=f"/pages/{page_id}?format=csv" if results else None,
     )  # fmt: skip
 
@@ -87,32 +87,32 @@ def _usd(leaf: Node) -> float | None:
     return None if found is None else float(found)
 
 
-async def _dependents(viewer: Viewer, hanging: Mapping[str, Any], url: str) -> list[Dependent]:
-    """The results with leaves that cite the page, those with the most first, and which leaves these are."""
-    origins = hanging["items"][:_MOST_RESULTS]
+async def _dependents(viewer: Viewer, dependents: Mapping[str, Any], url: str) -> list[Dependent]:
+    """Return the results that cite the page, with the citing leaves; most leaves first."""
+    origins = dependents["items"][:_MOST_RESULTS]
     found = [dependent(origin, result, url) async for origin, result in results_of(viewer, origins)]
     return [one for one in found if one is not None]
 
 
 @router.get("/pages/{page_id}/picture/{number}")
-async def picture(page_id: IdPath, number: int, viewer: ViewerDep) -> Response:
-    """One screenshot, a JPEG of ours."""
+async def screenshot(page_id: IdPath, number: int, viewer: ViewerDep) -> Response:
+    """Serve one screenshot (JPEG)."""
     found = await viewer.api.request("GET", f"/v1/pages/{page_id}/screenshot", params={"n": number})
     if found.is_error:
-        raise NothingThere("This page has no such picture")
-    # A capture never changes, and neither does its picture.
+        raise NothingThere("This capture has no such screenshot")
+    # Captures are immutable.
     headers = HEADERS | {"Cache-Control": "private, max-age=86400", "X-Content-Type-Options": "nosniff"}
     return Response(found.content, media_type="image/jpeg", headers=headers)
 
 
 @router.post("/pages/{page_id}/recapture", dependencies=[FormCheck])
 async def recapture(page_id: IdPath, request: Request, viewer: ViewerDep) -> Response:
-    """Observe the page again, and show what was seen this time; to a script as JSON."""
-    return _seen(request, await viewer.api.post(f"/v1/pages/{page_id}/recapture"))
+    """Capture the page again and show the new capture; for scripts, return JSON."""
+    return _captured(request, await viewer.api.post(f"/v1/pages/{page_id}/recapture"))
 
 
 @router.post("/pages/{page_id}/content", dependencies=[FormCheck])
-async def hand_in(
+async def upload(
     page_id: IdPath,
     request: Request,
     viewer: ViewerDep,
@@ -120,7 +120,7 @@ async def hand_in(
     image: Annotated[UploadFile | None, File()] = None,
     text: Annotated[str, Form()] = "",
 ) -> Response:
-    """Take what the page says by hand, for one that cannot be captured: a file, or a text and a picture."""
+    """Upload the content of a page that cannot be captured: a file, or text with an image."""
     fields: dict[str, FormField] = {"text": (None, text.encode(), "text/plain")} if text.strip() else {}
     for name, given in (("file", file), ("image", image)):
         if given is not None and given.size:
@@ -130,14 +130,14 @@ async def hand_in(
                 given.content_type or "application/octet-stream",
             )
     if not fields:
-        raise NothingGiven("Choose a file, or write down what the page says")
-    kept = await viewer.api.put_form(f"/v1/pages/{page_id}/content", fields)
-    return _seen(request, kept)
+        raise NothingGiven("Choose a file or enter the text of the page")
+    stored = await viewer.api.put_form(f"/v1/pages/{page_id}/content", fields)
+    return _captured(request, stored)
 
 
-def _seen(request: Request, page: Mapping[str, Any]) -> Response:
+def _captured(request: Request, page: Mapping[str, Any]) -> Response:
     if not request.headers.get("HX-Request"):
         return RedirectResponse(f"/pages/{page['id']}", 303, headers=HEADERS)
-    happened = "Still a problem" if page["problem"] else "Repaired"
-    said = f"{happened}, {state_words(page['outcome'])}: {page['url']}"
-    return JSONResponse({"url": page["url"], "said": said, "repaired": not page["problem"]}, headers=HEADERS)
+    state = "Still a problem" if page["problem"] else "Repaired"
+    message = f"{state}, {state_words(page['outcome'])}: {page['url']}"
+    return JSONResponse({"url": page["url"], "message": message, "repaired": not page["problem"]}, headers=HEADERS)

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from app.dashboard.standings import CSV_HEADER, csv_row, standing, trend
+from app.dashboard.agent_figures import CSV_HEADER, agent_figures, csv_row, trend
 from app.features.comparison.figures import full_summary
 from app.summary import AnswerOutcome
 from tests.fakes.judged import FAILED, NOT_JUDGED, leaf, result_of, rubric_of
@@ -28,7 +28,7 @@ def leaves(passed: list[bool]):
 
 
 def test_a_row_has_the_averages_and_how_sure_they_are():
-    row = standing(summary(one=[True, True], two=[True, False], three=[False, False]), [])
+    row = agent_figures(summary(one=[True, True], two=[True, False], three=[False, False]), [])
     assert (row.partial, row.success, row.pass_at_k, row.k) == (0.5, 0.3333, 0.3333, 1)
     assert row.partial_interval is not None and row.partial_interval["low"] < 0.1
     assert row.success_interval is not None and row.success_interval["method"] == "Gaffke over 3 tasks"
@@ -46,14 +46,14 @@ def test_the_share_of_answers_that_were_not_judged():
             AnswerOutcome(task_id="c", answer_name="1.md", result=result_of(rubric_of(leaf("x")))),
         ],
     )
-    row = standing(told, [])
+    row = agent_figures(told, [])
     assert row.not_judged_share == pytest.approx(2 / 3)
     assert (row.without_result, row.leaves_not_judged) == (1, 1)
 
 
 def test_an_agent_with_no_result_at_all_has_a_row():
     told = full_summary("walker", [AnswerOutcome(task_id="b", answer_name="1.md", error_code="DEADLINE")])
-    row = standing(told, [])
+    row = agent_figures(told, [])
     assert (row.partial, row.partial_interval, row.not_judged_share) == (None, None, 1.0)
 
 
@@ -63,8 +63,8 @@ def test_pass_at_k_has_no_interval_where_some_tasks_have_fewer_answers():
         AnswerOutcome(task_id=task, answer_name=f"{run}.md", result=result_of(rubric_of(leaf("x"))))
         for task, run in (("a", 1), ("a", 2), ("b", 1))
     ]
-    assert standing(full_summary("walker", outcomes, resampled=False), []).pass_interval is None
-    assert standing(full_summary("walker", outcomes[:2], resampled=False), []).pass_interval is not None
+    assert agent_figures(full_summary("walker", outcomes, resampled=False), []).pass_interval is None
+    assert agent_figures(full_summary("walker", outcomes[:2], resampled=False), []).pass_interval is not None
 
 
 def test_the_trend_is_by_run_and_else_by_day():
