@@ -43,7 +43,7 @@ async def test_a_full_disk_of_the_database_is_named_and_nothing_is_promised(open
     async with open_api(workers=0) as api:
         for headers in ({}, {"Idempotency-Key": "1"}):
             response = await api.post("/v1/submissions", json=body(), headers=headers)
-            assert "no room" in problem(response, 507, "STORAGE_FULL")["detail"]
+            assert "disk of the database is full" in problem(response, 507, "STORAGE_FULL")["detail"]
             assert int(response.headers["retry-after"]) > 0
         assert (await api.get("/v1/jobs")).json()["items"] == []
         await run(database, "DROP TRIGGER no_room ON jobs")
