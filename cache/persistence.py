@@ -1,6 +1,6 @@
-"""Putting away what was seen: the bodies first, then the record beside them, then the row by which it is found.
+"""Storing of observations as captures: first the bodies, then the record in the blob store, then the index entry.
 
-In this order a crash leaves bodies or a record that nobody names yet, never a row that names what is not there.
+With this order, a crash can leave unreferenced bodies or records, but never an index entry without its bodies.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ _log = structlog.get_logger(__name__)
 
 
 class Filing:
-    """Makes captures of observations and keeps them; nothing that is kept is ever changed."""
+    """Stores observations as captures. Stored data is never changed."""
 
     def __init__(self, blobs: BlobStore, index: CaptureIndex, new_id: Callable[[], str]) -> None:
         self._blobs = blobs
@@ -28,10 +28,10 @@ class Filing:
         self._new_id = new_id
 
     async def file(self, url: str, key: str, seen: Observation) -> Capture:
-        """The capture of ``url`` as it was ``seen``, kept.
+        """Store an observation of ``url`` and return its capture.
 
         Raises:
-            BlobStoreFailed, IndexFailed: it cannot be kept.
+            BlobStoreFailed, IndexFailed: the capture cannot be stored.
         """
         blobs: dict[str, Blob] = {}
         for role, (data, media_type) in _bodies(seen).items():
@@ -113,5 +113,5 @@ def _bodies(seen: Observation) -> dict[str, tuple[bytes, str]]:
 
 
 def _utf8(text: str) -> bytes:
-    """Pages may hold lone surrogates, which have no UTF-8."""
+    """Encode as UTF-8. Lone surrogates, which pages can contain, are replaced."""
     return text.encode("utf-8", errors="replace")

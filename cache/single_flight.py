@@ -1,4 +1,4 @@
-"""One run for everybody who asks for the same thing at the same time."""
+"""Single flight: concurrent calls with the same key share one execution."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ V = TypeVar("V")
 
 
 class SingleFlight(Generic[K, V]):
-    """Joins callers of the same key to one running task.
+    """Runs one task per key and shares its result.
 
-    A caller that is cancelled leaves the others alone; when the last one leaves, the task is cancelled.
-    What the task raises, every caller gets.
+    Cancelling one caller does not affect the others. If all callers are cancelled, the task is cancelled.
+    An exception of the task is raised in every caller.
     """
 
     def __init__(self) -> None:
@@ -23,7 +23,7 @@ class SingleFlight(Generic[K, V]):
         self._alive: set[asyncio.Task[V]] = set()
 
     async def run(self, key: K, work: Callable[[], Awaitable[V]]) -> V:
-        """The result of ``work``, or of the same key's work that is already under way."""
+        """Return the result of ``work``, or of the running task with the same key."""
         task = self._running.get(key)
         if task is None:
             task = asyncio.create_task(_awaited(work), name=f"single-flight {key}")
@@ -38,7 +38,7 @@ class SingleFlight(Generic[K, V]):
             self._leave(key, task)
 
     async def aclose(self) -> None:
-        """Cancel what still runs and wait until it has ended."""
+        """Cancel all running tasks and wait until they have ended."""
         tasks = set(self._alive)
         for task in tasks:
             task.cancel()
@@ -58,7 +58,7 @@ class SingleFlight(Generic[K, V]):
     def _ended(self, task: asyncio.Task[V]) -> None:
         self._alive.discard(task)
         if not task.cancelled():
-            task.exception()  # seen, also when everybody who waited has left
+            task.exception()  # retrieved, or asyncio would log it if no caller is left
 
 
 async def _awaited(work: Callable[[], Awaitable[V]]) -> V:
