@@ -205,7 +205,7 @@ class BlobStore:
         try:
             sync(*places)
         except OSError as fault:
-            # After a failed fsync, the kernel may have dropped the dirty pages: a second successful fsync proves nothing.
+            # After a failed fsync, the kernel may have dropped the dirty pages. A later success proves nothing.
             if fault.errno not in (errno.ENOSPC, errno.EDQUOT):
                 self._broken = f"the disk failed ({fault}); the store is read-only until the process restarts"
                 _log.critical("blob_store_read_only", error=str(fault))

@@ -71,11 +71,12 @@ class Filing:
         return capture
 
     async def alias(self, url: str, key: str, of: Capture, *, provenance: Mapping[str, str] | None = None) -> Capture:
-        """A row of its own for ``url``, for which the capture of another URL stands: it ended there, or somebody said
-        so, which ``provenance`` tells.
+        """Store a capture of another URL for ``url`` as an alias.
+
+        ``provenance``: set if a person chose the alias; None if the other URL has the same final URL.
 
         Raises:
-            BlobStoreFailed, IndexFailed: it cannot be kept.
+            BlobStoreFailed, IndexFailed: the alias cannot be stored.
         """
         capture = replace(of, id=self._new_id(), url=url, key=key, alias_of=of.alias_of or of.id)
         if provenance is not None:
@@ -90,7 +91,7 @@ class Filing:
 
 
 def _bodies(seen: Observation) -> dict[str, tuple[bytes, str]]:
-    """What of an observation is kept, by role."""
+    """Return the bodies to store, by role, with their media types."""
     bodies: dict[str, tuple[bytes, str]] = {}
     if seen.text or seen.is_evidence:
         bodies["text"] = (_utf8(seen.text), "text/plain; charset=utf-8")

@@ -38,7 +38,7 @@ _HOST = re.compile(r"[a-z0-9_.-]+|\[[0-9a-f:.]+\]")
 
 
 def canonical_key(url: str) -> str:
-    """Return the lookup key of a URL. Total and idempotent. A string that is not an http(s) URL is its own key, stripped.
+    """Return the lookup key of a URL. Total and idempotent. Other strings than http(s) URLs are only stripped.
 
     >>> canonical_key("http://www.Example.com:80/a/../P%7eq/?utm_source=x&b=2#top")
     'https://example.com/P~q/?b=2'
@@ -94,7 +94,7 @@ def why_unfetchable(url: str, *, max_chars: int = MAX_URL_CHARS) -> str | None:
     >>> why_unfetchable("https://example.com/")
     """
     if len(url) > max_chars:
-        return f"the address is longer than {max_chars} characters"
+        return f"the address is longer than {max_chars} characters, which is the maximum"
     if _CONTROL.search(url.strip()):
         return "the address contains white space or control characters"
     if not re.match(r"https?://", url.strip(), re.IGNORECASE):
@@ -106,7 +106,7 @@ def why_unfetchable(url: str, *, max_chars: int = MAX_URL_CHARS) -> str | None:
     if parts is None:
         return "the address has no valid host"
     if "@" in parts.netloc:
-        return "the address carries credentials"
+        return "the address contains credentials"
     return None
 
 

@@ -1,7 +1,7 @@
-"""Pages saved as one file (MHTML): which of its parts is the page, and where and when it was saved.
+"""MHTML files (pages saved as one file): extraction of the page and of where and when it was saved.
 
-Headers are read by the standard library, parts are found by their boundary in one pass: nothing that a file says of
-itself makes reading it slower than its size.
+Headers are parsed by the standard library, and parts are split at their boundary in one pass. The processing time is
+linear in the file size, whatever the file contains.
 """
 
 from __future__ import annotations
@@ -37,8 +37,13 @@ _BLANK_LINE = re.compile(rb"\r?\n\r?\n")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SavedPage:
-    """The page in the file. ``url`` and ``saved_at`` are what the file claims; None where it does not say. ``whole``:
-    the file comes to its end."""
+    """The page in an MHTML file.
+
+    Attributes:
+        url: Address that the file claims, or None.
+        saved_at: Time that the file claims, or None.
+        whole: The file is not truncated.
+    """
 
     html: bytes
     content_type: str
@@ -49,7 +54,7 @@ class SavedPage:
 
 
 def is_mhtml(data: bytes, content_type: str = "") -> bool:
-    """Whether these bytes are such a file.
+    """Return whether the bytes are an MHTML file.
 
     >>> is_mhtml(b"From: <Saved by Blink>\\nMIME-Version: 1.0\\nContent-Type: multipart/related; boundary=x\\n\\n--x")
     True
@@ -61,10 +66,10 @@ def is_mhtml(data: bytes, content_type: str = "") -> bool:
 
 
 def read_mhtml(data: bytes) -> SavedPage:
-    """The page that was saved. Takes time: call it off the event loop.
+    """Extract the page. CPU-bound: run it in a thread.
 
     Raises:
-        DocumentRejected: the file is damaged or has no page in it.
+        DocumentRejected: the file is damaged or contains no page.
     """
     try:
         message, body = _headed(data.removeprefix(codecs.BOM_UTF8).lstrip())
@@ -86,15 +91,15 @@ def read_mhtml(data: bytes) -> SavedPage:
 
 
 def _headed(data: bytes) -> tuple[Message, bytes]:
-    """The headers of a part, and what comes after them."""
+    """Split a part into headers and body."""
     end = _BLANK_LINE.search(data, 0, _MAX_HEAD_BYTES)
     if end is None:
-        raise DocumentRejected(CaptureOutcome.DAMAGED, "a part of the MHTML file has no end to its headers")
+        raise DocumentRejected(CaptureOutcome.DAMAGED, "the MHTML file has a part with incomplete or too long headers")
     return BytesHeaderParser().parsebytes(data[: end.end()].lstrip()), data[end.end() :]
 
 
 def _root(message: Message, body: bytes, *, location: str, depth: int) -> tuple[Message, bytes] | None:
-    """The part that is the page: the one named as the start, else the one from where it was saved, else the first."""
+    """Return the part with the page: the one named as the start, else the one with the saved URL, else the first."""
     if message.get_content_maintype() != "multipart":
         return (message, body) if message.get_content_type() in _HTML_TYPES else None
     boundary = message.get_boundary()
@@ -139,12 +144,12 @@ def _decoded(part: Message, content: bytes) -> bytes:
 
 
 def _text(message: Message, name: str) -> str:
-    """A header as text, encoded words decoded, folds undone."""
+    """Return a header as text, with encoded words decoded and folded lines joined."""
     value = message.get(name)
     if value is None:
         return ""
     text = str(value)
-    with suppress(LookupError, ValueError, MessageError):  # in a charset that nobody knows: as it is written
+    with suppress(LookupError, ValueError, MessageError):  # unknown charset: use the raw value
         text = str(make_header(decode_header(text)))
     return " ".join(text.split())
 

@@ -1,8 +1,8 @@
-"""What somebody hands in for a page that we cannot capture, made into an observation by the checks of a capture.
+"""Uploads: conversion of pages that a person uploads to observations, with the same checks as a capture.
 
-Its type is told by its bytes, its size is bounded, PDFs and pictures are decoded in the child process, and walls and
-error pages are found by the same detectors: a saved captcha is no evidence either. Nobody has rendered it, which the
-``detail`` says, and who handed it in stands in the ``provenance``.
+The type is determined from the bytes, the size is limited, and PDFs and images are decoded in the child process. Walls
+and error pages are detected as in captures, so a saved captcha is not evidence. ``detail`` says that the page was not
+rendered, and ``provenance`` contains the uploader.
 """
 
 from __future__ import annotations
@@ -38,10 +38,14 @@ BACKEND = "upload"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class InBrowser:
-    """What a person's browser said of the page that it showed: its address, title and HTML, how much of a
-    sign-in form, a consent dialog, fields and large pictures could be seen, in ``places`` where its text stands in its
-    picture, and in ``noted`` what the provenance shall say. The counts are those of
-    ``cache.classify.quality.PageFacts``."""
+    """Data that a person's browser sent about the page that it displayed.
+
+    The counts have the same meaning as in ``cache.classify.quality.PageFacts``.
+
+    Attributes:
+        places: Position of the text in the screenshot.
+        noted: Entries to add to the provenance.
+    """
 
     url: str = ""
     title: str = ""
@@ -57,10 +61,14 @@ class InBrowser:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HandedIn:
-    """One page as somebody handed it in: ``content`` (PDF, HTML, MHTML, text or a picture) or ``text``; perhaps a
-    picture of the page besides. ``by`` names who, never with what key.
+    """An uploaded page.
 
-    ``browser``: the text is what a person's browser showed, which said more about it.
+    Attributes:
+        by: Name of the uploader (never the API key).
+        content: PDF, HTML, MHTML, text or image.
+        text: Text of the page, if there is no ``content``.
+        image: Optional screenshot of the page.
+        browser: Set if the text was captured in a person's browser.
     """
 
     url: str
@@ -74,10 +82,10 @@ class HandedIn:
 
 
 async def observe(given: HandedIn, *, source: CaptureSource = CaptureSource.UPLOAD) -> Observation:
-    """The observation that a page handed in amounts to.
+    """Convert an uploaded page to an observation.
 
     Raises:
-        DocumentRejected: damaged, encrypted, a bomb, too large, of a type that cannot be shown, or nothing at all.
+        DocumentRejected: damaged, encrypted, a decompression bomb, too large, of an unsupported type, or empty.
     """
     blank = Observation(
         url=given.url,
@@ -95,7 +103,7 @@ async def observe(given: HandedIn, *, source: CaptureSource = CaptureSource.UPLO
     elif given.text is not None:
         seen = _of_text(blank, given.text, has_image=given.image is not None)
     else:
-        raise DocumentRejected(CaptureOutcome.UNSUPPORTED, "neither a document nor a text")
+        raise DocumentRejected(CaptureOutcome.UNSUPPORTED, "upload a document or a text")
     if given.image is None:
         return seen
     seen = await _with_image(seen, given.image)
@@ -141,16 +149,16 @@ def _of_text(blank: Observation, text: str, *, has_image: bool) -> Observation:
     return replace(
         blank,
         outcome=finding.outcome,
-        detail=finding.detail or "text as it was typed in",
+        detail=finding.detail or "text entered by a person",
         text=text,
         provenance={**blank.provenance, "as": "text"},
     )
 
 
 async def _of_browser(blank: Observation, text: str, told: InBrowser) -> Observation:
-    """What a person's browser showed: rendered at last, and searched for walls as every page is.
+    """Convert a page captured in a person's browser. It is rendered, and checked for walls like every page.
 
-    What the browser did not say of its forms and headings is read from its HTML.
+    Facts that the browser did not send (forms, headings) are read from its HTML.
     """
     if len(text) > MAX_TEXT_CHARS:
         raise DocumentRejected(CaptureOutcome.TOO_LARGE, f"more than {MAX_TEXT_CHARS} characters of text")
@@ -190,6 +198,6 @@ async def _of_browser(blank: Observation, text: str, told: InBrowser) -> Observa
 
 async def _with_image(seen: Observation, image: bytes) -> Observation:
     if sniff(image, "") is not ByteKind.IMAGE:
-        raise DocumentRejected(CaptureOutcome.UNSUPPORTED, "the picture is no PNG, JPEG, GIF, WebP, BMP or TIFF")
+        raise DocumentRejected(CaptureOutcome.UNSUPPORTED, "the image is not PNG, JPEG, GIF, WebP, BMP or TIFF")
     shown = (await read_document(image, "", deadline_s=DEADLINE_S)).screenshots
     return replace(seen, screenshots=(*shown, *seen.screenshots), original=None if shown == (image,) else image)
