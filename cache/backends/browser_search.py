@@ -1,4 +1,4 @@
-"""Which browser there is on this machine, and where it was looked for. Reads no environment: places are passed in."""
+"""Search for installed browsers. Reads no environment variables; paths are passed in."""
 
 from __future__ import annotations
 
@@ -35,9 +35,13 @@ _DOWNLOADED_FULL = ("chromium-*/*/chrome", "chromium-*/*/Chromium.app/Contents/M
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FoundBrowser:
-    """``shell`` is the small headless build, ``full`` the whole browser; either may be missing.
+    """Browsers found on this machine.
 
-    ``looked_in`` names the places tried, ``problem`` what is wrong with an explicitly named one (else empty).
+    Attributes:
+        shell: The headless shell, if any.
+        full: Full Chromium or Chrome, if any.
+        looked_in: Paths that were searched.
+        problem: Why an explicitly configured browser cannot be used, else empty.
     """
 
     shell: Path | None
@@ -56,9 +60,9 @@ def find_browser(
     folders: Sequence[Path] = SYSTEM_FOLDERS,
     downloads: Sequence[Path] = (),
 ) -> FoundBrowser:
-    """The browsers to use. One named explicitly is used alone, or is a problem; nothing else is taken in its place.
+    """Find the browsers to use. If ``explicit`` is set, no other browser is searched for.
 
-    ``folders`` are searched for known names, ``downloads`` are folders that ``patchright install`` fills.
+    ``folders`` are searched for known names. ``downloads`` are folders that ``patchright install`` fills.
     """
     if explicit is not None:
         return _named(explicit)
@@ -99,7 +103,7 @@ def _is_program(path: Path) -> bool:
 
 
 def _behind_script(path: Path) -> Path:
-    """The program that a distribution's start script starts: those scripts add flags that we do not want."""
+    """Return the program behind a distribution's start script, because these scripts add unwanted flags."""
     try:
         with path.open("rb") as handle:
             if handle.read(2) != b"#!":

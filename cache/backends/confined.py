@@ -1,4 +1,4 @@
-"""Runs the document child and collects its frames, up to a deadline and a number of bytes."""
+"""Document decoding in a child process, with a deadline and an output limit."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _LAST = frozenset({"end", "rejected"})
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Frame:
-    """One message of the child: its header, and the JPEG that came with it or nothing."""
+    """One message of the child: header, and a JPEG or nothing."""
 
     header: dict[str, Any]
     body: bytes
@@ -29,7 +29,7 @@ class Frame:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ChildReport:
-    """What the child managed to say. ``cut`` says why it was ended early, empty when it finished."""
+    """Frames from the child. ``cut``: why it was stopped early, or empty if it finished."""
 
     frames: tuple[Frame, ...]
     cut: str
@@ -38,16 +38,16 @@ class ChildReport:
 async def decode_confined(
     kind: Literal["pdf", "image"], data: bytes, *, deadline_s: float = 50.0, frame_s: float = 20.0
 ) -> ChildReport:
-    """Let a child decode a document. ``frame_s`` bounds each page. The child is gone when this returns or raises."""
+    """Decode a document in a child process, which is gone when this returns or raises. ``frame_s``: limit per page."""
     async with _child(kind, data) as frames:
         return await _collect(frames, deadline_s, frame_s)
 
 
 @asynccontextmanager
 async def _child(kind: Literal["pdf", "image"], data: bytes) -> AsyncIterator[asyncio.StreamReader]:
-    """A child at work on a document; what it writes."""
+    """Start a child for a document and yield the stream of its output."""
     server = await asyncio.to_thread(shared_server)
-    # Sockets and no pipe: of a pipe uvloop closes the number twice, and in between a thread may have got it for a file.
+    # Sockets instead of a pipe: uvloop closes a pipe's descriptor twice, and a thread may have reused it in between.
     ours, theirs = socket.socketpair()
     try:
         frames, closing = await asyncio.open_connection(sock=ours)
@@ -55,7 +55,7 @@ async def _child(kind: Literal["pdf", "image"], data: bytes) -> AsyncIterator[as
         ours.close()
         theirs.close()
         raise
-    # Shielded: a child that is being started must be known by its id, or nobody could end it.
+    # Shielded: without the process id of a child that is starting, nothing could kill it.
     starting = asyncio.ensure_future(asyncio.to_thread(_start, server, kind, data, theirs))
     try:
         try:
@@ -69,7 +69,7 @@ async def _child(kind: Literal["pdf", "image"], data: bytes) -> AsyncIterator[as
 
 
 def _start(server: DocumentServer, kind: Literal["pdf", "image"], data: bytes, theirs: socket.socket) -> int:
-    """Hand a document over; ``theirs`` is closed on our side, so that the stream ends with the child."""
+    """Pass a document to a child. ``theirs`` is closed in this process, so that the stream ends with the child."""
     with theirs, tempfile.TemporaryFile() as document:
         document.write(data)
         document.seek(0)
@@ -77,7 +77,7 @@ def _start(server: DocumentServer, kind: Literal["pdf", "image"], data: bytes, t
 
 
 async def _ended(frames: asyncio.StreamReader) -> None:
-    """Wait for the end of the stream, which is the end of the child."""
+    """Wait for the end of the stream, which marks the end of the child."""
     while await frames.read(MAX_FRAME_BYTES):
         pass
 
@@ -102,7 +102,7 @@ async def _collect(stream: asyncio.StreamReader, deadline_s: float, frame_s: flo
 
 
 async def _next_frame(stream: asyncio.StreamReader) -> Frame | None:
-    """The next frame, or None when the child has gone silent for good."""
+    """Return the next frame, or None if the stream has ended."""
     try:
         head_bytes, body_bytes = struct.unpack(">II", await stream.readexactly(8))
         if head_bytes + body_bytes > MAX_FRAME_BYTES:

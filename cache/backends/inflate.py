@@ -1,4 +1,4 @@
-"""Unpacking response bodies with a bound on what comes out, however little went in."""
+"""Decompression of response bodies with a limit on the output size."""
 
 from __future__ import annotations
 
@@ -11,27 +11,31 @@ from cache.errors import DocumentRejected
 
 ACCEPTED = "gzip, identity"
 _STEP_BYTES = 64 * 1024
-_MEMBER = b"\x1f"  # how a gzip begins; of a piece no more need have come
-# zlib's window argument per encoding; with 32 it tells a gzip from a zlib header by itself.
+_MEMBER = b"\x1f"  # first byte of a gzip member; a chunk may contain only this byte of it
+# zlib's window argument per encoding. The flag 32 detects gzip and zlib headers.
 _GZIP = zlib.MAX_WBITS | 16
 _WINDOWS = {"identity": None, "gzip": _GZIP, "x-gzip": _GZIP, "deflate": zlib.MAX_WBITS | 32}
 
 
 class BoundedInflater:
-    """Takes wire bytes piece by piece, keeps content bytes, and stops at the limit for this content.
+    """Decompresses a body chunk by chunk, up to the limit for its content type.
 
-    At no time is more than one step (64 KiB) inflated beyond what is kept.
+    At most one step (64 KiB) is decompressed beyond the limit.
     """
 
     def __init__(self, encoding: str, limit_of: Callable[[bytes], int]) -> None:
-        """``encoding`` is the Content-Encoding; ``limit_of`` says how many bytes are taken, given the first ones.
+        """Create an inflater.
+
+        Args:
+            encoding: Value of the Content-Encoding header.
+            limit_of: Returns the maximum size for content that starts with the given bytes.
 
         Raises:
-            DocumentRejected: an encoding other than identity, gzip and deflate.
+            DocumentRejected: the encoding is not identity, gzip or deflate.
         """
         names = [name.strip().lower() for name in encoding.split(",") if name.strip()] or ["identity"]
         if len(names) > 1 or names[0] not in _WINDOWS:
-            raise DocumentRejected(CaptureOutcome.UNSUPPORTED, f"content encoding {encoding}")
+            raise DocumentRejected(CaptureOutcome.UNSUPPORTED, f"unsupported content encoding {encoding}")
         self._window = _WINDOWS[names[0]]
         self._engine = None if self._window is None else zlib.decompressobj(self._window)
         self._limit_of = limit_of
@@ -40,7 +44,7 @@ class BoundedInflater:
 
     @property
     def is_whole(self) -> bool:
-        """Whether what is compressed came to its end."""
+        """Whether the compressed stream is complete."""
         return self._engine is None or self._engine.eof or not self._kept
 
     @property
@@ -48,17 +52,17 @@ class BoundedInflater:
         return bytes(self._kept)
 
     def feed(self, wire: bytes) -> None:
-        """Take the next piece.
+        """Decompress the next chunk.
 
         Raises:
-            DocumentRejected: the content is over its limit, or damaged.
+            DocumentRejected: the content exceeds its limit or is damaged.
         """
         if self._engine is None or self._window is None:
             self._keep(wire)
             return
         while wire:
             if self._engine.eof:
-                # A member has ended. Another counts against the same limit; what is none is padding.
+                # A gzip member has ended. Another member counts towards the same limit; anything else is padding.
                 if wire[:1] != _MEMBER:
                     return
                 self._engine = zlib.decompressobj(self._window)

@@ -1,4 +1,4 @@
-"""Kills browser processes that grow beyond reason: a page of a few hundred bytes can ask for any amount of memory."""
+"""Memory limit for browser processes: a page of a few hundred bytes can allocate any amount of memory."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _EVERY_S = 0.5
 
 
 class MemoryWarden:
-    """Watches one browser's processes while pages are open in it. ``kills`` counts what it has ended."""
+    """Monitors the processes of one browser while it has open pages. ``kills`` counts the killed processes."""
 
     def __init__(self, browser_pid: int, *, max_bytes: int = MAX_PROCESS_BYTES) -> None:
         self._browser_pid = browser_pid
@@ -27,7 +27,7 @@ class MemoryWarden:
 
     @asynccontextmanager
     async def watching(self) -> AsyncIterator[None]:
-        """Watch until the last one who asked for it has left."""
+        """Monitor the processes as long as at least one caller is in this context."""
         self._watched += 1
         if self._task is None:
             self._task = asyncio.create_task(self._watch(), name="memory warden")
