@@ -1,7 +1,7 @@
-"""Capturing without a browser: one GET through the guard, and what the bytes are decides.
+"""Capture without a browser: one GET request through the egress proxy.
 
-PDF, images and plain text come out as well as through the browser. HTML is converted to text as it was sent:
-what scripts would have added is not there, and nobody has seen it, so there is no screenshot.
+PDFs, images and plain text are captured as well as with a browser. HTML is converted to text as received: content that
+scripts would add is missing, and there is no screenshot.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ class _Response:
 
 
 class _Ended(Exception):
-    """The fetch is over without a response. Never leaves this module."""
+    """The fetch failed without a response. Never raised outside this module."""
 
     def __init__(self, ending: Ending, *, url: str, chain: tuple[str, ...]) -> None:
         super().__init__(ending.detail)
@@ -54,7 +54,7 @@ class _Ended(Exception):
 
 
 class HttpCapturer:
-    """Implements Capturer. ``semaphore`` is taken around each capture."""
+    """Capturer that uses plain HTTP. ``semaphore`` limits concurrent captures."""
 
     def __init__(
         self,
@@ -66,8 +66,16 @@ class HttpCapturer:
         contact: str = "",
         clock: Callable[[], datetime] = utc_now,
     ) -> None:
-        """``max_bytes``: what an answer may weigh, as sent and inflated; None: what its type may. ``contact`` is added
-        to what it calls itself."""
+        """Create a capturer.
+
+        Args:
+            guard: Egress proxy.
+            semaphore: Acquired for each capture.
+            deadline_s: Time limit of a capture.
+            max_bytes: Maximum size of a response, compressed and decompressed (default: depends on the content type).
+            contact: Added to the user agent.
+            clock: Returns the current time.
+        """
         self._guard = guard
         self._max_bytes = max_bytes
         self._semaphore = semaphore
@@ -85,7 +93,7 @@ class HttpCapturer:
                 captured_at=self._clock(),
                 duration_s=0.0,
                 backend="http",
-                detail=f"nothing in {self._deadline_s:g} s",
+                detail=f"no response within {self._deadline_s:g} s",
                 versions={"httpx": version("httpx")},
             )
             refusal = why_unfetchable(url)
@@ -99,7 +107,7 @@ class HttpCapturer:
             return replace(seen, duration_s=time.monotonic() - began)
 
     async def aclose(self) -> None:
-        """Nothing outlives a capture."""
+        """Do nothing; no resources outlive a capture."""
 
     async def _observe(self, blank: Observation, url: str, lane: Lane, began: float) -> Observation:
         try:
@@ -183,13 +191,13 @@ async def _get_once(client: httpx.AsyncClient, url: str, chain: tuple[str, ...],
 
 
 async def _keep_location(response: httpx.Response) -> None:
-    """Out of the library's sight, which reads it although it is not to follow, and breaks on what it cannot read."""
+    """Move the ``Location`` header out of the response, because httpx parses it and raises if it is invalid."""
     if "location" in response.headers:
         response.extensions[_LOCATION] = response.headers.pop("location")
 
 
 async def _content(response: httpx.Response, headers: dict[str, str], max_bytes: int | None) -> tuple[bytes, bool]:
-    """The body, and whether it came to its end."""
+    """Return the body, and whether it is complete."""
     content_type = headers.get("content-type", "")
 
     def limit(head: bytes) -> int:
@@ -202,7 +210,7 @@ async def _content(response: httpx.Response, headers: dict[str, str], max_bytes:
 
 
 def _redirect_target(response: _Response) -> str | None:
-    """Where a response leads on; spaces are escaped, as browsers do."""
+    """Return the URL that a response redirects to. Spaces are escaped, as in browsers."""
     if not response.location:
         return None
     try:
@@ -227,7 +235,7 @@ def _of_http_error(failed: httpx.HTTPError | httpx.InvalidURL, lane: Lane, url: 
     if refusal is not None:
         return of_refusal(refusal)
     if isinstance(failed, httpx.TimeoutException):
-        return Ending(outcome=CaptureOutcome.TIMEOUT, detail="the server stopped answering")
+        return Ending(outcome=CaptureOutcome.TIMEOUT, detail="the server stopped responding")
     if _is_tls(failed):
         return Ending(outcome=CaptureOutcome.TLS_ERROR, detail=str(failed))
     return Ending(outcome=CaptureOutcome.CONNECT_ERROR, detail=str(failed) or type(failed).__name__)

@@ -1,5 +1,7 @@
-"""Keeps hold of a page's main document: every hop and answer is seen, documents that are no page are taken as
-bytes from the same single request, and once the cited page is there nothing may replace it."""
+"""Navigation of a page's main document: redirects, responses, downloads, and later navigations by the page itself.
+
+Documents that are not web pages are taken as bytes from the same request. After ``hold``, nothing can replace the page.
+"""
 
 from __future__ import annotations
 
@@ -18,7 +20,7 @@ from cache.capture import CaptureOutcome
 from cache.urls import why_unfetchable
 
 _PIECE_BYTES = 512 * 1024
-# The browser shows these itself: HTML, and what it would sniff to be HTML or lay out as a page.
+# The browser renders these: HTML, and types that it lays out as a page.
 _SHOWN_TYPES = frozenset({"image/svg+xml"})
 _OF_THE_BODY = frozenset(
     {"content-type", "content-length", "content-encoding", "content-disposition", "transfer-encoding"}
@@ -29,7 +31,7 @@ _DOCUMENTS = [{"resourceType": "Document", "requestStage": stage} for stage in (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Answer:
-    """The last answer to the main document's request. ``body`` is set when it was taken as bytes."""
+    """Last response to the request of the main document. ``body`` is set if it was taken as bytes."""
 
     url: str
     status: int
@@ -47,13 +49,19 @@ class Answer:
 
 @dataclass
 class Navigation:
-    """What happened to the main frame. Make it with ``watch`` before the first navigation.
+    """State of the main frame. Create it with ``watch`` before the first navigation.
 
-    ``take_all``: any answer is taken as bytes, also what calls itself HTML. ``taken`` is set when one was.
-    Until ``hold`` a page may move on by itself: ``restarted`` is set when it does, ``come`` when the document asked
-    for last is in the page, taken, or ``broken`` says why it is not. After ``hold`` it stays what it is;
-    ``moved_to`` then names where it wanted to go. ``stopped`` is set when no more of the document shown will come;
-    ``cut`` says why, where it broke off on its way.
+    Until ``hold``, the page may navigate by itself. After ``hold``, it stays as it is.
+
+    Attributes:
+        take_all: Take every response as bytes, even if it is declared as HTML.
+        taken: Set when a response was taken as bytes.
+        restarted: Set when the page navigates by itself before ``hold``.
+        come: Set when the requested document is shown or taken, or when it failed (see ``broken``).
+        broken: Why the requested document failed, or empty.
+        moved_to: URL that the page tried to navigate to after ``hold``.
+        stopped: Set when no more content of the shown document will arrive.
+        cut: Why the document is incomplete, or empty.
     """
 
     devtools: DevTools
@@ -93,20 +101,20 @@ class Navigation:
 
     @property
     def failed(self) -> bool:
-        """Whether what is shown is an error, the server's or the browser's, or is not taken."""
+        """Whether the page shows an error of the server or the browser, or was rejected."""
         return bool(self.broken) or self.ending is not None or (self.answer is not None and self.answer.status >= 400)
 
     def hold(self) -> None:
-        """From now on the main document stays what it is."""
+        """Prevent all further navigation of the main document."""
         self._held = True
 
     async def cut_off(self) -> None:
-        """From now on, leave every request unanswered. A script that waits for an answer does nothing else."""
+        """Leave all further requests unanswered, so that a script that waits for a response is blocked."""
         self._is_cut_off = True
         await self.devtools.send("Fetch.enable", {"patterns": _EVERYTHING})
 
     def again_for_bytes(self) -> None:
-        """Start over with the next navigation, and take whatever is answered as bytes."""
+        """Reset for the next navigation, and take its response as bytes."""
         self.take_all, self._held = True, False
         self.chain.clear()
         self.answer = self.ending = None
@@ -127,7 +135,7 @@ class Navigation:
             self._in_background(self._decide(event))
 
     def _on_data(self, event: dict[str, Any]) -> None:
-        """A piece of some resource came, unpacked. More of the main document than anybody reads is not taken."""
+        """Count decompressed bytes. Stop loading if the main document exceeds its size limit."""
         if event["requestId"] != self._request or self.ending is not None:
             return
         self._bytes += int(event["dataLength"])
@@ -144,7 +152,7 @@ class Navigation:
             self._break_off(str(event["errorText"]))
 
     def _break_off(self, why: str) -> None:
-        self.cut = f"the connection broke off ({why})"
+        self.cut = f"the connection broke off: {why}"
         self.stopped.set()
 
     async def _stop_loading(self) -> None:
@@ -172,7 +180,7 @@ class Navigation:
             else:
                 await self._asked(event)
         except PageLost:
-            return  # the page was closed while we thought about it
+            return  # the page was closed during the decision
 
     async def _asked(self, event: dict[str, Any]) -> None:
         url = str(event["request"]["url"])
@@ -222,7 +230,7 @@ class Navigation:
         await self._go_on(event)
 
     async def _leave_standing(self, event: dict[str, Any], cited: Answer) -> None:
-        """A download that a page begins by itself and nobody could read: the page stays, as in any browser."""
+        """Keep the page if it starts a download of an unreadable type by itself, as browsers do."""
         self.answer, self.moved_to = cited, self.chain.pop()
         self.hold()
         await self._stop(event)
@@ -234,7 +242,7 @@ class Navigation:
         return self.take_all or _is_attached(answer) or not shown
 
     async def _take(self, event: dict[str, Any], answer: Answer) -> bytes | None:
-        """The body, or None when it is over its limit or not whole (then ``ending`` says so)."""
+        """Return the body, or None if it is too large or incomplete (``ending`` contains the reason)."""
         opened = await self.devtools.send("Fetch.takeResponseBodyAsStream", {"requestId": event["requestId"]})
         body = bytearray()
         while True:
@@ -249,7 +257,7 @@ class Navigation:
                 return self._whole(bytes(body), answer)
 
     def _whole(self, body: bytes, answer: Answer) -> bytes | None:
-        """The body, or None where less came than was announced: the stream ends without a word when it breaks off."""
+        """Return the body, or None if it is shorter than announced. The stream does not report a lost connection."""
         announced = answer.headers.get("content-length", "")
         if not answer.headers.get("content-encoding") and announced.isdigit() and len(body) < int(announced):
             detail = f"the connection broke off after {len(body)} of {announced} bytes"
@@ -258,7 +266,7 @@ class Navigation:
         return body
 
     async def _show_as_html(self, event: dict[str, Any], answer: Answer, body: bytes) -> None:
-        """HTML under another name: shown as what it is, from the bytes that came."""
+        """Render HTML that was declared as another type, from the received bytes."""
         kept = [(name, value) for name, value in answer.headers.items() if name not in _OF_THE_BODY]
         charset = answer.content_type.partition(";")[2]
         named = ("content-type", f"text/html;{charset}" if charset else "text/html")
@@ -273,7 +281,7 @@ class Navigation:
         )
 
     async def _inner(self, event: dict[str, Any]) -> None:
-        """A frame inside: anything but the web is refused, all else is the guard's business."""
+        """Handle an inner frame: block schemes other than http and https. The egress proxy checks the rest."""
         if "responseStatusCode" not in event and why_unfetchable(str(event["request"]["url"])) is not None:
             await self._stop(event)
         else:

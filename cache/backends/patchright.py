@@ -1,6 +1,6 @@
-"""The browser: started when first needed, a fresh context and a proxy lane for every page, renewed every so often.
+"""Browser capturer: started on demand, with a new context and proxy lane per page, and restarted periodically.
 
-The only file that knows patchright. What it hands on speaks the seams of ``devtools`` and ``visible_text``.
+The only module that imports patchright. It implements the interfaces of ``devtools`` and ``visible_text``.
 """
 
 from __future__ import annotations
@@ -47,12 +47,12 @@ _LOST = ("crashed", "has been closed", "Connection closed", "handler is closed")
 _INTERRUPTED = ("context was destroyed", "Execution was terminated")
 _FRAME_ANSWER_S = 1.0
 _CHARS_SHOWN = "() => document.body ? document.body.innerText.trim().length : 0"
-_NOWHERE = "http://127.0.0.1:9"  # whatever has no lane of its own goes nowhere
+_NOWHERE = "http://127.0.0.1:9"  # default proxy: traffic outside a lane is discarded
 
 
 @dataclass(frozen=True, slots=True)
 class _Running:
-    """One running browser with the driver and the start that belong to it."""
+    """A running browser with its driver and launch."""
 
     driver: Driver
     browser: Browser
@@ -65,7 +65,7 @@ class _Running:
         return self.browser.is_connected()
 
     def kill(self) -> None:
-        """Kill the browser. There is nothing in it to save: its profile is temporary."""
+        """Kill the browser. It has nothing to save, because its profile is temporary."""
         self.launch.cut()
 
     async def close(self) -> None:
@@ -75,7 +75,7 @@ class _Running:
 
 
 class BrowserCapturer:
-    """Implements Capturer with a Chromium. ``semaphore`` is taken around each capture."""
+    """Capturer that uses Chromium. ``semaphore`` limits concurrent captures."""
 
     def __init__(
         self,
@@ -89,8 +89,18 @@ class BrowserCapturer:
         contact: str = "",
         clock: Callable[[], datetime] = utc_now,
     ) -> None:
-        """``allow_unsandboxed`` lets the browser run without its sandbox where there is none to be had; ``contact`` is
-        added to what the browser calls itself."""
+        """Create a capturer; the browser starts with the first page.
+
+        Args:
+            executable: Headless shell or full Chromium.
+            guard: Egress proxy.
+            semaphore: Acquired for each capture.
+            deadline_s: Time limit of a capture.
+            pages_per_browser: Number of pages after which the browser is replaced.
+            allow_unsandboxed: Run without a sandbox if none is available.
+            contact: Added to the user agent.
+            clock: Returns the current time.
+        """
         self.executable = executable
         self._guard = guard
         self._semaphore = semaphore
@@ -102,14 +112,14 @@ class BrowserCapturer:
 
     @property
     def sandboxed(self) -> bool | None:
-        """Whether the browser in use is sandboxed; None while none is running."""
+        """Whether the current browser is sandboxed; None if none is running."""
         return None if self._pool.current is None else self._pool.current.sandboxed
 
     async def start(self) -> None:
         """Start the browser now instead of with the first page.
 
         Raises:
-            BrowserUnavailable, SandboxUnavailable: it does not start, or not as it must.
+            BrowserUnavailable, SandboxUnavailable: it cannot start, or not with its sandbox.
         """
         await self._pool.warm()
 
@@ -122,7 +132,7 @@ class BrowserCapturer:
                 captured_at=self._clock(),
                 duration_s=0.0,
                 backend=f"browser:{self.executable.name}",
-                detail=f"nothing in {self._deadline_s:g} s",
+                detail=f"no response within {self._deadline_s:g} s",
                 versions={"patchright": version("patchright")},
             )
             refusal = why_unfetchable(url)
@@ -132,11 +142,11 @@ class BrowserCapturer:
             return replace(seen, duration_s=time.monotonic() - began)
 
     async def aclose(self) -> None:
-        """End every browser; none is left when this returns."""
+        """Close all browsers."""
         await self._pool.aclose()
 
     async def _visit_with_retry(self, blank: Observation, deadline: float) -> Observation:
-        """Visit; once more in a fresh page if the browser or its page went away."""
+        """Visit the URL. Retry once in a new page if the browser or its page was lost."""
         seen = blank
         for _ in range(_TRIES):
             try:
@@ -191,7 +201,7 @@ class BrowserCapturer:
                 env=dict(launch.environment),
                 proxy={"server": _NOWHERE, "bypass": "<-loopback>"},
                 timeout=_LAUNCH_MS,
-                # Ctrl-C in a terminal reaches the driver, too. It must not exit before we are done with it.
+                # Ctrl-C in a terminal also reaches the driver, which must stay alive until this process stops it.
                 handle_sigint=False,
                 handle_sigterm=False,
                 handle_sighup=False,
@@ -208,22 +218,24 @@ class BrowserCapturer:
 
 
 async def _user_agent(browser: Browser, contact: str) -> str:
-    """What this browser calls itself with a window: a page must not show a judge another face than it shows people
-    (docs/decisions/0021-browser-user-agent.md). With a ``contact``, whom to write to about it."""
+    """Return the browser's user agent without "Headless", so that sites show the same page as to people.
+
+    See docs/decisions/0021-browser-user-agent.md. ``contact`` is appended for site operators.
+    """
     session = await browser.new_browser_cdp_session()
     said = str((await session.send("Browser.getVersion"))["userAgent"]).replace("HeadlessChrome", "Chrome")
     return f"{said} (+{contact})" if contact else said
 
 
 class _TooFat(Exception):
-    """The page was ended for the memory it took. Never leaves this module."""
+    """The page was killed because of its memory use. Never raised outside this module."""
 
 
 def _launch_error(executable: Path, failed: Error) -> BrowserUnavailable:
     said = failed.message
     if any(complaint in said for complaint in SANDBOX_COMPLAINTS):
         return SandboxUnavailable(
-            f"{executable} has no usable sandbox here (it needs unprivileged user namespaces); "
+            f"{executable} has no usable sandbox because unprivileged user namespaces are disabled: "
             "enable them, or allow an unsandboxed browser"
         )
     return BrowserUnavailable(f"{executable} does not start: {said[:500]}")
@@ -231,7 +243,7 @@ def _launch_error(executable: Path, failed: Error) -> BrowserUnavailable:
 
 @asynccontextmanager
 async def _fresh_page(lease: Lease[_Running], lane: Lane) -> AsyncIterator[_OpenPage]:
-    """A page in a context of its own, whose only way out is the lane."""
+    """Open a page in its own context. All its traffic goes through the lane."""
     context: BrowserContext | None = None
     try:
         with _raising_error():
@@ -257,12 +269,12 @@ async def _fresh_page(lease: Lease[_Running], lane: Lane) -> AsyncIterator[_Open
                 async with asyncio.timeout(_CLOSE_S):
                     await context.close()
         except (TimeoutError, Error):
-            lease.retire()  # it no longer answers: nothing new is opened in it
+            lease.retire()  # it does not respond
 
 
 @contextmanager
 def _raising_error() -> Iterator[None]:
-    """Raise Error for whatever the library raises. Once its driver is gone it raises plain exceptions."""
+    """Convert all exceptions of the library to Error. After its driver has exited, it raises other exceptions."""
     try:
         yield
     except (Error, TimeoutError):
@@ -299,7 +311,7 @@ class _FrameInPage:
 
 
 async def _chars_in(frame: Frame) -> int:
-    """How many characters of text a frame shows; 0 if it does not answer."""
+    """Return the number of characters of text in a frame; 0 if it does not respond."""
     try:
         async with asyncio.timeout(_FRAME_ANSWER_S):
             return int(await frame.evaluate(_CHARS_SHOWN))
@@ -308,7 +320,7 @@ async def _chars_in(frame: Frame) -> int:
 
 
 class _OpenPage:
-    """Implements ``visit.Page``: the page and a DevTools session with it."""
+    """Implements ``visit.Page`` with a page and its DevTools session."""
 
     def __init__(self, page: Page, session: CDPSession) -> None:
         self._page = page
@@ -316,7 +328,7 @@ class _OpenPage:
 
     @asynccontextmanager
     async def while_it_lives(self) -> AsyncIterator[None]:
-        """Leave as soon as the page crashes: what was asked of it may never be answered. Raises PageLost then."""
+        """Leave the context when the page crashes, because pending commands may never return. Raises PageLost then."""
         lives = asyncio.timeout(None)
 
         def crashed(_: Page) -> None:
@@ -353,7 +365,7 @@ class _OpenPage:
             except Error as lost:
                 if not any(interrupted in lost.message for interrupted in _INTERRUPTED):
                     raise PageLost(lost.message) from lost
-        raise PageLost("the page keeps replacing itself")
+        raise PageLost("the page navigates repeatedly")
 
     async def open(self, url: str, *, timeout_s: float) -> str:
         try:

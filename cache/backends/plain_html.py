@@ -1,5 +1,5 @@
 # ruff: noqa: RUF001 - words of other scripts
-"""Stored or fetched HTML that no browser has rendered, read as text and as the facts that quality asks for."""
+"""Extraction of text and form facts from HTML without rendering it."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from selectolax.lexbor import LexborHTMLParser, LexborNode
 
 _MAX_LINKS = 5000
 _MAX_HIDDEN_CHARS = 200_000
-_WHOLE = frozenset({"html", "body"})  # what scripts show when they are done
+_WHOLE = frozenset({"html", "body"})  # never removed as hidden, because scripts often show them after loading
 _NOSCRIPT = re.compile(r"<noscript\b[^>]*>.*?</noscript\s*>", re.IGNORECASE | re.DOTALL)
 _CONSENT = re.compile(
     r"cookie|consent|gdpr|onetrust|didomi|usercentrics|truste|sp_message|iubenda|qc-cmp|cmpbox|cmp-", re.I
@@ -40,8 +40,12 @@ _FIELDS = f"input{_NOT_FIELDS}, textarea, select"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PlainPage:
-    """What HTML says without being rendered; ``links`` are (text, absolute target), ``hidden`` is what its elements
-    themselves say that it is not to be seen (what style sheets say takes a browser)."""
+    """Content of unrendered HTML.
+
+    Attributes:
+        links: Pairs of text and absolute target.
+        hidden: Text that attributes of its elements hide. Style sheets are not evaluated.
+    """
 
     title: str
     headlines: tuple[str, ...]
@@ -58,11 +62,11 @@ class PlainPage:
 
 
 def read_html(html: str, base_url: str) -> PlainPage:
-    """Title, headlines, markdown-like text, links and form facts. Takes time: call it off the event loop."""
+    """Extract title, headlines, markdown-like text, links and form facts. CPU-bound: run it in a thread."""
     tree = LexborHTMLParser(_without_noscript(html))
     title = tree.css_first("title")
     title_text = _text(title) if title is not None else ""
-    for node in reversed(tree.css(_UNSEEN)):  # inner ones first: what was in one that is gone must not be touched
+    for node in reversed(tree.css(_UNSEEN)):  # inner nodes first: nodes in a removed node must not be accessed
         node.decompose()
     for node in tree.css("select"):
         for option in _not_chosen(node):
@@ -87,9 +91,9 @@ def read_html(html: str, base_url: str) -> PlainPage:
 
 
 def _take_out_concealed(tree: LexborHTMLParser) -> str:
-    """Remove what says of itself that it is not seen; its text."""
+    """Remove elements that their own attributes hide. Return their text."""
     found = []
-    for node in reversed(tree.css(_MAY_CONCEAL)):  # inner ones first, as above
+    for node in reversed(tree.css(_MAY_CONCEAL)):  # inner nodes first, as above
         style = "".join((node.attributes.get("style") or "").split()).lower()
         said = "hidden" in node.attributes or "popover" in node.attributes or node.tag == "dialog"
         if node.tag not in _WHOLE and (said or _CONCEALS.search(style)):
@@ -99,8 +103,8 @@ def _take_out_concealed(tree: LexborHTMLParser) -> str:
 
 
 def _without_noscript(html: str) -> str:
-    """Left to the parser, what stands in the head for those without scripts would become text of the page."""
-    end = html.lower().rfind("</noscript")  # behind the last one the search would run to the end for each that opens
+    """Remove ``noscript`` elements. The parser would treat those in the head as text of the page."""
+    end = html.lower().rfind("</noscript")  # unclosed elements after the last end tag would make the search quadratic
     return html if end < 0 else _NOSCRIPT.sub("", html[: end + 11]) + html[end + 11 :]
 
 
@@ -129,7 +133,7 @@ def _links(tree: LexborHTMLParser, base_url: str) -> list[tuple[str, str]]:
 
 
 def _not_chosen(choice: LexborNode) -> list[LexborNode]:
-    """The options of a list that are not shown while it is closed."""
+    """Return the options of a list that are not displayed while it is closed."""
     options = choice.css("option")
     chosen = next((n for n, option in enumerate(options) if "selected" in option.attributes), 0)
     return [*options[:chosen], *options[chosen + 1 :]]
@@ -143,8 +147,11 @@ def _form_of(node: LexborNode) -> LexborNode | None:
 
 
 def _form_chars(field: LexborNode, whole: int) -> int:
-    """How much text a person sees of the form around a field. A form around most of a page, as ASP.NET makes it, is
-    none: then the text near the field counts. ``whole`` is the length of the page's text."""
+    """Return the length of the visible text of the form around a field.
+
+    A form around most of the page, as ASP.NET generates it, does not count; then the text near the field counts.
+    ``whole``: length of the page's text.
+    """
     form = _form_of(field)
     in_form = 0 if form is None else len(_text(form))
     is_page = in_form > _MAX_FORM_CHARS or (in_form > _MAX_NEAR_CHARS and in_form >= _MOST * whole)
@@ -182,7 +189,7 @@ def _is_user_field(field: LexborNode) -> bool:
 
 
 def _consent_chars(tree: LexborHTMLParser) -> int:
-    """How much stands in dialogs, or what lies over the page, that is called after consent; inner ones once."""
+    """Return the length of the text in consent dialogs and overlays. Nested ones are not added up."""
     most = 0
     for node in tree.css("[role=dialog], [role=alertdialog], [style*=fixed], [style*=sticky]"):
         called = f"{node.attributes.get('id') or ''} {node.attributes.get('class') or ''}"

@@ -1,5 +1,8 @@
-"""Which backend gets a URL, and when another look is worth it: the quick browser first, the whole one for what
-came back blocked or empty, once more for what may pass by itself, and never too many pages of one host at a time."""
+"""Routing and retries of captures.
+
+The headless shell captures first. Full Chromium repeats blocked or empty captures. Temporary errors are retried once.
+The number of concurrent captures per host is limited.
+"""
 
 from __future__ import annotations
 
@@ -23,7 +26,7 @@ MAX_RETRY_AFTER_S = 10.0
 
 
 class RoutedCapturer:
-    """Implements Capturer over one or two others, which it closes."""
+    """Capturer that delegates to one or two other capturers and closes them."""
 
     def __init__(
         self,
@@ -35,9 +38,15 @@ class RoutedCapturer:
         places_of_all: Callable[[str], AbstractAsyncContextManager[object]] | None = None,
         sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
     ) -> None:
-        """``second`` looks again at what ``first`` found blocked or empty. ``siblings`` asks once more where what was
-        seen may stand for a page that is missing. ``places_of_all`` gives a place at a host among all processes that
-        capture. ``sleep`` waits before trying again.
+        """Create a capturer.
+
+        Args:
+            first: Captures first.
+            second: Captures again if the result of ``first`` is blocked or empty.
+            siblings: Probes a random sibling URL if the page may be a soft 404.
+            pages_per_host: Maximum number of concurrent captures per host.
+            places_of_all: Acquires a slot for a host among all processes that capture.
+            sleep: Waits before a retry.
         """
         self._first = first
         self._second = second
@@ -77,7 +86,7 @@ class RoutedCapturer:
 
 
 def _pause_before_retry(seen: Observation) -> float | None:
-    """How long to wait before asking again, or None where that would change nothing."""
+    """Return the wait time before a retry, or None if a retry is useless."""
     if seen.gone:
         return None
     if seen.outcome in (CaptureOutcome.CONNECT_ERROR, CaptureOutcome.DNS_ERROR):
@@ -90,7 +99,7 @@ def _pause_before_retry(seen: Observation) -> float | None:
 
 
 class _PerHost:
-    """Turns by host; a host that nobody waits for is forgotten."""
+    """Concurrency limits per host. Hosts without captures are removed."""
 
     def __init__(self, limit: int, of_all: Callable[[str], AbstractAsyncContextManager[object]] | None) -> None:
         self._limit = limit

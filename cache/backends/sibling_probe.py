@@ -1,8 +1,7 @@
-"""What a site shows for an address that nobody can have made, beside one whose page may stand for a missing one.
+"""Soft 404 probe: requests a random sibling URL of a page that may be a soft 404.
 
-One request for each such page, small and short, through the guard like every other. A site that shows the same for
-both has not got the page; one that says of the made-up address that there is nothing means what it shows for the
-other. Whatever else comes of it changes nothing.
+It sends one small request through the egress proxy. If the site shows the same content for both URLs, the page is a
+soft 404. If the site returns 404 or 410 for the random URL, the page may be real. Other results change nothing.
 """
 
 from __future__ import annotations
@@ -23,7 +22,7 @@ from cache.urls import canonical_key
 _log = structlog.get_logger(__name__)
 
 PROBE_S = 4.0
-"""What a capturer given to a probe may take for its answer."""
+"""Time limit for the capturer of the probe."""
 PROBE_BYTES = 1024 * 1024
 _WITH_WAITING_S = 10.0
 _READABLE = frozenset({CaptureOutcome.OK, CaptureOutcome.PARTIAL, CaptureOutcome.SOFT_404, CaptureOutcome.EMPTY})
@@ -32,7 +31,7 @@ _MAX_HTML_BYTES = 2 * 1024 * 1024
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Answer:
-    """What a site says of the made-up address: ``same`` None where that says nothing, ``missing`` honestly."""
+    """Result of the probe. ``same``: whether the content is the same, None if unknown. ``missing``: 404 or 410."""
 
     said: str
     same: bool | None = None
@@ -40,18 +39,18 @@ class _Answer:
 
 
 class SiblingProbe:
-    """Settles what stands for a missing page by asking for one beside it. ``fetch`` is closed by whoever made it."""
+    """Decides suspected soft 404s with a request to a sibling URL. ``fetch`` is closed by its owner."""
 
     def __init__(
         self, fetch: Capturer, *, new_segment: Callable[[], str] = random_segment, within_s: float = _WITH_WAITING_S
     ) -> None:
-        """``fetch`` has deadlines and limits of its own; ``within_s`` is also for its waiting to be let in."""
+        """``fetch`` has its own limits. ``within_s`` also includes its waiting time."""
         self._fetch = fetch
         self._new_segment = new_segment
         self._within_s = within_s
 
     async def settled(self, seen: Observation) -> Observation:
-        """``seen``, its outcome changed where the answer for an address beside it leaves no doubt."""
+        """Return ``seen``, with another outcome if the response of the sibling URL is conclusive."""
         if seen.suspicion is None or not (seen.outcome is CaptureOutcome.SOFT_404 or seen.is_evidence):
             return seen
         sibling = sibling_of(seen.url, self._new_segment())
@@ -71,12 +70,12 @@ def _weighed(seen: Observation, answer: _Answer) -> CaptureOutcome:
     if answer.same:
         return CaptureOutcome.SOFT_404
     honest = answer.missing and (seen.http_status or 200) < 300 and not urlsplit(canonical_key(seen.url)).query
-    # Where a query names the page, that there is no such path says nothing of it.
+    # If the query identifies the page, a 404 for another path proves nothing.
     return CaptureOutcome.OK if honest and seen.suspicion is Suspicion.LIKELY else seen.outcome
 
 
 def _answer(seen: Observation, beside: Observation) -> _Answer:
-    """What the answer for the made-up address says of the one that was asked for. Takes time."""
+    """Compare the page with the response of the sibling URL. CPU-bound."""
     if beside.http_status in GONE_STATUSES:
         return _Answer(said=f"answers {beside.http_status}", missing=True)
     if beside.outcome not in _READABLE or beside.kind is not PageKind.WEB:
@@ -96,7 +95,7 @@ def _moved(seen: Observation) -> bool:
 
 
 def _without_browser(seen: Observation) -> str:
-    """What a browser showed, read as if there had been none: the two are not worded alike."""
+    """Return the text of the page extracted without a browser, because the two extractions differ."""
     if seen.html is None or len(seen.html) > _MAX_HTML_BYTES:
         return seen.text
     return read_html(seen.html.decode("utf-8", errors="replace"), seen.final_url or seen.url).text
