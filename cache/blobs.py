@@ -38,16 +38,16 @@ from cache.fsync import sync_file, sync_folders
 _log = structlog.get_logger(__name__)
 _HASH_INLINE_BYTES = 256 * 1024
 _STORE_FAULTS = (ObstoreError, OSError, ValueError)
-_NO_ROOM = f"(os error {errno.ENOSPC})"
+_ENOSPC_TEXT = f"(os error {errno.ENOSPC})"
 _RECORDS = "records"
 _DRAFTS = "drafts"
-_S3_TRIES = {
+_S3_RETRY = {
     "max_retries": 4,
     "retry_timeout": timedelta(seconds=30),
     "backoff": {"init_backoff": timedelta(milliseconds=200), "max_backoff": timedelta(seconds=5), "base": 2},
 }
 _S3_TIMEOUT_S = 20
-_CONFIRMED_TRIES = 2
+_WRITE_ATTEMPTS = 2
 
 
 class Shelf(StrEnum):
@@ -67,9 +67,9 @@ class BlobStore:
         self._store = store
         self._folder = folder
         self._sync = sync
-        self._lasting: set[Path] = set()
+        self._durable_folders: set[Path] = set()
         """Folders that are known to be durable, including their parents."""
-        self._broken: str | None = None
+        self._read_only_reason: str | None = None
         """Reason why the store is read-only: it stays so after the first failed sync."""
 
     @classmethod
@@ -102,7 +102,7 @@ class BlobStore:
             BlobStoreFailed: the store is unreachable or denies access, or the disk has failed.
         """
         sha256 = await digest(data)
-        await self._write(_place(sha256), data, sha256)
+        await self._write(_blob_path(sha256), data, sha256)
         return Blob(sha256=sha256, size=len(data), media_type=media_type)
 
     async def get(self, sha256: str) -> bytes:
@@ -113,7 +113,7 @@ class BlobStore:
             BlobCorrupt: the stored bytes do not match the hash; they were moved to quarantine.
             BlobStoreFailed: the store is unreachable or failed.
         """
-        return await self._read(_place(sha256), sha256)
+        return await self._read(_blob_path(sha256), sha256)
 
     async def put_record(self, name: str, data: bytes) -> None:
         """Store a capture record. ``name`` is the id of the capture. Raises the same errors as ``put``."""
@@ -123,17 +123,17 @@ class BlobStore:
     async def put_aside(self, shelf: Shelf, data: bytes) -> str:
         """Store data of a result (not of a page) and return its hash. Raises the same errors as ``put``."""
         sha256 = await digest(data)
-        if not await self._is_there(_aside(shelf, sha256), len(data)):
-            await self._write(_aside(shelf, sha256), data, sha256)
+        if not await self._has_size(_shelf_path(shelf, sha256), len(data)):
+            await self._write(_shelf_path(shelf, sha256), data, sha256)
         return sha256
 
     async def get_aside(self, shelf: Shelf, sha256: str) -> bytes:
         """Return data stored with ``put_aside``. Raises the same errors as ``get``."""
-        return await self._read(_aside(shelf, sha256), sha256)
+        return await self._read(_shelf_path(shelf, sha256), sha256)
 
     async def remove_aside(self, shelf: Shelf, sha256: str) -> None:
         """Remove data stored with ``put_aside``. Call this when no result refers to it any more."""
-        await self._drop(_aside(shelf, sha256))
+        await self._delete(_shelf_path(shelf, sha256))
 
     async def records(self, *, but: Container[str] = ()) -> AsyncIterator[tuple[str, bytes]]:
         """Iterate over the name and bytes of all records except those in ``but``. Skip damaged records.
@@ -141,49 +141,49 @@ class BlobStore:
         Raises:
             BlobStoreFailed: the store cannot be listed or read.
         """
-        for place in await self._listed(_RECORDS):
-            _, name, sha256 = place.split("/", 2)
+        for path in await self._list_paths(_RECORDS):
+            _, name, sha256 = path.split("/", 2)
             if name in but:
                 continue
             try:
-                yield name, await self._read(place, sha256)
+                yield name, await self._read(path, sha256)
             except (BlobMissing, BlobCorrupt) as damage:
                 _log.warning("capture_record_unreadable", record=name, error=damage.detail)
 
     async def hashes(self, *, older_than: timedelta = timedelta(0)) -> set[str]:
         """Return the hashes of all bodies older than ``older_than`` without reading them. Raises BlobStoreFailed."""
-        return {place.rpartition("/")[2] for place in await self._listed("sha256", older_than=older_than)}
+        return {path.rpartition("/")[2] for path in await self._list_paths("sha256", older_than=older_than)}
 
     async def remove(self, sha256: str) -> None:
         """Remove a body. Call this when nothing refers to it any more."""
-        await self._drop(_place(sha256))
+        await self._delete(_blob_path(sha256))
 
     async def remove_record(self, name: str) -> None:
         """Remove the record of a capture. Raises BlobStoreFailed."""
-        for place in await self._listed(f"{_RECORDS}/{name}"):
-            await self._drop(place)
+        for path in await self._list_paths(f"{_RECORDS}/{name}"):
+            await self._delete(path)
 
     async def remove_drafts(self, older_than: timedelta = timedelta(hours=1)) -> int:
         """Remove temporary files that a crash left behind. Return their number. Raises BlobStoreFailed."""
-        left = await self._listed(_DRAFTS, older_than=older_than)
-        for place in left:
-            await self._drop(place)
-        return len(left)
+        stale = await self._list_paths(_DRAFTS, older_than=older_than)
+        for path in stale:
+            await self._delete(path)
+        return len(stale)
 
-    async def _write(self, place: str, data: bytes, sha256: str) -> None:
-        if self._broken is not None:
-            raise BlobStoreFailed(sha256, self._broken)
+    async def _write(self, path: str, data: bytes, sha256: str) -> None:
+        if self._read_only_reason is not None:
+            raise BlobStoreFailed(sha256, self._read_only_reason)
         try:
             if self._folder is not None:
-                await asyncio.to_thread(self._write_synced, self._folder, place, data)
+                await asyncio.to_thread(self._write_synced, self._folder, path, data)
             else:
-                await self._write_confirmed(place, data)
+                await self._write_confirmed(path, data)
         except _STORE_FAULTS as fault:
-            if _NO_ROOM in str(fault) or getattr(fault, "errno", None) in (errno.ENOSPC, errno.EDQUOT):
+            if _ENOSPC_TEXT in str(fault) or getattr(fault, "errno", None) in (errno.ENOSPC, errno.EDQUOT):
                 raise BlobStoreFull(sha256, "no space left in the blob store; free some space and retry") from fault
             raise BlobStoreFailed(sha256, str(fault)) from fault
 
-    def _write_synced(self, folder: Path, place: str, data: bytes) -> None:
+    def _write_synced(self, folder: Path, path: str, data: bytes) -> None:
         """Write a file atomically: temporary file, sync, rename, sync of the folders. Blocks.
 
         All steps run in one thread, because switching threads costs more than writing a small body.
@@ -191,68 +191,68 @@ class BlobStore:
         draft = f"{_DRAFTS}/{uuid4().hex}"
         try:
             obstore.put(self._store, draft, data)
-            self._synced(self._sync, folder / draft)
-            obstore.rename(self._store, draft, place)
+            self._sync_or_fail(self._sync, folder / draft)
+            obstore.rename(self._store, draft, path)
         except BaseException:
             with suppress(*_STORE_FAULTS):
                 obstore.delete(self._store, draft)
             raise
-        around = (folder / place).parent
-        self._synced(sync_folders, around, around if around in self._lasting else folder)
-        self._lasting.add(around)
+        parent = (folder / path).parent
+        self._sync_or_fail(sync_folders, parent, parent if parent in self._durable_folders else folder)
+        self._durable_folders.add(parent)
 
-    def _synced(self, sync: Callable[..., None], *places: Path) -> None:
+    def _sync_or_fail(self, sync: Callable[..., None], *paths: Path) -> None:
         try:
-            sync(*places)
+            sync(*paths)
         except OSError as fault:
             # After a failed fsync, the kernel may have dropped the dirty pages. A later success proves nothing.
             if fault.errno not in (errno.ENOSPC, errno.EDQUOT):
-                self._broken = f"the disk failed ({fault}); the store is read-only until the process restarts"
+                self._read_only_reason = f"the disk failed ({fault}); the store is read-only until the process restarts"
                 _log.critical("blob_store_read_only", error=str(fault))
             raise
 
-    async def _write_confirmed(self, place: str, data: bytes) -> None:
+    async def _write_confirmed(self, path: str, data: bytes) -> None:
         """Write in one request, which is atomic, and verify what the store has afterwards."""
-        for _try in range(_CONFIRMED_TRIES):
-            sent = await obstore.put_async(self._store, place, data, use_multipart=False)
-            there = await obstore.head_async(self._store, place)
-            if there["size"] == len(data) and there["e_tag"] == sent["e_tag"]:
+        for _try in range(_WRITE_ATTEMPTS):
+            response = await obstore.put_async(self._store, path, data, use_multipart=False)
+            head = await obstore.head_async(self._store, path)
+            if head["size"] == len(data) and head["e_tag"] == response["e_tag"]:
                 return
             # A different ETag can mean that another writer stored the same body: compare the bytes.
-            found = await obstore.get_async(self._store, place)
+            found = await obstore.get_async(self._store, path)
             if bytes(await found.bytes_async()) == data:
                 return
-        raise ValueError(f"the store has {there['size']} bytes after writing {len(data)} bytes, with other content")
+        raise ValueError(f"the store has {head['size']} bytes after writing {len(data)} bytes, with other content")
 
-    async def _read(self, place: str, sha256: str) -> bytes:
+    async def _read(self, path: str, sha256: str) -> bytes:
         try:
-            found = await obstore.get_async(self._store, place)
+            found = await obstore.get_async(self._store, path)
             data = bytes(await found.bytes_async())
         except FileNotFoundError as absent:
             raise BlobMissing(sha256, "not stored") from absent
         except _STORE_FAULTS as fault:
             raise BlobStoreFailed(sha256, str(fault)) from fault
         if await digest(data) != sha256:
-            await self._quarantine(place, sha256)
+            await self._quarantine(path, sha256)
             raise BlobCorrupt(sha256, "the stored bytes have changed")
         return data
 
-    async def _quarantine(self, place: str, sha256: str) -> None:
+    async def _quarantine(self, path: str, sha256: str) -> None:
         _log.error("blob_corrupt", sha256=sha256)
         try:
-            await obstore.rename_async(self._store, place, f"quarantine/{sha256}")
+            await obstore.rename_async(self._store, path, f"quarantine/{sha256}")
         except _STORE_FAULTS as fault:
             _log.error("blob_quarantine_failed", sha256=sha256, error=str(fault))
 
-    async def _is_there(self, place: str, size: int) -> bool:
+    async def _has_size(self, path: str, size: int) -> bool:
         """Return whether an object of this size exists. False on errors, so that it is written again."""
         try:
-            there = await obstore.head_async(self._store, place)
+            head = await obstore.head_async(self._store, path)
         except _STORE_FAULTS:
             return False
-        return there["size"] == size
+        return head["size"] == size
 
-    async def _listed(self, folder: str, *, older_than: timedelta = timedelta(0)) -> list[str]:
+    async def _list_paths(self, folder: str, *, older_than: timedelta = timedelta(0)) -> list[str]:
         found: list[str] = []
         try:
             async for batch in obstore.list(self._store, folder):
@@ -264,20 +264,20 @@ class BlobStore:
             raise BlobStoreFailed(folder, str(fault)) from fault
         return sorted(found)
 
-    async def _drop(self, place: str) -> None:
+    async def _delete(self, path: str) -> None:
         try:
-            await obstore.delete_async(self._store, place)
+            await obstore.delete_async(self._store, path)
         except _STORE_FAULTS as fault:
             if not isinstance(fault, FileNotFoundError):
-                _log.warning("draft_left", place=place, error=str(fault))
+                _log.warning("draft_left", path=path, error=str(fault))
 
 
 def _s3_store(url: str, settings: dict[str, Any]) -> S3Store:
-    plain = str(settings.get("endpoint", "")).startswith("http://")
+    is_plain_http = str(settings.get("endpoint", "")).startswith("http://")
     # The server rejects a body that does not match the checksum.
     settings.setdefault("checksum_algorithm", "SHA256")
-    client = {"allow_http": plain, "timeout": timedelta(seconds=_S3_TIMEOUT_S)}
-    return S3Store.from_url(url, client_options=client, retry_config=_S3_TRIES, **settings)  # type: ignore[arg-type]
+    client = {"allow_http": is_plain_http, "timeout": timedelta(seconds=_S3_TIMEOUT_S)}
+    return S3Store.from_url(url, client_options=client, retry_config=_S3_RETRY, **settings)  # type: ignore[arg-type]
 
 
 async def digest(data: bytes) -> str:
@@ -287,9 +287,9 @@ async def digest(data: bytes) -> str:
     return await asyncio.to_thread(lambda: hashlib.sha256(data).hexdigest())
 
 
-def _aside(shelf: Shelf, sha256: str) -> str:
+def _shelf_path(shelf: Shelf, sha256: str) -> str:
     return f"{shelf.value}/{sha256[:2]}/{sha256}"
 
 
-def _place(sha256: str) -> str:
+def _blob_path(sha256: str) -> str:
     return f"sha256/{sha256[:2]}/{sha256}"

@@ -30,7 +30,7 @@ from cache.urls import canonical_key, why_unfetchable
 _log = structlog.get_logger(__name__)
 
 FAILURE_TTL_S = 60.0
-_REMEMBERED_DENIALS = 1000
+_MAX_DENIALS = 1000
 PREPARED_BYTES = 32 * 1024 * 1024
 
 
@@ -84,8 +84,8 @@ class PageCache:
         self._blobs = blobs
         self._index = index
         self._clock = clock
-        self._filing = Filing(blobs, index, new_id)
-        self._turns = turns or OnlyProcess()
+        self._recorder = Filing(blobs, index, new_id)
+        self._locks = turns or OnlyProcess()
         self._archive = archive
         self._failure_ttl = timedelta(seconds=failure_ttl_s)
         self._max_age = None if max_age_s is None else timedelta(seconds=max_age_s)
@@ -93,7 +93,7 @@ class PageCache:
         self._captures: SingleFlight[str, Capture] = SingleFlight()
         self._loads: SingleFlight[str, Evidence] = SingleFlight()
         self._prepared: Recent[str, Evidence] = Recent(prepared_bytes)
-        self._denied: deque[str] = deque(maxlen=_REMEMBERED_DENIALS)
+        self._own_denials: deque[str] = deque(maxlen=_MAX_DENIALS)
         """Captures that the egress settings of this instance denied. Denials of other instances are not reused."""
 
     async def get(self, url: str, *, refresh: bool = False, near: datetime | None = None) -> Capture:
@@ -114,7 +114,7 @@ class PageCache:
         Raises:
             BlobStoreFailed, IndexFailed: the capture cannot be stored.
         """
-        return await self._filing.file(url, canonical_key(url), seen)
+        return await self._recorder.file(url, canonical_key(url), seen)
 
     async def stand_in(self, url: str, of: Capture, provenance: Mapping[str, str]) -> Capture:
         """Store an alias: use the capture ``of`` for ``url`` because a person said so (see ``provenance``).
@@ -122,7 +122,7 @@ class PageCache:
         Raises:
             BlobStoreFailed, IndexFailed: the alias cannot be stored.
         """
-        return await self._filing.alias(url, canonical_key(url), of, provenance=provenance)
+        return await self._recorder.alias(url, canonical_key(url), of, provenance=provenance)
 
     async def evidence(self, capture: Capture) -> Evidence:
         """Return the evidence of a capture.
@@ -148,7 +148,7 @@ class PageCache:
             return await self.evidence(stored)
         except (BlobMissing, BlobCorrupt) as damage:
             _log.warning("evidence_damaged", url=url, sha256=damage.sha256, page_id=stored.id)
-        again = await self._after_damage(url, near)
+        again = await self._recapture(url, near)
         try:
             return await self.evidence(again)
         except (BlobMissing, BlobCorrupt, NoEvidence) as failed:
@@ -156,10 +156,10 @@ class PageCache:
             detail = f"the stored copy is damaged, and a new capture ended with {again.outcome.value}"
             raise NoEvidence(url, CaptureOutcome.CORRUPT, detail, gone=False, capture=stored) from failed
 
-    async def _after_damage(self, url: str, near: datetime | None) -> Capture:
+    async def _recapture(self, url: str, near: datetime | None) -> Capture:
         """Return a new capture, or a recent failure, so that not every claim on the page waits for the next failure."""
         newest = await self._index.newest(canonical_key(url))
-        if newest is not None and not newest.is_evidence and self._still_answers(newest):
+        if newest is not None and not newest.is_evidence and self._is_fresh(newest):
             return newest
         return await self.get(url, refresh=True, near=near)
 
@@ -174,33 +174,33 @@ class PageCache:
 
     async def _find_or_capture(self, url: str, key: str, near: datetime | None, *, refresh: bool) -> Capture:
         before = await self._index.newest(key) if refresh else None
-        if not refresh and (known := await self._known(url, key)) is not None:
+        if not refresh and (known := await self._find_reusable(url, key)) is not None:
             return known
 
-        async def in_turn() -> Capture:
-            async with self._turns.turn(key):
+        async def with_lock() -> Capture:
+            async with self._locks.turn(key):
                 # Another process may have captured the page while this one waited for the lock.
-                known = await (self._newer_than(before, key) if refresh else self._known(url, key))
+                known = await (self._newer_than(before, key) if refresh else self._find_reusable(url, key))
                 return known if known is not None else await self._capture(url, key, near)
 
-        return await self._captures.run(key, in_turn)
+        return await self._captures.run(key, with_lock)
 
-    async def _known(self, url: str, key: str) -> Capture | None:
+    async def _find_reusable(self, url: str, key: str) -> Capture | None:
         """Return the stored capture to reuse, or None if a new capture is needed."""
         found = await self._index.find(key)
         if found is None:
             return None
-        if self._still_answers(found):
-            return found if found.key == key else await self._filing.alias(url, key, found)
+        if self._is_fresh(found):
+            return found if found.key == key else await self._recorder.alias(url, key, found)
         newest = await self._index.newest(key)
-        return newest if newest is not None and not newest.is_evidence and self._still_answers(newest) else None
+        return newest if newest is not None and not newest.is_evidence and self._is_fresh(newest) else None
 
     async def _newer_than(self, before: Capture | None, key: str) -> Capture | None:
         newest = await self._index.newest(key)
         return newest if newest is not None and (before is None or newest.id != before.id) else None
 
-    def _still_answers(self, known: Capture) -> bool:
-        if known.outcome is CaptureOutcome.EGRESS_DENIED and known.id not in self._denied:
+    def _is_fresh(self, known: Capture) -> bool:
+        if known.outcome is CaptureOutcome.EGRESS_DENIED and known.id not in self._own_denials:
             return False  # denied with the settings of another run, which may differ
         age = self._clock() - known.captured_at
         if known.is_evidence:
@@ -208,19 +208,19 @@ class PageCache:
         return age <= self._failure_ttl
 
     async def _capture(self, url: str, key: str, near: datetime | None) -> Capture:
-        seen = await self._look(url)
-        capture = await self._filing.file(url, key, seen)
+        seen = await self._observe(url)
+        capture = await self._recorder.file(url, key, seen)
         if capture.outcome is CaptureOutcome.EGRESS_DENIED:
-            self._denied.append(capture.id)
+            self._own_denials.append(capture.id)
         if self._archive is None or capture.is_evidence:
             return capture
         stored = await self._index.find(key)
         if stored is not None and stored.is_evidence:
             return capture  # stored evidence from the page's own server has precedence over an archive
         copy = await self._archive.copy_of(url.strip(), seen, near)
-        return capture if copy is seen else await self._filing.file(url, key, copy)
+        return capture if copy is seen else await self._recorder.file(url, key, copy)
 
-    async def _look(self, url: str) -> Observation:
+    async def _observe(self, url: str) -> Observation:
         refusal = why_unfetchable(url)
         if refusal is None:
             return await self._capturer.capture(url.strip())

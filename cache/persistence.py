@@ -27,36 +27,36 @@ class Filing:
         self._index = index
         self._new_id = new_id
 
-    async def file(self, url: str, key: str, seen: Observation) -> Capture:
+    async def file(self, url: str, key: str, observation: Observation) -> Capture:
         """Store an observation of ``url`` and return its capture.
 
         Raises:
             BlobStoreFailed, IndexFailed: the capture cannot be stored.
         """
         blobs: dict[str, Blob] = {}
-        for role, (data, media_type) in _bodies(seen).items():
+        for role, (data, media_type) in _bodies(observation).items():
             blobs[role] = await self._blobs.put(data, media_type)
         capture = Capture(
             id=self._new_id(),
             url=url,
             key=key,
-            outcome=seen.outcome,
-            captured_at=seen.captured_at,
-            duration_s=seen.duration_s,
-            backend=seen.backend,
-            detail=seen.detail,
-            final_url=seen.final_url,
-            http_status=seen.http_status,
-            kind=seen.kind,
-            title=seen.title,
-            chain=seen.chain,
-            headers=seen.headers,
-            versions=seen.versions,
+            outcome=observation.outcome,
+            captured_at=observation.captured_at,
+            duration_s=observation.duration_s,
+            backend=observation.backend,
+            detail=observation.detail,
+            final_url=observation.final_url,
+            http_status=observation.http_status,
+            kind=observation.kind,
+            title=observation.title,
+            chain=observation.chain,
+            headers=observation.headers,
+            versions=observation.versions,
             blobs=blobs,
-            hidden_words=seen.hidden_words,
-            gone=seen.gone,
-            source=seen.source,
-            provenance=seen.provenance,
+            hidden_words=observation.hidden_words,
+            gone=observation.gone,
+            source=observation.source,
+            provenance=observation.provenance,
         )
         await self._record(capture)
         _log.info(
@@ -90,25 +90,25 @@ class Filing:
         await self._index.record(capture)
 
 
-def _bodies(seen: Observation) -> dict[str, tuple[bytes, str]]:
+def _bodies(observation: Observation) -> dict[str, tuple[bytes, str]]:
     """Return the bodies to store, by role, with their media types."""
     bodies: dict[str, tuple[bytes, str]] = {}
-    if seen.text or seen.is_evidence:
-        bodies["text"] = (_utf8(seen.text), "text/plain; charset=utf-8")
-    if seen.hidden_text:
-        bodies["hidden_text"] = (_utf8(seen.hidden_text), "text/plain; charset=utf-8")
-    if seen.links:
-        links = json.dumps([list(link) for link in seen.links], ensure_ascii=False)
+    if observation.text or observation.is_evidence:
+        bodies["text"] = (_utf8(observation.text), "text/plain; charset=utf-8")
+    if observation.hidden_text:
+        bodies["hidden_text"] = (_utf8(observation.hidden_text), "text/plain; charset=utf-8")
+    if observation.links:
+        links = json.dumps([list(link) for link in observation.links], ensure_ascii=False)
         bodies["links"] = (_utf8(links), "application/json")
-    if seen.places is not None:
-        bodies["places"] = (seen.places, "application/json")
-    if seen.original is not None:
-        bodies["original"] = (seen.original, "application/octet-stream")
-    if seen.html is not None:
-        bodies["html"] = (seen.html, "text/html")
-    if seen.pdf is not None:
-        bodies["pdf"] = (seen.pdf, "application/pdf")
-    for number, shot in enumerate(seen.screenshots):
+    if observation.places is not None:
+        bodies["places"] = (observation.places, "application/json")
+    if observation.original is not None:
+        bodies["original"] = (observation.original, "application/octet-stream")
+    if observation.html is not None:
+        bodies["html"] = (observation.html, "text/html")
+    if observation.pdf is not None:
+        bodies["pdf"] = (observation.pdf, "application/pdf")
+    for number, shot in enumerate(observation.screenshots):
         bodies[f"{SCREENSHOT_ROLE}{number}"] = (shot, "image/jpeg")
     return bodies
 

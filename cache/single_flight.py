@@ -20,32 +20,32 @@ class SingleFlight(Generic[K, V]):
     def __init__(self) -> None:
         self._running: dict[K, asyncio.Task[V]] = {}
         self._waiting: dict[asyncio.Task[V], int] = {}
-        self._alive: set[asyncio.Task[V]] = set()
+        self._tasks: set[asyncio.Task[V]] = set()
 
     async def run(self, key: K, work: Callable[[], Awaitable[V]]) -> V:
         """Return the result of ``work``, or of the running task with the same key."""
         task = self._running.get(key)
         if task is None:
-            task = asyncio.create_task(_awaited(work), name=f"single-flight {key}")
+            task = asyncio.create_task(_run_work(work), name=f"single-flight {key}")
             self._running[key] = task
             self._waiting[task] = 0
-            self._alive.add(task)
-            task.add_done_callback(self._ended)
+            self._tasks.add(task)
+            task.add_done_callback(self._on_done)
         self._waiting[task] += 1
         try:
             return await asyncio.shield(task)
         finally:
-            self._leave(key, task)
+            self._release(key, task)
 
     async def aclose(self) -> None:
         """Cancel all running tasks and wait until they have ended."""
-        tasks = set(self._alive)
+        tasks = set(self._tasks)
         for task in tasks:
             task.cancel()
         if tasks:
             await asyncio.wait(tasks)
 
-    def _leave(self, key: K, task: asyncio.Task[V]) -> None:
+    def _release(self, key: K, task: asyncio.Task[V]) -> None:
         self._waiting[task] -= 1
         if self._waiting[task] > 0 and not task.done():
             return
@@ -55,11 +55,11 @@ class SingleFlight(Generic[K, V]):
             del self._waiting[task]
             task.cancel()
 
-    def _ended(self, task: asyncio.Task[V]) -> None:
-        self._alive.discard(task)
+    def _on_done(self, task: asyncio.Task[V]) -> None:
+        self._tasks.discard(task)
         if not task.cancelled():
             task.exception()  # retrieved, or asyncio would log it if no caller is left
 
 
-async def _awaited(work: Callable[[], Awaitable[V]]) -> V:
+async def _run_work(work: Callable[[], Awaitable[V]]) -> V:
     return await work()

@@ -45,7 +45,7 @@ class MemoryIndex:
         self._by_id: dict[str, Capture] = {}
         self._best: dict[str, Capture] = {}
         self._newest: dict[str, Capture] = {}
-        self._ended_at: dict[str, Capture] = {}
+        self._by_final_key: dict[str, Capture] = {}
 
     async def find(self, key: str) -> Capture | None:
         return self.peek(key)
@@ -53,7 +53,7 @@ class MemoryIndex:
     def peek(self, key: str) -> Capture | None:
         """Synchronous version of ``find``."""
         own = self._best.get(key)
-        return own if own is not None and own.is_evidence else self._ended_at.get(key, own)
+        return own if own is not None and own.is_evidence else self._by_final_key.get(key, own)
 
     async def all(self) -> AsyncIterator[Capture]:
         """Iterate over all captures."""
@@ -72,10 +72,10 @@ class MemoryIndex:
     def keep(self, capture: Capture) -> None:
         """Synchronous version of ``record``."""
         self._by_id[capture.id] = capture
-        _keep_greatest(self._best, capture.key, capture, _rank)
-        _keep_greatest(self._newest, capture.key, capture, _time)
+        _keep_max(self._best, capture.key, capture, _rank)
+        _keep_max(self._newest, capture.key, capture, _time)
         if capture.final_key is not None:
-            _keep_greatest(self._ended_at, capture.final_key, capture, _time)
+            _keep_max(self._by_final_key, capture.final_key, capture, _time)
 
 
 class FolderIndex:
@@ -84,10 +84,10 @@ class FolderIndex:
     Only one process may write. Other processes see new records when they open the folder again.
     """
 
-    def __init__(self, folder: Path, known: MemoryIndex) -> None:
+    def __init__(self, folder: Path, memory: MemoryIndex) -> None:
         """Do not call this directly; use ``open``."""
         self._folder = folder
-        self._known = known
+        self._memory = memory
 
     @classmethod
     async def open(cls, folder: Path) -> FolderIndex:
@@ -96,41 +96,41 @@ class FolderIndex:
         Raises:
             IndexFailed: the folder cannot be used.
         """
-        known = MemoryIndex()
+        memory = MemoryIndex()
         for capture in await asyncio.to_thread(_read_records, folder):
-            await known.record(capture)
-        return cls(folder, known)
+            await memory.record(capture)
+        return cls(folder, memory)
 
     async def find(self, key: str) -> Capture | None:
-        return await self._known.find(key)
+        return await self._memory.find(key)
 
     def peek(self, key: str) -> Capture | None:
         """Synchronous version of ``find``."""
-        return self._known.peek(key)
+        return self._memory.peek(key)
 
     def all(self) -> AsyncIterator[Capture]:
         """Iterate over all captures."""
-        return self._known.all()
+        return self._memory.all()
 
     async def restore(self, capture: Capture) -> bool:
         """Write the record of a capture if it is missing or different. Return whether it was written."""
-        if await self._known.get(capture.id) == capture:
+        if await self._memory.get(capture.id) == capture:
             return False
         await self.record(capture)
         return True
 
     async def newest(self, key: str) -> Capture | None:
-        return await self._known.newest(key)
+        return await self._memory.newest(key)
 
     async def get(self, capture_id: str) -> Capture | None:
-        return await self._known.get(capture_id)
+        return await self._memory.get(capture_id)
 
     async def record(self, capture: Capture) -> None:
         try:
             await asyncio.to_thread(write_synced, self._folder / f"{capture.id}.json", capture_to_bytes(capture))
         except OSError as fault:
             raise IndexFailed(f"writing the record of {capture.url} failed: {fault}") from fault
-        await self._known.record(capture)
+        await self._memory.record(capture)
 
 
 class JoinedIndex:
@@ -141,10 +141,10 @@ class JoinedIndex:
 
     async def find(self, key: str) -> Capture | None:
         found = [await index.find(key) for index in self._both]
-        return next((known for known in found if known is not None and known.is_evidence), _later(*found))
+        return next((memory for memory in found if memory is not None and memory.is_evidence), _newer(*found))
 
     async def newest(self, key: str) -> Capture | None:
-        return _later(*[await index.newest(key) for index in self._both])
+        return _newer(*[await index.newest(key) for index in self._both])
 
     async def get(self, capture_id: str) -> Capture | None:
         first, second = self._both
@@ -155,13 +155,13 @@ class JoinedIndex:
             await index.record(capture)
 
 
-def _later(one: Capture | None, other: Capture | None) -> Capture | None:
+def _newer(one: Capture | None, other: Capture | None) -> Capture | None:
     return max((found for found in (one, other) if found is not None), key=_time, default=None)
 
 
-def _keep_greatest(known: dict[str, Capture], key: str, capture: Capture, rank: Callable[[Capture], Any]) -> None:
-    if key not in known or rank(capture) >= rank(known[key]):
-        known[key] = capture
+def _keep_max(memory: dict[str, Capture], key: str, capture: Capture, rank: Callable[[Capture], Any]) -> None:
+    if key not in memory or rank(capture) >= rank(memory[key]):
+        memory[key] = capture
 
 
 def _rank(capture: Capture) -> tuple[bool, datetime]:

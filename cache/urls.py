@@ -16,19 +16,19 @@ from w3lib.url import safe_url_string
 MAX_URL_CHARS = 4096
 DEFAULT_PORTS = frozenset({80, 443})
 
-_TRACKERS = frozenset(
+_TRACKING_PARAMETERS = frozenset(
     {"fbclid", "gclid", "gclsrc", "dclid", "gbraid", "wbraid", "msclkid", "yclid", "twclid", "ttclid", "igshid"}
     | {"mc_cid", "mc_eid", "_ga", "_gl", "_hsenc", "_hsmi", "srsltid"}
 )
 _ESCAPE = re.compile(r"%([0-9A-Fa-f]{2})")
 _STRAY_PERCENT = re.compile(r"%(?![0-9A-Fa-f]{2})")
 _UNRESERVED = frozenset("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-._~")
-_FORGIVEN = _UNRESERVED | frozenset("!'()*,:@")
+_EQUIVALENT = _UNRESERVED | frozenset("!'()*,:@")
 """Characters that are equivalent escaped and unescaped: unreserved ones, and others that servers do not distinguish."""
 _AUTHORITY = re.compile(r"(https?:/+)([^/?#\\]*)", re.IGNORECASE)
-_OWN_LETTERS = re.compile("[\u00df\u1e9e\u03c2]")
+_IDNA_DEVIATIONS = re.compile("[\u00df\u1e9e\u03c2]")
 """Letters that IDNA 2003 mapped to others and IDNA 2008 preserves in host names: sharp s, final sigma."""
-_PLAIN = re.compile(
+_SIMPLE_URL = re.compile(
     r"https?://((?:[a-z0-9-]{1,63}\.){0,8}[a-z0-9-]{1,63})(?::([0-9]{1,4}))?"
     r"(/[A-Za-z0-9._~%+,;:@/-]*+)?(?:\?([A-Za-z0-9._~%+,;:@/&=-]*+))?(?:#([A-Za-z0-9._~/-]*+))?"
 )
@@ -58,7 +58,7 @@ def canonical_key(url: str) -> str:
     'a.com/b'
     """
     trimmed = url.strip()
-    plain = _PLAIN.fullmatch(trimmed)
+    plain = _SIMPLE_URL.fullmatch(trimmed)
     if plain is not None:
         host, number, path, query, fragment = plain.groups("")
         port = int(number) if number else None
@@ -87,7 +87,7 @@ def same_page(one: str, other: str) -> bool:
 
 
 def why_unfetchable(url: str, *, max_chars: int = MAX_URL_CHARS) -> str | None:
-    """Return why a URL may not be fetched, or None. The egress guard checks the address that it resolves to.
+    """Return why a URL may not be fetched, or None. The egress proxy checks the address that it resolves to.
 
     >>> why_unfetchable("file:///etc/passwd")
     'only http and https addresses are fetched'
@@ -139,20 +139,20 @@ def _split(url: str) -> SplitResult | None:
     if not re.match(r"https?://", url, re.IGNORECASE):
         return None
     try:
-        parts = urlsplit(safe_url_string(_with_own_letters(url)))
+        parts = urlsplit(safe_url_string(_encode_deviations(url)))
         _ = parts.port  # raises ValueError if the port is not a number
     except (ValueError, UnicodeError):
         return None
     return parts if _HOST.fullmatch(_host(parts)) else None
 
 
-def _with_own_letters(url: str) -> str:
+def _encode_deviations(url: str) -> str:
     """Encode the host labels that IDNA 2003 would map to those of another host as punycode."""
     authority = _AUTHORITY.match(url)
-    if authority is None or not _OWN_LETTERS.search(authority[2]):
+    if authority is None or not _IDNA_DEVIATIONS.search(authority[2]):
         return url
     user, at, place = authority[2].rpartition("@")
-    labels = [_punycode(label) if _OWN_LETTERS.search(label) else label for label in place.split(".")]
+    labels = [_punycode(label) if _IDNA_DEVIATIONS.search(label) else label for label in place.split(".")]
     return f"{authority[1]}{user}{at}{'.'.join(labels)}{url[authority.end() :]}"
 
 
@@ -179,24 +179,24 @@ def _normal_escapes(text: str) -> str:
 
     def one(match: re.Match[str]) -> str:
         char = chr(int(match[1], 16))
-        return char if char in _FORGIVEN else match[0].upper()
+        return char if char in _EQUIVALENT else match[0].upper()
 
     return _ESCAPE.sub(one, _STRAY_PERCENT.sub("%25", text))
 
 
 def _normal_path(path: str) -> str:
     """Normalize escapes and remove dot segments (RFC 3986, section 5.2.4). Empty segments are preserved."""
-    kept: list[str] = []
+    output: list[str] = []
     segments = _normal_escapes(path).split("/")
     for place, segment in enumerate(segments):
         if segment in {".", ".."}:
-            if segment == ".." and len(kept) > 1:
-                kept.pop()
+            if segment == ".." and len(output) > 1:
+                output.pop()
             if place == len(segments) - 1:
-                kept.append("")
+                output.append("")
         else:
-            kept.append(segment)
-    return "/".join(kept)
+            output.append(segment)
+    return "/".join(output)
 
 
 def _normal_query(query: str) -> str:
@@ -206,7 +206,7 @@ def _normal_query(query: str) -> str:
         if not pair:
             continue
         name, _, value = _normal_escapes(pair).replace("%20", "+").partition("=")
-        if name.lower().startswith("utm_") or name.lower() in _TRACKERS:
+        if name.lower().startswith("utm_") or name.lower() in _TRACKING_PARAMETERS:
             continue
         grouped.setdefault(name, []).append(value)
     return "&".join(f"{name}={value}" for name, values in grouped.items() for value in values)
@@ -214,5 +214,5 @@ def _normal_query(query: str) -> str:
 
 def _normal_fragment(fragment: str) -> str:
     """Return a fragment that is a route (#/… or #!…), else an empty string. Text directives are removed."""
-    kept = _normal_escapes(fragment.partition(":~:")[0])
-    return kept if kept.startswith(("/", "!")) else ""
+    output = _normal_escapes(fragment.partition(":~:")[0])
+    return output if output.startswith(("/", "!")) else ""

@@ -65,30 +65,30 @@ def find_browser(
     ``folders`` are searched for known names. ``downloads`` are folders that ``patchright install`` fills.
     """
     if explicit is not None:
-        return _named(explicit)
+        return _explicit_browser(explicit)
     return FoundBrowser(
-        shell=next(_programs(folders, SHELL_NAMES, downloads, _DOWNLOADED_SHELLS), None),
-        full=next(_programs(folders, FULL_NAMES, downloads, _DOWNLOADED_FULL), None),
+        shell=next(_find_programs(folders, SHELL_NAMES, downloads, _DOWNLOADED_SHELLS), None),
+        full=next(_find_programs(folders, FULL_NAMES, downloads, _DOWNLOADED_FULL), None),
         looked_in=(*folders, *downloads),
     )
 
 
-def _named(explicit: Path) -> FoundBrowser:
+def _explicit_browser(explicit: Path) -> FoundBrowser:
     if not _is_program(explicit):
         problem = f"{explicit} is {'not a program that can be run' if explicit.exists() else 'not there'}"
         return FoundBrowser(shell=None, full=None, looked_in=(explicit,), problem=problem)
-    program = _behind_script(explicit)
+    program = _resolve_start_script(explicit)
     is_shell = "headless" in program.name
     return FoundBrowser(shell=program if is_shell else None, full=None if is_shell else program, looked_in=(explicit,))
 
 
-def _programs(
+def _find_programs(
     folders: Sequence[Path], names: Sequence[str], downloads: Sequence[Path], patterns: Sequence[str]
 ) -> Iterator[Path]:
     for folder in folders:
         for name in names:
             if _is_program(folder / name):
-                yield _behind_script(folder / name)
+                yield _resolve_start_script(folder / name)
     for folder in downloads:
         for pattern in patterns:
             # The newest download first.
@@ -102,7 +102,7 @@ def _is_program(path: Path) -> bool:
         return False
 
 
-def _behind_script(path: Path) -> Path:
+def _resolve_start_script(path: Path) -> Path:
     """Return the program behind a distribution's start script, because these scripts add unwanted flags."""
     try:
         with path.open("rb") as handle:
@@ -110,5 +110,5 @@ def _behind_script(path: Path) -> Path:
                 return path
     except OSError:
         return path
-    behind = [folder / path.name for folder in SYSTEM_FOLDERS if (folder / path.name) != path]
-    return next((program for program in behind if _is_program(program)), path)
+    candidates = [folder / path.name for folder in SYSTEM_FOLDERS if (folder / path.name) != path]
+    return next((program for program in candidates if _is_program(program)), path)

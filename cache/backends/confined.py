@@ -16,7 +16,7 @@ from cache.backends.document_server import DocumentServer, shared_server
 
 MAX_OUTPUT_BYTES = 200 * 1024 * 1024
 MAX_FRAME_BYTES = 32 * 1024 * 1024
-_LAST = frozenset({"end", "rejected"})
+_FINAL_TYPES = frozenset({"end", "rejected"})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -48,35 +48,35 @@ async def _child(kind: Literal["pdf", "image"], data: bytes) -> AsyncIterator[as
     """Start a child for a document and yield the stream of its output."""
     server = await asyncio.to_thread(shared_server)
     # Sockets instead of a pipe: uvloop closes a pipe's descriptor twice, and a thread may have reused it in between.
-    ours, theirs = socket.socketpair()
+    parent_end, child_end = socket.socketpair()
     try:
-        frames, closing = await asyncio.open_connection(sock=ours)
+        frames, closing = await asyncio.open_connection(sock=parent_end)
     except BaseException:
-        ours.close()
-        theirs.close()
+        parent_end.close()
+        child_end.close()
         raise
     # Shielded: without the process id of a child that is starting, nothing could kill it.
-    starting = asyncio.ensure_future(asyncio.to_thread(_start, server, kind, data, theirs))
+    starting = asyncio.ensure_future(asyncio.to_thread(_start, server, kind, data, child_end))
     try:
         try:
             await asyncio.shield(starting)
             yield frames
         finally:
             await asyncio.to_thread(server.kill, await starting)
-            await _ended(frames)
+            await _wait_for_end(frames)
     finally:
         closing.close()
 
 
-def _start(server: DocumentServer, kind: Literal["pdf", "image"], data: bytes, theirs: socket.socket) -> int:
+def _start(server: DocumentServer, kind: Literal["pdf", "image"], data: bytes, child_end: socket.socket) -> int:
     """Pass a document to a child. ``theirs`` is closed in this process, so that the stream ends with the child."""
-    with theirs, tempfile.TemporaryFile() as document:
+    with child_end, tempfile.TemporaryFile() as document:
         document.write(data)
         document.seek(0)
-        return server.fork(kind, document.fileno(), theirs.fileno())
+        return server.fork(kind, document.fileno(), child_end.fileno())
 
 
-async def _ended(frames: asyncio.StreamReader) -> None:
+async def _wait_for_end(frames: asyncio.StreamReader) -> None:
     """Wait for the end of the stream, which marks the end of the child."""
     while await frames.read(MAX_FRAME_BYTES):
         pass
@@ -94,7 +94,7 @@ async def _collect(stream: asyncio.StreamReader, deadline_s: float, frame_s: flo
                     return ChildReport(frames=tuple(frames), cut="a crash or its limits")
                 frames.append(frame)
                 total += len(frame.body)
-                if frame.header["type"] in _LAST:
+                if frame.header["type"] in _FINAL_TYPES:
                     return ChildReport(frames=tuple(frames), cut="")
     except TimeoutError:
         return ChildReport(frames=tuple(frames), cut="the time limit")

@@ -105,7 +105,7 @@ def _page(page: Any, *, with_image: bool) -> tuple[dict[str, Any], bytes]:
 
     pymupdf = _pymupdf()
     # The library computes these properties on every access. Per line, that would take longer than rendering the page.
-    shown, turned, images = page.rect, page.rotation_matrix, page.get_image_info()
+    shown, rotation, images = page.rect, page.rotation_matrix, page.get_image_info()
     width, height = max(shown.width, 1.0), max(shown.height, 1.0)
     # Limit the size before rendering, because a page can declare a size of kilometres.
     fitting = min(MAX_WIDTH_PX * 72 / width, MAX_HEIGHT_PX * 72 / height)
@@ -113,34 +113,37 @@ def _page(page: Any, *, with_image: bool) -> tuple[dict[str, Any], bytes]:
     pixels = page.get_pixmap(matrix=pymupdf.Matrix(dpi / 72, dpi / 72), alpha=False)
     picture = Image.new("RGB", (pixels.width, pixels.height), None)  # not cleared: every pixel is overwritten
     picture.frombytes(pixels.samples_mv)
-    grey = picture.convert("L")
-    seen: list[str] = []
+    gray_image = picture.convert("L")
+    visible_text: list[str] = []
     hidden: list[str] = []
     lines: list[tuple[Any, ...]] = []
     scans, covered = _scans(images, shown), _covered(images, page)
     words_only = pymupdf.TEXTFLAGS_DICT & ~pymupdf.TEXT_PRESERVE_IMAGES
     for block in page.get_text("dict", flags=words_only)["blocks"]:
         for line in block.get("lines", ()):
-            spans = _spans(line, turned, grey, dpi, scans, covered)
-            seen += [span_text for span_text, is_read, _ in spans if is_read]
+            spans = _spans(line, rotation, gray_image, dpi, scans, covered)
+            visible_text += [span_text for span_text, is_read, _ in spans if is_read]
             if len(lines) < MAX_PLACES:
                 lines.append(
-                    ("".join(text for text, is_read, _ in spans if is_read).strip(), *_box(line, turned, width, height))
+                    (
+                        "".join(text for text, is_read, _ in spans if is_read).strip(),
+                        *_box(line, rotation, width, height),
+                    )
                 )
             unseen = "".join(span_text for span_text, _, is_drawn in spans if not is_drawn or not span_text.strip())
             if unseen.strip():
                 hidden.append(unseen)
-            seen.append("\n")
-        if seen and seen[-1] == "\n":
-            seen.append("\n")
-    text, (low, high) = _tidy("".join(seen)), grey.getextrema()
+            visible_text.append("\n")
+        if visible_text and visible_text[-1] == "\n":
+            visible_text.append("\n")
+    text, (low, high) = _collapse_blank_lines("".join(visible_text)), gray_image.getextrema()
     header = {"text": text, "blank": not text and low == high, "hidden": "\n".join(hidden), "links": _links(page)}
     return header | {"lines": lines if with_image else []}, _jpeg(picture, PDF_JPEG_QUALITY) if with_image else b""
 
 
-def _box(line: Any, turned: Any, width: float, height: float) -> tuple[float, ...]:
+def _box(line: Any, rotation: Any, width: float, height: float) -> tuple[float, ...]:
     """Return left, top, width and height of a line in fractions of the displayed page."""
-    box = _pymupdf().Rect(line["bbox"]) * turned
+    box = _pymupdf().Rect(line["bbox"]) * rotation
     return tuple(round(one, 5) for one in (box.x0 / width, box.y0 / height, box.width / width, box.height / height))
 
 
@@ -159,24 +162,26 @@ def _covered(images: list[Any], page: Any) -> list[Any]:
     if not opaque:
         return []
     drawn = [(kind, pymupdf.Rect(box)) for kind, box in page.get_bboxlog()]
-    over = [(place, box) for place, (kind, box) in enumerate(drawn) if kind == "fill-image" and _among(box, opaque)]
+    over = [
+        (place, box) for place, (kind, box) in enumerate(drawn) if kind == "fill-image" and _matches_any(box, opaque)
+    ]
     return [
         box
         for place, (kind, box) in enumerate(drawn)
-        if kind == "fill-text" and any(later > place and image.contains(_middle(box)) for later, image in over)
+        if kind == "fill-text" and any(later > place and image.contains(_center(box)) for later, image in over)
     ]
 
 
-def _among(box: Any, others: list[Any]) -> bool:
+def _matches_any(box: Any, others: list[Any]) -> bool:
     return any(abs(box & other) >= 0.9 * max(abs(box), abs(other)) for other in others)
 
 
-def _middle(box: Any) -> Any:
+def _center(box: Any) -> Any:
     return _pymupdf().Point((box.x0 + box.x1) / 2, (box.y0 + box.y1) / 2)
 
 
 def _spans(
-    line: Any, turned: Any, grey: Any, dpi: float, scans: list[Any], covered: list[Any]
+    line: Any, rotation: Any, gray_image: Any, dpi: float, scans: list[Any], covered: list[Any]
 ) -> list[tuple[str, bool, bool]]:
     """Return text, whether it is readable, and whether it is visible. OCR text of a scan is only readable."""
     pymupdf = _pymupdf()
@@ -188,20 +193,20 @@ def _spans(
             continue
         box = pymupdf.Rect(span["bbox"])
         over_scan = any(box.intersects(scan) for scan in scans)
-        visible = span["size"] >= MIN_FONT_PT and _has_contrast(box * turned, grey, dpi)
-        is_drawn = visible and span["alpha"] > 0 and not any(each.contains(_middle(box)) for each in covered)
+        visible = span["size"] >= MIN_FONT_PT and _has_contrast(box * rotation, gray_image, dpi)
+        is_drawn = visible and span["alpha"] > 0 and not any(each.contains(_center(box)) for each in covered)
         found.append((text, is_drawn or (visible and over_scan), is_drawn))
     return found
 
 
-def _has_contrast(box: Any, grey: Any, dpi: float) -> bool:
+def _has_contrast(box: Any, gray_image: Any, dpi: float) -> bool:
     """Return whether anything is drawn in the box of the text."""
     scale = dpi / 72
     left, top = max(int(box.x0 * scale) - 1, 0), max(int(box.y0 * scale) - 1, 0)
-    right, bottom = min(int(box.x1 * scale) + 2, grey.width), min(int(box.y1 * scale) + 2, grey.height)
+    right, bottom = min(int(box.x1 * scale) + 2, gray_image.width), min(int(box.y1 * scale) + 2, gray_image.height)
     if right <= left or bottom <= top:
         return False
-    low, high = grey.crop((left, top, right, bottom)).getextrema()
+    low, high = gray_image.crop((left, top, right, bottom)).getextrema()
     return bool(high - low >= MIN_CONTRAST)
 
 
@@ -213,7 +218,7 @@ def _links(page: Any) -> list[tuple[str, str]]:
     return found
 
 
-def _tidy(text: str) -> str:
+def _collapse_blank_lines(text: str) -> str:
     lines = [line.rstrip() for line in text.split("\n")]
     kept = [line for place, line in enumerate(lines) if line or (place and lines[place - 1])]
     return "\n".join(kept).strip()
@@ -283,30 +288,30 @@ def _child(kind: str, document: int, frames: int) -> None:
 def serve(control: socket.socket) -> None:
     """Fork and kill children on request until the control socket is closed."""
     _import_decoders()
-    living: set[int] = set()
+    children: set[int] = set()
     while True:
         # Reap ended children periodically, also without requests.
-        readable, _, _ = select.select([control], [], [], 1.0 if living else None)
-        living -= _ended(living)
+        readable, _, _ = select.select([control], [], [], 1.0 if children else None)
+        children -= _reap(children)
         if not readable:
             continue
         message, descriptors, _, _ = socket.recv_fds(control, 64, 2)
         if not message:
             break
-        order, _, number = message.decode("ascii").partition(" ")
-        if order == "kill":
+        command, _, number = message.decode("ascii").partition(" ")
+        if command == "kill":
             # Reaped children are removed from the set, so a reused process id is never killed.
-            if int(number) in living:
+            if int(number) in children:
                 os.kill(int(number), signal.SIGKILL)
             continue
         pid = os.fork()
         if pid == 0:
-            _child(order, *descriptors)
-        living.add(pid)
+            _child(command, *descriptors)
+        children.add(pid)
         for descriptor in descriptors:
             os.close(descriptor)
         control.send(str(pid).encode("ascii"))
-    for pid in living:
+    for pid in children:
         os.kill(pid, signal.SIGKILL)
 
 
@@ -317,8 +322,8 @@ def _import_decoders() -> None:
     Image.preinit()
 
 
-def _ended(living: set[int]) -> set[int]:
-    return {pid for pid in living if os.waitpid(pid, os.WNOHANG)[0]}
+def _reap(children: set[int]) -> set[int]:
+    return {pid for pid in children if os.waitpid(pid, os.WNOHANG)[0]}
 
 
 if __name__ == "__main__":

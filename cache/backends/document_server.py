@@ -41,7 +41,7 @@ class DocumentServer:
                     socket.send_fds(control, [kind.encode("ascii")], [document, frames])
                     if answer := control.recv(_ANSWER_BYTES):
                         return int(answer)
-                self._end()
+                self._stop()
         raise CacheError("cannot start the process that decodes documents; check free memory and the process limit")
 
     def kill(self, pid: int) -> None:
@@ -53,25 +53,25 @@ class DocumentServer:
     def close(self) -> None:
         """Stop the server and all its children."""
         with self._lock:
-            self._end()
+            self._stop()
 
     def _connected(self) -> socket.socket:
         if self._control is None:
-            ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-            with theirs:
+            parent_end, child_end = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+            with child_end:
                 self._process = subprocess.Popen(  # noqa: S603 - our own program, by its path
                     [sys.executable, "-I", str(_PROGRAM)],
-                    stdin=theirs.fileno(),
+                    stdin=child_end.fileno(),
                     stdout=subprocess.DEVNULL,
                     stderr=subprocess.DEVNULL,
                     env={},
                     start_new_session=True,
                 )
-            ours.settimeout(_START_S)
-            self._control = ours
+            parent_end.settimeout(_START_S)
+            self._control = parent_end
         return self._control
 
-    def _end(self) -> None:
+    def _stop(self) -> None:
         if self._control is not None:
             self._control.close()
         if self._process is not None:

@@ -20,7 +20,7 @@ MAX_PAGE_BYTES = 24 * 1024 * 1024
 MAX_DOCUMENT_BYTES = 50 * 1024 * 1024
 MAX_TEXT_CHARS = 2_000_000
 SNIFFED_BYTES = 1024
-_BEGINNING = 40
+_BEGINNING_CHARS = 40
 _HTML_START = re.compile(
     rb"(?:\s|<!--.*?-->|<\?xml[^>]*>)*"
     rb"<(?:!doctype\s+html|html|head|body|title|meta|script|h1|div|p|table|iframe|style|a|br)[\s>/]",
@@ -34,12 +34,12 @@ _HTML_TYPES = frozenset({"text/html", "application/xhtml+xml"})
 _CONTROLS = re.compile(rb"[\x00-\x08\x0e-\x1a\x1c-\x1f]")
 _CHARSET = re.compile(r"charset\s*=\s*[\"']?([\w.:-]+)", re.IGNORECASE)
 # Python codecs that are not charsets of pages. Some take quadratic time.
-_NO_CHARSETS = frozenset(
+_EXCLUDED_CODECS = frozenset(
     {"punycode", "idna", "unicode_escape", "raw_unicode_escape", "utf_7", "undefined", "mbcs", "oem", "palmos"}
 )
-_SAID_FOR_1252 = frozenset({"iso8859-1", "ascii"})
+_NAMES_OF_CP1252 = frozenset({"iso8859-1", "ascii"})
 """Charset names that servers use for Windows-1252. Browsers decode them as that."""
-_WIDE = frozenset({"utf-1", "utf-3"})  # utf-16 and utf-32, which contain many zero bytes
+_WIDE_CODECS = frozenset({"utf-1", "utf-3"})  # utf-16 and utf-32, which contain many zero bytes
 _BOMS = ((codecs.BOM_UTF8, "utf-8-sig"), (codecs.BOM_UTF16_LE, "utf-16"), (codecs.BOM_UTF16_BE, "utf-16"))
 
 
@@ -98,16 +98,16 @@ def sniff(data: bytes, content_type: str) -> ByteKind:
     """
     head = data[:SNIFFED_BYTES]
     media_type = _media_type(content_type)
-    said_text = _TEXT_TYPES.match(media_type) is not None
-    if _is_pdf(head, said_text=said_text):
+    declared_text = _TEXT_TYPES.match(media_type) is not None
+    if _is_pdf(head, declared_text=declared_text):
         return ByteKind.PDF
-    if _is_image(head) and not (said_text and _looks_like_text(head)):
+    if _is_image(head) and not (declared_text and _looks_like_text(head)):
         return ByteKind.IMAGE
     if media_type in _HTML_TYPES:
         return ByteKind.HTML
     if _HTML_START.match(head) and media_type != "text/plain":
         return ByteKind.HTML
-    if (said_text and not _is_binary(head, content_type)) or _looks_like_text(head):
+    if (declared_text and not _is_binary(head, content_type)) or _looks_like_text(head):
         return ByteKind.TEXT
     return ByteKind.OTHER
 
@@ -133,7 +133,9 @@ async def read_document(data: bytes, content_type: str, *, deadline_s: float) ->
         return _from_text(await asyncio.to_thread(decode_text, data, content_type))
     if not data.strip():
         raise DocumentRejected(CaptureOutcome.EMPTY, "no content")
-    raise DocumentRejected(CaptureOutcome.UNSUPPORTED, f"content of type {_media_type(content_type) or 'unknown'}")
+    raise DocumentRejected(
+        CaptureOutcome.UNSUPPORTED, f"unsupported content type {_media_type(content_type) or 'unknown'}"
+    )
 
 
 def decode_text(data: bytes, content_type: str) -> str:
@@ -165,9 +167,9 @@ def _charset(content_type: str) -> str | None:
         name = codecs.lookup(named[1]).name if named else None
     except LookupError:
         return None
-    if name is None or name.replace("-", "_") in _NO_CHARSETS:
+    if name is None or name.replace("-", "_") in _EXCLUDED_CODECS:
         return None
-    return "cp1252" if name in _SAID_FOR_1252 else name
+    return "cp1252" if name in _NAMES_OF_CP1252 else name
 
 
 def _from_text(text: str) -> Document:
@@ -196,7 +198,7 @@ def from_report(kind: PageKind, report: ChildReport, *, pdf: bytes | None) -> Do
     document = next(header for header in headers if header["type"] == "document")
     text = "\n".join(str(page.header["text"]) for page in pages)
     hidden = "\n".join(str(page.header["hidden"]) for page in pages if page.header["hidden"])
-    notes = _left_out(int(document["pages"]) - len(pages), reason or report.cut)
+    notes = _missing_pages_note(int(document["pages"]) - len(pages), reason or report.cut)
     notes += [f"{len(damage)} pages cannot be read: {damage[0][:200]}"] if damage else []
     notes += ["the file is damaged; its readable parts are shown"] if {"type": "mended"} in headers else []
     notes += [f"only the first {MAX_TEXT_CHARS} characters are stored"] if len(text) > MAX_TEXT_CHARS else []
@@ -214,7 +216,7 @@ def from_report(kind: PageKind, report: ChildReport, *, pdf: bytes | None) -> Do
     )
 
 
-def _left_out(pages: int, why: str) -> list[str]:
+def _missing_pages_note(pages: int, why: str) -> list[str]:
     return [f"{pages} pages left out: {why or 'only the first ones are read'}"] if pages > 0 else []
 
 
@@ -222,7 +224,7 @@ def _surfaces(pages: Sequence[Frame]) -> Iterator[tuple[list[Sheet], list[Piece]
     """Return each rendered page with its lines. The child process reports boxes in fractions of the page."""
     for number, page in enumerate(pages):
         pieces = [
-            Piece(begins=text[:_BEGINNING], length=len(text), lines=(Line(0, *map(float, box)),))
+            Piece(begins=text[:_BEGINNING_CHARS], length=len(text), lines=(Line(0, *map(float, box)),))
             for text, *box in page.header.get("lines", ())
         ]
         yield [Sheet(number=number, top=0.0, width=1.0, height=1.0)], pieces
@@ -232,12 +234,12 @@ def _media_type(content_type: str) -> str:
     return content_type.partition(";")[0].strip().lower()
 
 
-def _is_pdf(head: bytes, *, said_text: bool) -> bool:
+def _is_pdf(head: bytes, *, declared_text: bool) -> bool:
     at = head.find(b"%PDF-")
     if at < 0 or _HTML_START.match(head):
         return False
     # A text about the PDF format contains the signature, but no object after it.
-    return not said_text or not head[:at].strip(b"\xef\xbb\xbf\0\t\n\f\r ") or b" obj" in head[at:]
+    return not declared_text or not head[:at].strip(b"\xef\xbb\xbf\0\t\n\f\r ") or b" obj" in head[at:]
 
 
 def _is_image(head: bytes) -> bool:
@@ -247,7 +249,10 @@ def _is_image(head: bytes) -> bool:
 
 def _is_binary(head: bytes, content_type: str) -> bool:
     """Return whether declared text is binary, because servers declare unknown content as text."""
-    wide = head.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)) or (_charset(content_type) or "")[:5] in _WIDE
+    wide = (
+        head.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE))
+        or (_charset(content_type) or "")[:5] in _WIDE_CODECS
+    )
     return b"\0" in head and not wide
 
 

@@ -31,7 +31,7 @@ class Driver:
         try:
             return await asyncio.shield(starting)
         except asyncio.CancelledError:
-            await _until_done(asyncio.ensure_future(self._abandon(starting)))
+            await _wait_until_done(asyncio.ensure_future(self._abandon(starting)))
             raise
 
     async def stop(self) -> None:
@@ -43,7 +43,7 @@ class Driver:
             if not stopping.done():
                 _log.info("browser_driver_killed")
                 self._kill()
-                await _until_done(stopping)
+                await _wait_until_done(stopping)
 
     async def _abandon(self, starting: asyncio.Future[Any]) -> None:
         while not starting.done() and not self._kill():  # there may be no process yet
@@ -62,7 +62,7 @@ class Driver:
         return True
 
 
-async def _until_done(ending: asyncio.Future[None]) -> None:
+async def _wait_until_done(ending: asyncio.Future[None]) -> None:
     """Wait for a task that ends soon. Ignores cancellation, because the caller is already ending."""
     while not ending.done():
         with suppress(asyncio.CancelledError):

@@ -57,7 +57,7 @@ def of_refusal(refusal: Refusal) -> Ending:
     """Convert a refusal of the egress proxy."""
     allowable = refusal.reason in (RefusalReason.ADDRESS, RefusalReason.PORT)
     host = f"[{refusal.host}]" if ":" in refusal.host else refusal.host
-    remedy = f" (to allow it, set ASSAY_EGRESS_ALLOW={host}:{refusal.port})" if allowable else ""
+    remedy = f" (ASSAY_EGRESS_ALLOW={host}:{refusal.port} would allow it)" if allowable else ""
     return Ending(
         outcome=_BY_REASON[refusal.reason],
         detail=refusal.detail + remedy,

@@ -43,7 +43,7 @@ class _Response:
     whole: bool = True
 
 
-class _Ended(Exception):
+class _FetchFailed(Exception):
     """The fetch failed without a response. Never raised outside this module."""
 
     def __init__(self, ending: Ending, *, url: str, chain: tuple[str, ...]) -> None:
@@ -101,7 +101,7 @@ class HttpCapturer:
                 return replace(blank, outcome=CaptureOutcome.UNSUPPORTED, detail=refusal)
             try:
                 async with asyncio.timeout(self._deadline_s), self._guard.lane(max_bytes=self._max_bytes) as lane:
-                    seen = await self._observe(blank, url, lane, began)
+                    seen = await self._fetch(blank, url, lane, began)
             except TimeoutError:
                 seen = blank
             return replace(seen, duration_s=time.monotonic() - began)
@@ -109,10 +109,10 @@ class HttpCapturer:
     async def aclose(self) -> None:
         """Do nothing; no resources outlive a capture."""
 
-    async def _observe(self, blank: Observation, url: str, lane: Lane, began: float) -> Observation:
+    async def _fetch(self, blank: Observation, url: str, lane: Lane, began: float) -> Observation:
         try:
             response = await self._get(url, lane)
-        except _Ended as ended:
+        except _FetchFailed as ended:
             return replace(
                 blank,
                 outcome=ended.ending.outcome,
@@ -148,22 +148,22 @@ class HttpCapturer:
             verify=self._tls,
             headers=headers,
             timeout=timeout,
-            event_hooks={"response": [_keep_location]},
+            event_hooks={"response": [_hide_location]},
         ) as client:
             while True:
                 chain.append(url)
                 try:
                     response = await _get_once(client, url, tuple(chain), self._max_bytes)
                 except (httpx.HTTPError, httpx.InvalidURL) as failed:
-                    ending = _of_http_error(failed, lane, url)
-                    raise _Ended(ending, url=url, chain=tuple(chain)) from failed
+                    ending = _http_failure(failed, lane, url)
+                    raise _FetchFailed(ending, url=url, chain=tuple(chain)) from failed
                 refusal = lane.refusal_of(url) if response.status in (403, 502) else None
                 if refusal is not None:
-                    raise _Ended(of_refusal(refusal), url=url, chain=tuple(chain))
+                    raise _FetchFailed(of_refusal(refusal), url=url, chain=tuple(chain))
                 target = _redirect_target(response)
                 if target is None:
                     return response
-                url = _checked(target, chain)
+                url = _check_redirect(target, chain)
 
 
 async def _get_once(client: httpx.AsyncClient, url: str, chain: tuple[str, ...], max_bytes: int | None) -> _Response:
@@ -172,31 +172,31 @@ async def _get_once(client: httpx.AsyncClient, url: str, chain: tuple[str, ...],
         status = response.status_code
         location = str(response.extensions.get(_LOCATION, "")).strip()
         content, whole = b"", True
-        leads_on = status in REDIRECTS and location
-        if not leads_on:
+        is_redirect = status in REDIRECTS and location
+        if not is_redirect:
             try:
-                content, whole = await _content(response, headers, max_bytes)
+                content, whole = await _read_body(response, headers, max_bytes)
             except DocumentRejected as rejected:
                 ending = Ending(outcome=rejected.outcome, detail=rejected.detail)
-                raise _Ended(ending, url=url, chain=chain) from rejected
+                raise _FetchFailed(ending, url=url, chain=chain) from rejected
         return _Response(
             url=url,
             status=status,
             headers=headers,
             chain=chain,
             content=content,
-            location=location if leads_on else "",
+            location=location if is_redirect else "",
             whole=whole,
         )
 
 
-async def _keep_location(response: httpx.Response) -> None:
+async def _hide_location(response: httpx.Response) -> None:
     """Move the ``Location`` header out of the response, because httpx parses it and raises if it is invalid."""
     if "location" in response.headers:
         response.extensions[_LOCATION] = response.headers.pop("location")
 
 
-async def _content(response: httpx.Response, headers: dict[str, str], max_bytes: int | None) -> tuple[bytes, bool]:
+async def _read_body(response: httpx.Response, headers: dict[str, str], max_bytes: int | None) -> tuple[bytes, bool]:
     """Return the body, and whether it is complete."""
     content_type = headers.get("content-type", "")
 
@@ -219,18 +219,18 @@ def _redirect_target(response: _Response) -> str | None:
         return response.location
 
 
-def _checked(target: str, chain: list[str]) -> str:
+def _check_redirect(target: str, chain: list[str]) -> str:
     refusal = why_unfetchable(target, max_chars=MAX_HOP_CHARS)
     if refusal is not None:
         ending = Ending(outcome=CaptureOutcome.EGRESS_DENIED, detail=f"redirect to {target[:100]}: {refusal}")
-        raise _Ended(ending, url=chain[-1], chain=tuple(chain))
+        raise _FetchFailed(ending, url=chain[-1], chain=tuple(chain))
     if len(chain) > MAX_REDIRECTS:
         ending = Ending(outcome=CaptureOutcome.REDIRECT_LOOP, detail=f"more than {MAX_REDIRECTS} redirects")
-        raise _Ended(ending, url=target, chain=tuple(chain))
+        raise _FetchFailed(ending, url=target, chain=tuple(chain))
     return target
 
 
-def _of_http_error(failed: httpx.HTTPError | httpx.InvalidURL, lane: Lane, url: str) -> Ending:
+def _http_failure(failed: httpx.HTTPError | httpx.InvalidURL, lane: Lane, url: str) -> Ending:
     refusal = lane.refusal_of(url)
     if refusal is not None:
         return of_refusal(refusal)

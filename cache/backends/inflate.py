@@ -11,7 +11,7 @@ from cache.errors import DocumentRejected
 
 ACCEPTED = "gzip, identity"
 _STEP_BYTES = 64 * 1024
-_MEMBER = b"\x1f"  # first byte of a gzip member; a chunk may contain only this byte of it
+_GZIP_START = b"\x1f"  # first byte of a gzip member; a chunk may contain only this byte of it
 # zlib's window argument per encoding. The flag 32 detects gzip and zlib headers.
 _GZIP = zlib.MAX_WBITS | 16
 _WINDOWS = {"identity": None, "gzip": _GZIP, "x-gzip": _GZIP, "deflate": zlib.MAX_WBITS | 32}
@@ -40,16 +40,16 @@ class BoundedInflater:
         self._engine = None if self._window is None else zlib.decompressobj(self._window)
         self._limit_of = limit_of
         self._limit: int | None = None
-        self._kept = bytearray()
+        self._content = bytearray()
 
     @property
     def is_whole(self) -> bool:
         """Whether the compressed stream is complete."""
-        return self._engine is None or self._engine.eof or not self._kept
+        return self._engine is None or self._engine.eof or not self._content
 
     @property
     def content(self) -> bytes:
-        return bytes(self._kept)
+        return bytes(self._content)
 
     def feed(self, wire: bytes) -> None:
         """Decompress the next chunk.
@@ -58,23 +58,23 @@ class BoundedInflater:
             DocumentRejected: the content exceeds its limit or is damaged.
         """
         if self._engine is None or self._window is None:
-            self._keep(wire)
+            self._append(wire)
             return
         while wire:
             if self._engine.eof:
                 # A gzip member has ended. Another member counts towards the same limit; anything else is padding.
-                if wire[:1] != _MEMBER:
+                if wire[:1] != _GZIP_START:
                     return
                 self._engine = zlib.decompressobj(self._window)
             try:
-                self._keep(self._engine.decompress(wire, _STEP_BYTES))
+                self._append(self._engine.decompress(wire, _STEP_BYTES))
             except zlib.error as damage:
                 raise DocumentRejected(CaptureOutcome.DAMAGED, f"damaged compression: {damage}") from damage
             wire = self._engine.unused_data if self._engine.eof else self._engine.unconsumed_tail
 
-    def _keep(self, content: bytes) -> None:
-        self._kept += content
-        if self._limit is None and len(self._kept) >= SNIFFED_BYTES:
-            self._limit = self._limit_of(bytes(self._kept[:SNIFFED_BYTES]))
-        if self._limit is not None and len(self._kept) > self._limit:
+    def _append(self, content: bytes) -> None:
+        self._content += content
+        if self._limit is None and len(self._content) >= SNIFFED_BYTES:
+            self._limit = self._limit_of(bytes(self._content[:SNIFFED_BYTES]))
+        if self._limit is not None and len(self._content) > self._limit:
             raise DocumentRejected(CaptureOutcome.TOO_LARGE, f"more than {self._limit} bytes of content")

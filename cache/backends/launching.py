@@ -46,7 +46,7 @@ SANDBOX_COMPLAINTS = (
     "namespace sandbox",
     "setuid sandbox",
 )
-_ACCOUNT = "nobody"
+_UNPRIVILEGED_USER = "nobody"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -99,48 +99,50 @@ def prepare_launch(executable: Path, *, allow_unsandboxed: bool) -> Launch:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Drop:
+class _PrivilegeDrop:
     """How to drop privileges: the command prefix, and the user to change to, if any."""
 
     command: tuple[str, ...]
     account: pwd.struct_passwd | None
 
 
-def _privilege_drop(*, allow_unsandboxed: bool) -> _Drop:
+def _privilege_drop(*, allow_unsandboxed: bool) -> _PrivilegeDrop:
     setpriv = shutil.which("setpriv", path="/usr/bin:/bin:/usr/sbin:/sbin")
     always = ("--no-new-privs", "--pdeathsig", "KILL")
     if os.geteuid() != 0:
-        return _Drop(command=(setpriv, *always) if setpriv else (), account=None)
+        return _PrivilegeDrop(command=(setpriv, *always) if setpriv else (), account=None)
     try:
-        account = pwd.getpwnam(_ACCOUNT)
+        account = pwd.getpwnam(_UNPRIVILEGED_USER)
     except KeyError:
         account = None
     if setpriv is None or account is None:
         if allow_unsandboxed:
-            return _Drop(command=(), account=None)
-        missing = "the program setpriv (package util-linux)" if setpriv is None else f"the user {_ACCOUNT}"
+            return _PrivilegeDrop(command=(), account=None)
+        missing = "the program setpriv (package util-linux)" if setpriv is None else f"the user {_UNPRIVILEGED_USER}"
         raise SandboxUnavailable(
             f"the service runs as root, the browser needs an unprivileged user, and {missing} is missing: "
             "install it, run the service as another user, or allow an unsandboxed browser"
         )
-    become = (f"--reuid={account.pw_uid}", f"--regid={account.pw_gid}", "--clear-groups")
-    return _Drop(command=(setpriv, *become, "--inh-caps=-all", "--bounding-set=-all", *always), account=account)
+    change_user = (f"--reuid={account.pw_uid}", f"--regid={account.pw_gid}", "--clear-groups")
+    return _PrivilegeDrop(
+        command=(setpriv, *change_user, "--inh-caps=-all", "--bounding-set=-all", *always), account=account
+    )
 
 
-def _script(executable: Path, pipe: Path, drop: _Drop) -> str:
+def _script(executable: Path, pipe: Path, drop: _PrivilegeDrop) -> str:
     """Return the start script. The watchdog closes descriptors 3 and 4, the browser's control pipe."""
-    hand_over = ":"
+    chown_profile = ":"
     if drop.account is not None:
-        hand_over = f'chown -R {drop.account.pw_uid}:{drop.account.pw_gid} "$profile"'
+        chown_profile = f'chown -R {drop.account.pw_uid}:{drop.account.pw_gid} "$profile"'
     # The watchdog runs in its own session, so that it survives killing the group and can remove the profile. It kills
     # the group only while its leader is still the browser with this profile, because process ids are reused.
-    watch = 'read -r _ <"$0"; grep -qsF -e "$1" "/proc/$2/cmdline" && kill -KILL "-$2"; sleep 1; rm -rf "$1" "$3"'
+    watchdog = 'read -r _ <"$0"; grep -qsF -e "$1" "/proc/$2/cmdline" && kill -KILL "-$2"; sleep 1; rm -rf "$1" "$3"'
     folder, owner = shlex.quote(str(pipe.parent)), shlex.quote(str(pipe))
     return f"""#!/bin/sh
 echo "$$" >{folder}/pid
 profile=
 for argument in "$@"; do case "$argument" in --user-data-dir=*) profile=${{argument#*=}} ;; esac; done
-{hand_over}
-setsid sh -c {shlex.quote(watch)} {owner} "$profile" "$$" {folder} </dev/null >/dev/null 2>&1 3<&- 4>&- &
+{chown_profile}
+setsid sh -c {shlex.quote(watchdog)} {owner} "$profile" "$$" {folder} </dev/null >/dev/null 2>&1 3<&- 4>&- &
 exec {shlex.join([*drop.command, str(executable)])} "$@"
 """

@@ -17,7 +17,7 @@ MAX_DEPTH = 4
 """Maximum nesting depth of closed shadow roots that are opened."""
 _WORLD = "assay"
 _HOSTS = "() => globalThis.__assayHosts || []"
-_KEEP = "function () { (globalThis.__assayRoots ||= new Map()).set(this.host, this) }"
+_SAVE_ROOT = "function () { (globalThis.__assayRoots ||= new Map()).set(this.host, this) }"
 
 Children = Callable[[], Awaitable[Sequence[tuple[str, FrameView]]]]
 
@@ -66,8 +66,8 @@ class MainDocument:
             },
         )
         if "exceptionDetails" in answer:
-            said = answer["exceptionDetails"].get("exception", {}).get("description", "")
-            raise PageLost(f"reading the page failed: {said[:300]}")
+            description = answer["exceptionDetails"].get("exception", {}).get("description", "")
+            raise PageLost(f"reading the page failed: {description[:300]}")
         return answer["result"].get("value")
 
     async def _open_roots(self, world: int) -> int:
@@ -89,6 +89,6 @@ class MainDocument:
         for root in roots:
             inside = await self._devtools.send("DOM.resolveNode", {"backendNodeId": root, "executionContextId": world})
             await self._devtools.send(
-                "Runtime.callFunctionOn", {"functionDeclaration": _KEEP, "objectId": inside["object"]["objectId"]}
+                "Runtime.callFunctionOn", {"functionDeclaration": _SAVE_ROOT, "objectId": inside["object"]["objectId"]}
             )
         return len(roots)

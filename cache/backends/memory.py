@@ -12,7 +12,7 @@ import structlog
 _log = structlog.get_logger(__name__)
 
 MAX_PROCESS_BYTES = 1200 * 1024 * 1024
-_EVERY_S = 0.5
+_INTERVAL_S = 0.5
 
 
 class MemoryWarden:
@@ -21,31 +21,31 @@ class MemoryWarden:
     def __init__(self, browser_pid: int, *, max_bytes: int = MAX_PROCESS_BYTES) -> None:
         self._browser_pid = browser_pid
         self._max_bytes = max_bytes
-        self._watched = 0
+        self._callers = 0
         self._task: asyncio.Task[None] | None = None
         self.kills = 0
 
     @asynccontextmanager
     async def watching(self) -> AsyncIterator[None]:
         """Monitor the processes as long as at least one caller is in this context."""
-        self._watched += 1
+        self._callers += 1
         if self._task is None:
             self._task = asyncio.create_task(self._watch(), name="memory warden")
         try:
             yield
         finally:
-            self._watched -= 1
-            if not self._watched and self._task is not None:
+            self._callers -= 1
+            if not self._callers and self._task is not None:
                 task, self._task = self._task, None
                 task.cancel()
                 await asyncio.wait([task])
 
     async def _watch(self) -> None:
         while True:
-            self.kills += await asyncio.to_thread(self._kill_the_fat)
-            await asyncio.sleep(_EVERY_S)
+            self.kills += await asyncio.to_thread(self._kill_oversized)
+            await asyncio.sleep(_INTERVAL_S)
 
-    def _kill_the_fat(self) -> int:
+    def _kill_oversized(self) -> int:
         try:
             processes = psutil.Process(self._browser_pid).children(recursive=True)
         except psutil.Error:

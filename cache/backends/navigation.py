@@ -21,12 +21,12 @@ from cache.urls import why_unfetchable
 
 _PIECE_BYTES = 512 * 1024
 # The browser renders these: HTML, and types that it lays out as a page.
-_SHOWN_TYPES = frozenset({"image/svg+xml"})
-_OF_THE_BODY = frozenset(
+_RENDERED_TYPES = frozenset({"image/svg+xml"})
+_BODY_HEADERS = frozenset(
     {"content-type", "content-length", "content-encoding", "content-disposition", "transfer-encoding"}
 )
-_EVERYTHING = [{"urlPattern": "*", "requestStage": "Request"}]
-_DOCUMENTS = [{"resourceType": "Document", "requestStage": stage} for stage in ("Request", "Response")]
+_ALL_REQUESTS = [{"urlPattern": "*", "requestStage": "Request"}]
+_DOCUMENT_REQUESTS = [{"resourceType": "Document", "requestStage": stage} for stage in ("Request", "Response")]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -78,7 +78,7 @@ class Navigation:
     restarted: asyncio.Event = field(default_factory=asyncio.Event)
     come: asyncio.Event = field(default_factory=asyncio.Event)
     stopped: asyncio.Event = field(default_factory=asyncio.Event)
-    _held: bool = False
+    _is_held: bool = False
     _is_cut_off: bool = False
     _request: str = ""
     _answered_request: str = ""
@@ -91,12 +91,12 @@ class Navigation:
         main_frame = str(tree["frameTree"]["frame"]["id"])
         navigation = cls(devtools, main_frame, Requests(devtools, main_frame=main_frame))
         devtools.on("Fetch.requestPaused", navigation._on_paused)
-        devtools.on("Page.frameNavigated", navigation._on_shown)
+        devtools.on("Page.frameNavigated", navigation._on_navigated)
         devtools.on("Network.dataReceived", navigation._on_data)
         devtools.on("Network.loadingFailed", navigation._on_failed)
         await devtools.send("Page.enable")
         await devtools.send("Network.enable", {"maxTotalBufferSize": 0, "maxResourceBufferSize": 0})
-        await devtools.send("Fetch.enable", {"patterns": _DOCUMENTS})
+        await devtools.send("Fetch.enable", {"patterns": _DOCUMENT_REQUESTS})
         return navigation
 
     @property
@@ -106,16 +106,16 @@ class Navigation:
 
     def hold(self) -> None:
         """Prevent all further navigation of the main document."""
-        self._held = True
+        self._is_held = True
 
     async def cut_off(self) -> None:
         """Leave all further requests unanswered, so that a script that waits for a response is blocked."""
         self._is_cut_off = True
-        await self.devtools.send("Fetch.enable", {"patterns": _EVERYTHING})
+        await self.devtools.send("Fetch.enable", {"patterns": _ALL_REQUESTS})
 
     def again_for_bytes(self) -> None:
         """Reset for the next navigation, and take its response as bytes."""
-        self.take_all, self._held = True, False
+        self.take_all, self._is_held = True, False
         self.chain.clear()
         self.answer = self.ending = None
         self.broken = ""
@@ -126,13 +126,13 @@ class Navigation:
         if self._tasks:
             await asyncio.wait(self._tasks)
 
-    def _on_shown(self, event: dict[str, Any]) -> None:
+    def _on_navigated(self, event: dict[str, Any]) -> None:
         if event["frame"]["id"] == self.main_frame:
             self.come.set()
 
     def _on_paused(self, event: dict[str, Any]) -> None:
         if not self._is_cut_off:
-            self._in_background(self._decide(event))
+            self._spawn(self._handle_paused(event))
 
     def _on_data(self, event: dict[str, Any]) -> None:
         """Count decompressed bytes. Stop loading if the main document exceeds its size limit."""
@@ -144,14 +144,14 @@ class Navigation:
             self.ending = Ending(outcome=CaptureOutcome.TOO_LARGE, detail=detail)
             self.come.set()
             self.stopped.set()
-            self._in_background(self._stop_loading())
+            self._spawn(self._stop_loading())
 
     def _on_failed(self, event: dict[str, Any]) -> None:
-        ours = event.get("canceled") or event.get("errorText") == "net::ERR_ABORTED"
-        if event["requestId"] == self._answered_request and not ours:
-            self._break_off(str(event["errorText"]))
+        is_aborted = event.get("canceled") or event.get("errorText") == "net::ERR_ABORTED"
+        if event["requestId"] == self._answered_request and not is_aborted:
+            self._mark_cut(str(event["errorText"]))
 
-    def _break_off(self, why: str) -> None:
+    def _mark_cut(self, why: str) -> None:
         self.cut = f"the connection broke off: {why}"
         self.stopped.set()
 
@@ -159,35 +159,35 @@ class Navigation:
         with suppress(PageLost):
             await self.devtools.send("Page.stopLoading")
 
-    def _in_background(self, work: Coroutine[Any, Any, None]) -> None:
+    def _spawn(self, work: Coroutine[Any, Any, None]) -> None:
         task = asyncio.create_task(work)
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
 
-    async def _decide(self, event: dict[str, Any]) -> None:
+    async def _handle_paused(self, event: dict[str, Any]) -> None:
         try:
             if event["frameId"] != self.main_frame:
-                await self._inner(event)
+                await self._on_frame_request(event)
             elif "responseStatusCode" in event:
-                await self._answered(event)
+                await self._on_response(event)
             elif "responseErrorReason" in event and event.get("networkId") == self._answered_request:
-                self._break_off(str(event["responseErrorReason"]))
-                await self._go_on(event)
+                self._mark_cut(str(event["responseErrorReason"]))
+                await self._continue(event)
             elif "responseErrorReason" in event:
                 self.broken = str(event["responseErrorReason"])
                 self.come.set()
-                await self._go_on(event)
+                await self._continue(event)
             else:
-                await self._asked(event)
+                await self._on_request(event)
         except PageLost:
             return  # the page was closed during the decision
 
-    async def _asked(self, event: dict[str, Any]) -> None:
+    async def _on_request(self, event: dict[str, Any]) -> None:
         url = str(event["request"]["url"])
         moves_on = self.answer is not None and not event.get("redirectedRequestId")
-        if self._held:
+        if self._is_held:
             self.moved_to = url
-            await self._stop(event)
+            await self._abort(event)
             return
         self.chain.append(url)
         refusal = why_unfetchable(url, max_chars=MAX_HOP_CHARS)
@@ -196,52 +196,52 @@ class Navigation:
         elif len(self.chain) > MAX_REDIRECTS + 1:
             self.ending = Ending(outcome=CaptureOutcome.REDIRECT_LOOP, detail=f"more than {MAX_REDIRECTS} redirects")
         if self.ending is not None:
-            await self._stop(event)
+            await self._abort(event)
             return
         self._request, self._bytes, self.cut = str(event.get("networkId", "")), 0, ""
         if moves_on:
             self.stopped.clear()
             self.come.clear()
             self.restarted.set()
-        await self._go_on(event)
+        await self._continue(event)
 
-    async def _answered(self, event: dict[str, Any]) -> None:
+    async def _on_response(self, event: dict[str, Any]) -> None:
         headers = {str(entry["name"]).lower(): str(entry["value"]) for entry in event.get("responseHeaders", ())}
         status = int(event["responseStatusCode"])
         answer = Answer(url=str(event["request"]["url"]), status=status, headers=headers)
         if status in REDIRECTS and headers.get("location"):
-            await self._go_on(event)
+            await self._continue(event)
             return
-        cited, self.answer = self.answer, answer
+        previous, self.answer = self.answer, answer
         self._answered_request = str(event.get("networkId", ""))
-        if status < 400 and status != 204 and self._is_taken(answer):
-            body = await self._take(event, answer)
+        if status < 400 and status != 204 and self._must_take(answer):
+            body = await self._read_body(event, answer)
             if body is not None and not self.take_all and sniff(body, answer.content_type) is ByteKind.HTML:
                 await self._show_as_html(event, answer, body)
                 return
-            if cited is not None and body is not None and sniff(body, answer.content_type) is ByteKind.OTHER:
-                await self._leave_standing(event, cited)
+            if previous is not None and body is not None and sniff(body, answer.content_type) is ByteKind.OTHER:
+                await self._keep_page(event, previous)
                 return
             self.answer = replace(answer, body=body)
-            await self._stop(event)
+            await self._abort(event)
             self.taken.set()
             self.come.set()
             return
-        await self._go_on(event)
+        await self._continue(event)
 
-    async def _leave_standing(self, event: dict[str, Any], cited: Answer) -> None:
+    async def _keep_page(self, event: dict[str, Any], previous: Answer) -> None:
         """Keep the page if it starts a download of an unreadable type by itself, as browsers do."""
-        self.answer, self.moved_to = cited, self.chain.pop()
+        self.answer, self.moved_to = previous, self.chain.pop()
         self.hold()
-        await self._stop(event)
+        await self._abort(event)
         self.come.set()
 
-    def _is_taken(self, answer: Answer) -> bool:
+    def _must_take(self, answer: Answer) -> bool:
         media_type = answer.content_type.partition(";")[0].strip().lower()
-        shown = is_html_type(media_type) or media_type in _SHOWN_TYPES
+        shown = is_html_type(media_type) or media_type in _RENDERED_TYPES
         return self.take_all or _is_attached(answer) or not shown
 
-    async def _take(self, event: dict[str, Any], answer: Answer) -> bytes | None:
+    async def _read_body(self, event: dict[str, Any], answer: Answer) -> bytes | None:
         """Return the body, or None if it is too large or incomplete (``ending`` contains the reason)."""
         opened = await self.devtools.send("Fetch.takeResponseBodyAsStream", {"requestId": event["requestId"]})
         body = bytearray()
@@ -254,9 +254,9 @@ class Navigation:
                 self.ending = Ending(outcome=CaptureOutcome.TOO_LARGE, detail=f"more than {limit} bytes of content")
                 return None
             if piece["eof"]:
-                return self._whole(bytes(body), answer)
+                return self._complete_body(bytes(body), answer)
 
-    def _whole(self, body: bytes, answer: Answer) -> bytes | None:
+    def _complete_body(self, body: bytes, answer: Answer) -> bytes | None:
         """Return the body, or None if it is shorter than announced. The stream does not report a lost connection."""
         announced = answer.headers.get("content-length", "")
         if not answer.headers.get("content-encoding") and announced.isdigit() and len(body) < int(announced):
@@ -267,7 +267,7 @@ class Navigation:
 
     async def _show_as_html(self, event: dict[str, Any], answer: Answer, body: bytes) -> None:
         """Render HTML that was declared as another type, from the received bytes."""
-        kept = [(name, value) for name, value in answer.headers.items() if name not in _OF_THE_BODY]
+        kept = [(name, value) for name, value in answer.headers.items() if name not in _BODY_HEADERS]
         charset = answer.content_type.partition(";")[2]
         named = ("content-type", f"text/html;{charset}" if charset else "text/html")
         await self.devtools.send(
@@ -280,17 +280,17 @@ class Navigation:
             },
         )
 
-    async def _inner(self, event: dict[str, Any]) -> None:
+    async def _on_frame_request(self, event: dict[str, Any]) -> None:
         """Handle an inner frame: block schemes other than http and https. The egress proxy checks the rest."""
         if "responseStatusCode" not in event and why_unfetchable(str(event["request"]["url"])) is not None:
-            await self._stop(event)
+            await self._abort(event)
         else:
-            await self._go_on(event)
+            await self._continue(event)
 
-    async def _go_on(self, event: dict[str, Any]) -> None:
+    async def _continue(self, event: dict[str, Any]) -> None:
         await self.devtools.send("Fetch.continueRequest", {"requestId": event["requestId"]})
 
-    async def _stop(self, event: dict[str, Any]) -> None:
+    async def _abort(self, event: dict[str, Any]) -> None:
         await self.devtools.send("Fetch.failRequest", {"requestId": event["requestId"], "errorReason": "Aborted"})
 
 

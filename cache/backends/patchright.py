@@ -40,14 +40,14 @@ DEADLINE_S = 60.0
 PAGES_PER_BROWSER = 50
 _LAUNCH_MS = 30_000
 _CLOSE_S = 3.0
-_TRIES = 2
-_TRIES_ACROSS_NAVIGATIONS = 5
-_GRACE_S = 2.0
-_LOST = ("crashed", "has been closed", "Connection closed", "handler is closed")
-_INTERRUPTED = ("context was destroyed", "Execution was terminated")
+_ATTEMPTS = 2
+_ATTEMPTS_ACROSS_NAVIGATIONS = 5
+_MARGIN_S = 2.0
+_LOST_MESSAGES = ("crashed", "has been closed", "Connection closed", "handler is closed")
+_INTERRUPTED_MESSAGES = ("context was destroyed", "Execution was terminated")
 _FRAME_ANSWER_S = 1.0
-_CHARS_SHOWN = "() => document.body ? document.body.innerText.trim().length : 0"
-_NOWHERE = "http://127.0.0.1:9"  # default proxy: traffic outside a lane is discarded
+_COUNT_CHARS = "() => document.body ? document.body.innerText.trim().length : 0"
+_DISCARD_PROXY = "http://127.0.0.1:9"  # default proxy: traffic outside a lane is discarded
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +57,7 @@ class _Running:
     driver: Driver
     browser: Browser
     launch: Launch
-    warden: MemoryWarden
+    memory_limiter: MemoryWarden
     sandboxed: bool
     user_agent: str
 
@@ -148,42 +148,42 @@ class BrowserCapturer:
     async def _visit_with_retry(self, blank: Observation, deadline: float) -> Observation:
         """Visit the URL. Retry once in a new page if the browser or its page was lost."""
         seen = blank
-        for _ in range(_TRIES):
+        for _ in range(_ATTEMPTS):
             try:
                 async with asyncio.timeout(deadline - time.monotonic()):
-                    return await self._visit(blank, deadline - _GRACE_S)
+                    return await self._visit(blank, deadline - _MARGIN_S)
             except TimeoutError:
                 return blank
             except PageLost as lost:
                 seen = replace(blank, outcome=CaptureOutcome.CRASH, detail=str(lost)[:300])
-            except _TooFat:
+            except _MemoryExceeded:
                 return replace(blank, outcome=CaptureOutcome.TOO_LARGE, detail="the page took too much memory")
         return seen
 
     async def _visit(self, blank: Observation, deadline: float) -> Observation:
-        async with self._pool.lease() as lease, lease.browser.warden.watching(), self._guard.lane() as lane:
-            kills = lease.browser.warden.kills
+        async with self._pool.lease() as lease, lease.browser.memory_limiter.watching(), self._guard.lane() as lane:
+            kills = lease.browser.memory_limiter.kills
             sandbox = "on" if lease.browser.sandboxed else "off"
             versions = {**blank.versions, "browser": lease.browser.browser.version, "sandbox": sandbox}
             reading_s = min(READING_S, self._deadline_s / 4)
             try:
-                async with _fresh_page(lease, lane) as page, page.while_it_lives():
+                async with _fresh_page(lease, lane) as page, page.until_crash():
                     return await Visit(page, lane, replace(blank, versions=versions), deadline, reading_s).run()
             except PageLost as lost:
-                if lease.browser.warden.kills > kills:
-                    raise _TooFat from lost
+                if lease.browser.memory_limiter.kills > kills:
+                    raise _MemoryExceeded from lost
                 raise
 
     async def _start(self) -> _Running:
         try:
-            return await self._launched(sandboxed=True)
+            return await self._launch(sandboxed=True)
         except SandboxUnavailable as refused:
             if not self._allow_unsandboxed:
                 raise
             _log.warning("browser_unsandboxed", why=str(refused))
-            return await self._launched(sandboxed=False)
+            return await self._launch(sandboxed=False)
 
-    async def _launched(self, *, sandboxed: bool) -> _Running:
+    async def _launch(self, *, sandboxed: bool) -> _Running:
         needs_no_sandbox = self._allow_unsandboxed and not sandboxed
         launch = await asyncio.to_thread(prepare_launch, self.executable, allow_unsandboxed=needs_no_sandbox)
         driver = Driver(async_playwright())
@@ -199,7 +199,7 @@ class BrowserCapturer:
                 chromium_sandbox=sandboxed,
                 args=FLAGS,
                 env=dict(launch.environment),
-                proxy={"server": _NOWHERE, "bypass": "<-loopback>"},
+                proxy={"server": _DISCARD_PROXY, "bypass": "<-loopback>"},
                 timeout=_LAUNCH_MS,
                 # Ctrl-C in a terminal also reaches the driver, which must stay alive until this process stops it.
                 handle_sigint=False,
@@ -227,7 +227,7 @@ async def _user_agent(browser: Browser, contact: str) -> str:
     return f"{said} (+{contact})" if contact else said
 
 
-class _TooFat(Exception):
+class _MemoryExceeded(Exception):
     """The page was killed because of its memory use. Never raised outside this module."""
 
 
@@ -246,7 +246,7 @@ async def _fresh_page(lease: Lease[_Running], lane: Lane) -> AsyncIterator[_Open
     """Open a page in its own context. All its traffic goes through the lane."""
     context: BrowserContext | None = None
     try:
-        with _raising_error():
+        with _library_errors():
             context = await lease.browser.browser.new_context(
                 proxy={"server": lane.url, "bypass": "<-loopback>"},
                 viewport={"width": WIDTH_PX, "height": HEIGHT_PX},
@@ -265,7 +265,7 @@ async def _fresh_page(lease: Lease[_Running], lane: Lane) -> AsyncIterator[_Open
         yield _OpenPage(page, session)
     finally:
         try:
-            with _raising_error():
+            with _library_errors():
                 async with asyncio.timeout(_CLOSE_S):
                     await context.close()
         except (TimeoutError, Error):
@@ -273,7 +273,7 @@ async def _fresh_page(lease: Lease[_Running], lane: Lane) -> AsyncIterator[_Open
 
 
 @contextmanager
-def _raising_error() -> Iterator[None]:
+def _library_errors() -> Iterator[None]:
     """Convert all exceptions of the library to Error. After its driver has exited, it raises other exceptions."""
     try:
         yield
@@ -291,7 +291,7 @@ class _FrameInPage:
 
     async def run(self, script: str, argument: object) -> Any:
         try:
-            with _raising_error():
+            with _library_errors():
                 return await self._frame.evaluate(script, argument)
         except Error as lost:
             raise FrameLost(lost.message) from lost
@@ -300,7 +300,7 @@ class _FrameInPage:
         found: list[tuple[str, FrameView]] = []
         for child in self._frame.child_frames:
             try:
-                with _raising_error():
+                with _library_errors():
                     element = await child.frame_element()
                     place = await element.evaluate(script("place_of"))
             except Error:
@@ -314,7 +314,7 @@ async def _chars_in(frame: Frame) -> int:
     """Return the number of characters of text in a frame; 0 if it does not respond."""
     try:
         async with asyncio.timeout(_FRAME_ANSWER_S):
-            return int(await frame.evaluate(_CHARS_SHOWN))
+            return int(await frame.evaluate(_COUNT_CHARS))
     except (TimeoutError, Error):
         return 0
 
@@ -327,28 +327,28 @@ class _OpenPage:
         self._session = session
 
     @asynccontextmanager
-    async def while_it_lives(self) -> AsyncIterator[None]:
+    async def until_crash(self) -> AsyncIterator[None]:
         """Leave the context when the page crashes, because pending commands may never return. Raises PageLost then."""
-        lives = asyncio.timeout(None)
+        timeout = asyncio.timeout(None)
 
         def crashed(_: Page) -> None:
-            lives.reschedule(asyncio.get_running_loop().time())
+            timeout.reschedule(asyncio.get_running_loop().time())
 
         try:
-            async with lives:
+            async with timeout:
                 self._page.on("crash", crashed)
                 try:
                     yield
                 finally:
                     self._page.remove_listener("crash", crashed)
         except TimeoutError as cut:
-            if not lives.expired():
+            if not timeout.expired():
                 raise
             raise PageLost("the page crashed") from cut
 
     async def send(self, method: str, parameters: dict[str, Any] | None = None) -> dict[str, Any]:
         try:
-            with _raising_error():
+            with _library_errors():
                 answer: dict[str, Any] = await self._session.send(method, parameters)
         except Error as lost:
             raise PageLost(f"{method}: {lost.message}") from lost
@@ -358,21 +358,21 @@ class _OpenPage:
         self._session.on(event, listener)
 
     async def run(self, script: str, argument: object = None) -> Any:
-        for _ in range(_TRIES_ACROSS_NAVIGATIONS):
+        for _ in range(_ATTEMPTS_ACROSS_NAVIGATIONS):
             try:
-                with _raising_error():
+                with _library_errors():
                     return await self._page.evaluate(script, argument)
             except Error as lost:
-                if not any(interrupted in lost.message for interrupted in _INTERRUPTED):
+                if not any(interrupted in lost.message for interrupted in _INTERRUPTED_MESSAGES):
                     raise PageLost(lost.message) from lost
         raise PageLost("the page navigates repeatedly")
 
     async def open(self, url: str, *, timeout_s: float) -> str:
         try:
-            with _raising_error():
+            with _library_errors():
                 await self._page.goto(url, wait_until="commit", timeout=timeout_s * 1000)
         except Error as failed:
-            if any(lost in failed.message for lost in _LOST):
+            if any(lost in failed.message for lost in _LOST_MESSAGES):
                 raise PageLost(failed.message) from failed
             return failed.message
         return ""

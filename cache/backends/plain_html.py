@@ -12,13 +12,13 @@ from selectolax.lexbor import LexborHTMLParser, LexborNode
 
 _MAX_LINKS = 5000
 _MAX_HIDDEN_CHARS = 200_000
-_WHOLE = frozenset({"html", "body"})  # never removed as hidden, because scripts often show them after loading
+_ROOT_TAGS = frozenset({"html", "body"})  # never removed as hidden, because scripts often show them after loading
 _NOSCRIPT = re.compile(r"<noscript\b[^>]*>.*?</noscript\s*>", re.IGNORECASE | re.DOTALL)
 _CONSENT = re.compile(
     r"cookie|consent|gdpr|onetrust|didomi|usercentrics|truste|sp_message|iubenda|qc-cmp|cmpbox|cmp-", re.I
 )
-_OVER_THE_PAGE = re.compile(r"position:\s*(?:fixed|sticky)", re.I)
-_UNSEEN = "script, style, noscript, template, head, datalist"
+_OVERLAY = re.compile(r"position:\s*(?:fixed|sticky)", re.I)
+_INVISIBLE = "script, style, noscript, template, head, datalist"
 _MAY_CONCEAL = "[hidden], dialog:not([open]), [popover], [style]"
 _CONCEALS = re.compile(
     r"(?:^|;)(?:display:none|visibility:(?:hidden|collapse)|content-visibility:hidden|opacity:(?:0|0?\.0\d*)%?"
@@ -34,7 +34,7 @@ _USER = re.compile(
 _NEWSLETTER = re.compile(r"newsletter|subscri|abonn", re.IGNORECASE)
 _MAX_FORM_CHARS = 1000
 _MAX_NEAR_CHARS = 400
-_MOST = 0.8
+_PAGE_SHARE = 0.8
 _FIELDS = f"input{_NOT_FIELDS}, textarea, select"
 
 
@@ -66,12 +66,12 @@ def read_html(html: str, base_url: str) -> PlainPage:
     tree = LexborHTMLParser(_without_noscript(html))
     title = tree.css_first("title")
     title_text = _text(title) if title is not None else ""
-    for node in reversed(tree.css(_UNSEEN)):  # inner nodes first: nodes in a removed node must not be accessed
+    for node in reversed(tree.css(_INVISIBLE)):  # inner nodes first: nodes in a removed node must not be accessed
         node.decompose()
     for node in tree.css("select"):
-        for option in _not_chosen(node):
+        for option in _unselected_options(node):
             option.decompose()
-    hidden = _take_out_concealed(tree)
+    hidden = _remove_hidden(tree)
     passwords = tree.css("input[type=password]")
     whole = len(_text(tree.body)) if passwords and tree.body is not None else 0
     return PlainPage(
@@ -90,13 +90,13 @@ def read_html(html: str, base_url: str) -> PlainPage:
     )
 
 
-def _take_out_concealed(tree: LexborHTMLParser) -> str:
+def _remove_hidden(tree: LexborHTMLParser) -> str:
     """Remove elements that their own attributes hide. Return their text."""
     found = []
     for node in reversed(tree.css(_MAY_CONCEAL)):  # inner nodes first, as above
         style = "".join((node.attributes.get("style") or "").split()).lower()
-        said = "hidden" in node.attributes or "popover" in node.attributes or node.tag == "dialog"
-        if node.tag not in _WHOLE and (said or _CONCEALS.search(style)):
+        is_declared_hidden = "hidden" in node.attributes or "popover" in node.attributes or node.tag == "dialog"
+        if node.tag not in _ROOT_TAGS and (is_declared_hidden or _CONCEALS.search(style)):
             found.append(_text(node))
             node.decompose()
     return "\n".join(filter(None, reversed(found)))[:_MAX_HIDDEN_CHARS]
@@ -132,7 +132,7 @@ def _links(tree: LexborHTMLParser, base_url: str) -> list[tuple[str, str]]:
     return found
 
 
-def _not_chosen(choice: LexborNode) -> list[LexborNode]:
+def _unselected_options(choice: LexborNode) -> list[LexborNode]:
     """Return the options of a list that are not displayed while it is closed."""
     options = choice.css("option")
     chosen = next((n for n, option in enumerate(options) if "selected" in option.attributes), 0)
@@ -140,10 +140,10 @@ def _not_chosen(choice: LexborNode) -> list[LexborNode]:
 
 
 def _form_of(node: LexborNode) -> LexborNode | None:
-    around: LexborNode | None = node.parent
-    while around is not None and around.tag != "form":
-        around = around.parent
-    return around
+    ancestor: LexborNode | None = node.parent
+    while ancestor is not None and ancestor.tag != "form":
+        ancestor = ancestor.parent
+    return ancestor
 
 
 def _form_chars(field: LexborNode, whole: int) -> int:
@@ -154,29 +154,29 @@ def _form_chars(field: LexborNode, whole: int) -> int:
     """
     form = _form_of(field)
     in_form = 0 if form is None else len(_text(form))
-    is_page = in_form > _MAX_FORM_CHARS or (in_form > _MAX_NEAR_CHARS and in_form >= _MOST * whole)
+    is_page = in_form > _MAX_FORM_CHARS or (in_form > _MAX_NEAR_CHARS and in_form >= _PAGE_SHARE * whole)
     if form is not None and not is_page:
         return in_form
-    chars, around = 0, field.parent
-    while around is not None and around.tag not in _WHOLE and around != form:
-        more = len(_text(around))
+    chars, ancestor = 0, field.parent
+    while ancestor is not None and ancestor.tag not in _ROOT_TAGS and ancestor != form:
+        more = len(_text(ancestor))
         if more > _MAX_NEAR_CHARS:
             break
-        chars, around = more, around.parent
+        chars, ancestor = more, ancestor.parent
     return chars
 
 
 def _asks_for_new_password(field: LexborNode) -> bool:
     form = _form_of(field)
     group = [field] if form is None else form.css("input[type=password]")
-    told = [node.attributes.get("autocomplete") or "" for node in group]
+    autocomplete = [node.attributes.get("autocomplete") or "" for node in group]
     return "new-password" in (field.attributes.get("autocomplete") or "") or (
-        len(group) > 1 and "current-password" not in told
+        len(group) > 1 and "current-password" not in autocomplete
     )
 
 
 def _is_user_field(field: LexborNode) -> bool:
-    said = " ".join(
+    labels = " ".join(
         field.attributes.get(name) or "" for name in ("name", "id", "placeholder", "aria-label", "autocomplete")
     )
     form = _form_of(field)
@@ -185,16 +185,16 @@ def _is_user_field(field: LexborNode) -> bool:
         if form is None
         else f"{form.attributes.get('class') or ''} {form.attributes.get('id') or ''} {_text(form)[:500]}"
     )
-    return bool(_USER.search(said)) and not _NEWSLETTER.search(about)
+    return bool(_USER.search(labels)) and not _NEWSLETTER.search(about)
 
 
 def _consent_chars(tree: LexborHTMLParser) -> int:
     """Return the length of the text in consent dialogs and overlays. Nested ones are not added up."""
     most = 0
     for node in tree.css("[role=dialog], [role=alertdialog], [style*=fixed], [style*=sticky]"):
-        called = f"{node.attributes.get('id') or ''} {node.attributes.get('class') or ''}"
+        names = f"{node.attributes.get('id') or ''} {node.attributes.get('class') or ''}"
         is_dialog = (node.attributes.get("role") or "").endswith("dialog")
-        if _CONSENT.search(called) and (is_dialog or _OVER_THE_PAGE.search(node.attributes.get("style") or "")):
+        if _CONSENT.search(names) and (is_dialog or _OVERLAY.search(node.attributes.get("style") or "")):
             most = max(most, len(_text(node)))
     return most
 

@@ -1,8 +1,8 @@
-"""Page settling: loads the page, runs its timers, and loads its lazy parts.
+"""Page readiness: loads a page, runs its timers, and loads its lazy parts.
 
 The page's clock is virtual. It is advanced faster than real time and pauses while requests are open, so text that a
 timer adds after five seconds takes milliseconds. Lazy parts are loaded by growing the viewport to the page's height and
-sending scroll events. Settling ends when the text is stable and nothing open can add text.
+sending scroll events. Waiting ends when the text is stable and nothing open can add text.
 """
 
 from __future__ import annotations
@@ -27,8 +27,8 @@ LOAD_S = 15.0
 LATE_MS = 6000
 MAX_HIDDEN_MS = 15_000
 """Maximum wait for an animation that hides the whole page (that of AMP takes 8 seconds)."""
-_AHEAD_REAL_S = 6.0
-_PLENTY_REAL_S = 3.0
+_ADVANCE_REAL_S = 6.0
+_MUCH_TEXT_REAL_S = 3.0
 _EXTRAS_REAL_S = 1.5
 _AFTER_HIDDEN_MS = 500
 _STUCK_REAL_S = 2.0
@@ -41,25 +41,25 @@ _FRAMES_REAL_S = 0.08
 _FRAMES_WATCHED = 5
 _FRAMES_MAX_S = 1.0
 _FLOODED_S = 4.0
-_LOOKS_FOR_THE_END = 25
+_END_CHECKS = 25
 _MAX_RESTARTS = 5
 _LITTLE_CHARS = 300
-_PLENTY_CHARS = 2000
+_MUCH_TEXT_CHARS = 2000
 _GROWTH = 1.1
 
-_WITH_A_CLOCK = ("worker", "shared_worker")
-_WORKERS_TOO = {
+_WORKER_TYPES = ("worker", "shared_worker")
+_ATTACH_WORKERS = {
     "autoAttach": True,
     "waitForDebuggerOnStart": False,
     "flatten": True,
-    "filter": [{"type": kind} for kind in _WITH_A_CLOCK],
+    "filter": [{"type": kind} for kind in _WORKER_TYPES],
 }
 _PARSED = """() => document.readyState !== "loading" ||
   new Promise((resolve) => document.addEventListener("DOMContentLoaded", () => resolve(true), { once: true }))"""
 _IS_PARSED = '() => document.readyState !== "loading"'
 _LOADED = """() => document.readyState === "complete" ||
   new Promise((resolve) => addEventListener("load", () => resolve(true), { once: true }))"""
-_DRAWN = "() => new Promise((resolve) => requestAnimationFrame(() => requestAnimationFrame(() => resolve(true))))"
+_NEXT_FRAME = "() => new Promise((resolve) => requestAnimationFrame(() => requestAnimationFrame(() => resolve(true))))"
 
 _FRAMES = """(wanted) => new Promise((resolve) => {
   const next = () => wanted-- > 0 ? requestAnimationFrame(next) : resolve(true);
@@ -69,7 +69,7 @@ _FRAMES = """(wanted) => new Promise((resolve) => {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Readiness:
-    """Result of settling. ``cut``: what is incomplete, or empty."""
+    """Result of waiting for a page. ``cut``: what is incomplete, or empty."""
 
     height_px: int
     viewport_px: int
@@ -77,7 +77,7 @@ class Readiness:
 
 
 class Settling:
-    """Settles one page. ``deadline`` is in monotonic time; the page is used as it is then."""
+    """Waits until one page is ready. At ``deadline`` (monotonic time), the page is used as it is."""
 
     def __init__(
         self,
@@ -88,12 +88,12 @@ class Settling:
         framed_chars: Callable[[], Awaitable[int]],
         lane: Lane,
     ) -> None:
-        """Create the settling of one page.
+        """Create the waiting for one page.
 
         Args:
             devtools: Session of the page.
             navigation: Navigation of the page.
-            deadline: Monotonic time at which settling ends.
+            deadline: Monotonic time at which waiting ends.
             framed_chars: Returns the number of characters of text in the page's frames.
             lane: Lane of the page. If the page floods it with failing requests, the page's scripts are stopped.
         """
@@ -113,27 +113,27 @@ class Settling:
         devtools.on("Target.attachedToTarget", self._on_target)
 
     async def run(self) -> Readiness:
-        """Settle the page. Error pages are not waited for. Raises PageLost if the page is closed."""
-        await self._devtools.send("Target.setAutoAttach", _WORKERS_TOO)
+        """Wait until the page is ready. Error pages are not waited for. Raises PageLost if the page is closed."""
+        await self._devtools.send("Target.setAutoAttach", _ATTACH_WORKERS)
         watch = asyncio.create_task(self._watch_for_flood())
         try:
-            return await self._settled()
+            return await self._wait_until_ready()
         finally:
             watch.cancel()
             await asyncio.wait({watch})
 
-    async def _settled(self) -> Readiness:
-        parsed = await self._arrive()
+    async def _wait_until_ready(self) -> Readiness:
+        parsed = await self._load_document()
         self._navigation.hold()
         if self._navigation.failed or self._navigation.taken.is_set():
             height = int((await self._measure())["height"])
         else:
-            height = await self._bring_in()
+            height = await self._load_late_parts()
             await self._wait_for_promises()
         if self._lane.flooded.is_set():
-            parsed = await self._without_scripts() or parsed
-        late = "the deadline came first" if self._deadline <= time.monotonic() else ""
-        cut = late if parsed else "the document was still arriving"
+            parsed = await self._finish_without_scripts() or parsed
+        late = "the deadline expired" if self._deadline <= time.monotonic() else ""
+        cut = late if parsed else "the document was still loading"
         return Readiness(height_px=height, viewport_px=self._viewport_px, cut=cut)
 
     async def _watch_for_flood(self) -> None:
@@ -159,18 +159,18 @@ class Settling:
             await self._navigation.cut_off()
             await stopping
 
-    async def _without_scripts(self) -> bool:
+    async def _finish_without_scripts(self) -> bool:
         """Stop the page's scripts, and wait for the document that they may block. Return whether it is complete."""
         await self._stop_scripts()
         parsed = False
-        for _ in range(_LOOKS_FOR_THE_END):
+        for _ in range(_END_CHECKS):
             parsed = bool(await self._devtools.run(_IS_PARSED))
             if parsed:
                 break
             await asyncio.sleep(_FRAMES_REAL_S)  # poll, because no event listener runs without scripts
         return parsed
 
-    async def _arrive(self) -> bool:
+    async def _load_document(self) -> bool:
         """Wait for the document, and for documents that it navigates to. Return whether the last one is complete.
 
         A page with enough text is held, because it is the cited page wherever it navigates next. A page with little
@@ -180,13 +180,15 @@ class Settling:
         for _ in range(_MAX_RESTARTS):
             self._navigation.restarted.clear()
             self._page_ms = 0
-            parsed = await self._reached(_PARSED, LOAD_S)
+            parsed = await self._wait_for_state(_PARSED, LOAD_S)
             chars = int((await self._measure())["chars"])
             if chars >= _LITTLE_CHARS:
                 self._navigation.hold()
-            await self._reached(_LOADED, _PLENTY_REAL_S if chars >= _PLENTY_CHARS else LOAD_S, extras=parsed)
+            await self._wait_for_state(
+                _LOADED, _MUCH_TEXT_REAL_S if chars >= _MUCH_TEXT_CHARS else LOAD_S, extras=parsed
+            )
             if not self._navigation.restarted.is_set() and (await self._measure())["chars"] < _LITTLE_CHARS:
-                await self._run_ahead(LATE_MS, real_s=_AHEAD_REAL_S)
+                await self._advance_clock(LATE_MS, real_s=_ADVANCE_REAL_S)
             if not self._navigation.restarted.is_set() or self._navigation.ending is not None:
                 break
             await self._next_document()
@@ -194,24 +196,26 @@ class Settling:
                 break
         return parsed
 
-    async def _reached(self, state: str, limit_s: float, *, extras: bool = False) -> bool:
+    async def _wait_for_state(self, state: str, limit_s: float, *, extras: bool = False) -> bool:
         """Wait for a state of the document. Return whether it was reached.
 
         With ``extras``, the wait is short if only requests that bring no text (images, fonts) are open.
         """
-        asked = asyncio.ensure_future(self._devtools.run(state))
+        reached = asyncio.ensure_future(self._devtools.run(state))
         stopped = asyncio.ensure_future(self._navigation.stopped.wait())
         began = time.monotonic()
         try:
             while (left_s := min(began + limit_s - time.monotonic(), self._left_s())) > 0:
-                await asyncio.wait({asked, stopped}, timeout=min(_POLL_S, left_s), return_when=asyncio.FIRST_COMPLETED)
+                await asyncio.wait(
+                    {reached, stopped}, timeout=min(_POLL_S, left_s), return_when=asyncio.FIRST_COMPLETED
+                )
                 only_extras = extras and not self._requests.text_open
-                if asked.done() or stopped.done() or (only_extras and time.monotonic() - began >= _EXTRAS_REAL_S):
+                if reached.done() or stopped.done() or (only_extras and time.monotonic() - began >= _EXTRAS_REAL_S):
                     break
-            return asked.done() and bool(asked.result())
+            return reached.done() and bool(reached.result())
         finally:
             stopped.cancel()
-            asked.cancel()
+            reached.cancel()
 
     async def _next_document(self) -> None:
         """Wait for the document that the page navigates to."""
@@ -221,7 +225,7 @@ class Settling:
         except TimeoutError:
             return  # the current document remains the page
 
-    async def _bring_in(self) -> int:
+    async def _load_late_parts(self) -> int:
         """Load late and lazy parts in rounds while the page grows. Return the final height."""
         seen = await self._measure()
         height = int(seen["height"])
@@ -229,8 +233,8 @@ class Settling:
             stretches = await self._grow_to(height + int(seen["inner"]), height) and not seen["inner"]
             late_ms = LATE_MS - self._page_ms if round_number == 0 else 0
             hidden_ms = min(int(seen["hiddenMs"]) + _AFTER_HIDDEN_MS, MAX_HIDDEN_MS) if seen["hiddenMs"] else 0
-            real_s = _PLENTY_REAL_S if seen["chars"] >= _PLENTY_CHARS else _AHEAD_REAL_S
-            await self._run_ahead(max(late_ms, hidden_ms, _MORE_MS), real_s=real_s)
+            real_s = _MUCH_TEXT_REAL_S if seen["chars"] >= _MUCH_TEXT_CHARS else _ADVANCE_REAL_S
+            await self._advance_clock(max(late_ms, hidden_ms, _MORE_MS), real_s=real_s)
             seen = await self._measure()
             if stretches:
                 # The page is always as tall as its viewport, so capture it with the normal height.
@@ -241,7 +245,7 @@ class Settling:
             height = int(seen["height"])
         height = int(seen["height"])
         if height > MAX_GROWN_PX:
-            height = await self._scroll_on(MAX_GROWN_PX, height)
+            height = await self._scroll_through(MAX_GROWN_PX, height)
         await self._grow_to(height, height)
         return height
 
@@ -250,13 +254,13 @@ class Settling:
         wanted = min(wanted_px, MAX_GROWN_PX)
         return wanted > self._viewport_px and await self._grow(wanted) > _GROWTH * height_px
 
-    async def _scroll_on(self, step: int, height: int) -> int:
+    async def _scroll_through(self, step: int, height: int) -> int:
         """Scroll through the part of the page beyond the maximum viewport height."""
         top = step
         while top < min(height, MAX_SCROLLED_PX) and self._left_s() > 0:
             height = int(await self._devtools.run(script("scrolled"), top))
-            await self._drawn()
-            await self._run_ahead(_MORE_MS, real_s=_STUCK_REAL_S)
+            await self._wait_for_frame()
+            await self._advance_clock(_MORE_MS, real_s=_STUCK_REAL_S)
             top += step
         await self._devtools.run(script("scrolled"), 0)
         return int((await self._measure())["height"])
@@ -273,31 +277,31 @@ class Settling:
         while (now := time.monotonic()) < until:
             seen = await self._measure()
             chars = int(seen["chars"])
-            if seen["frames"] and chars < _PLENTY_CHARS:
+            if seen["frames"] and chars < _MUCH_TEXT_CHARS:
                 chars += await self._framed_chars()
             first, came = (chars if first < 0 else first), (now if chars != last else came)
             is_quiet = last in (-1, chars) and (chars == first or now - came >= _QUIET_S)
-            is_enough = is_quiet and self._is_enough(chars, says_loading=bool(seen["waiting"]), waited_s=now - began)
-            if is_enough and not await self._changes():
+            is_enough = is_quiet and self._is_complete(chars, says_loading=bool(seen["waiting"]), waited_s=now - began)
+            if is_enough and not await self._count_changes():
                 return
             last = chars
-            await self._run_ahead(int(_POLL_S * 1000), real_s=_POLL_S)
+            await self._advance_clock(int(_POLL_S * 1000), real_s=_POLL_S)
             await asyncio.sleep(_POLL_S)  # poll, because text from a socket or worker has no event to wait for
 
-    def _is_enough(self, chars: int, *, says_loading: bool, waited_s: float) -> bool:
+    def _is_complete(self, chars: int, *, says_loading: bool, waited_s: float) -> bool:
         """Return whether a page with stable text is not expected to add more."""
         listening_since = max(self._worker_since, self._requests.listening_since)
-        if chars >= _PLENTY_CHARS:
+        if chars >= _MUCH_TEXT_CHARS:
             return True
         if time.monotonic() - listening_since < _WAIT_REAL_S or self._requests.text_open:
             return False
         return waited_s >= _QUIET_S or (chars > 0 and not says_loading)
 
     def _on_target(self, event: dict[str, Any]) -> None:
-        if event["targetInfo"]["type"] in _WITH_A_CLOCK:
+        if event["targetInfo"]["type"] in _WORKER_TYPES:
             self._worker_since = time.monotonic()
 
-    async def _changes(self) -> int:
+    async def _count_changes(self) -> int:
         """Return how often text changes while a few frames are drawn, however long that takes on a busy machine."""
         await self._devtools.run(script("changes"))
         with suppress(TimeoutError):  # some pages are never drawn
@@ -305,7 +309,7 @@ class Settling:
                 await self._devtools.run(_FRAMES, _FRAMES_WATCHED)
         return int(await self._devtools.run(script("changes")))
 
-    async def _run_ahead(self, budget_ms: int, *, real_s: float) -> None:
+    async def _advance_clock(self, budget_ms: int, *, real_s: float) -> None:
         """Advance the page's clock.
 
         An open request pauses the clock for at most ``real_s``, and less if it cannot bring text. After that, the clock
@@ -347,13 +351,13 @@ class Settling:
         await self._devtools.send("Emulation.setDeviceMetricsOverride", metrics)
         self._viewport_px = height_px
         after = int(await self._devtools.run(script("scrolled"), 0))
-        await self._drawn()
+        await self._wait_for_frame()
         return after
 
-    async def _drawn(self) -> None:
+    async def _wait_for_frame(self) -> None:
         try:
             async with asyncio.timeout(1.0):
-                await self._devtools.run(_DRAWN)
+                await self._devtools.run(_NEXT_FRAME)
         except TimeoutError:
             return  # some pages are never drawn; read it as it is
 

@@ -11,16 +11,16 @@ from urllib.parse import urlsplit
 
 from cache.backends.devtools import DevTools
 
-_BRING_TEXT = frozenset({"Document", "Script", "Stylesheet", "XHR", "Fetch"})
-_NOTED = {"Script": "scripts", "Stylesheet": "style sheets"}
-_MANY = 0.5
+_TEXT_KINDS = frozenset({"Document", "Script", "Stylesheet", "XHR", "Fetch"})
+_REPORTED_KINDS = {"Script": "scripts", "Stylesheet": "style sheets"}
+_REPORTED_SHARE = 0.5
 MAX_RETRIES_PER_HOST = 20
 """Maximum number of consecutive retries to a host. Requests that are sent before the first failure are not retries, for
 example hundreds of images from a host that is down."""
 MAX_RETRIES = 100
 """Maximum number of consecutive retries to all hosts of a page."""
-_RUNAWAY = 3
-_ALL = ""
+_RUNAWAY_FACTOR = 3
+_ALL_HOSTS = ""
 
 
 class Requests:
@@ -42,9 +42,9 @@ class Requests:
         self._main_frame = main_frame
         self._open: dict[str, str] = {}
         self._given_up: set[str] = set()
-        self._noted: dict[str, tuple[str, str]] = {}
+        self._reported: dict[str, tuple[str, str]] = {}
         self._loaded: dict[tuple[str, str], bool] = {}
-        devtools.on("Page.frameNavigated", self._on_shown)
+        devtools.on("Page.frameNavigated", self._on_navigated)
         devtools.on("Network.requestWillBeSent", self._on_sent)
         devtools.on("Network.responseReceived", self._on_response)
         devtools.on("Network.loadingFinished", self._on_finished)
@@ -59,7 +59,7 @@ class Requests:
     @property
     def text_open(self) -> bool:
         """Whether a request that may bring text is open (not an image, font or video), except those given up."""
-        return any(kind in _BRING_TEXT for request, kind in self._open.items() if request not in self._given_up)
+        return any(kind in _TEXT_KINDS for request, kind in self._open.items() if request not in self._given_up)
 
     @property
     def given_up(self) -> bool:
@@ -73,18 +73,18 @@ class Requests:
     def notes(self) -> list[str]:
         """Return notes for the reader if at least half of the scripts or style sheets failed to load."""
         found = []
-        for kind, name in _NOTED.items():
+        for kind, name in _REPORTED_KINDS.items():
             loaded = [was_loaded for (of_kind, _), was_loaded in self._loaded.items() if of_kind == kind]
             missing = loaded.count(False)
-            if missing and missing >= _MANY * len(loaded):
+            if missing and missing >= _REPORTED_SHARE * len(loaded):
                 found.append(f"{missing} of {len(loaded)} {name} could not be loaded")
         return found
 
-    def _on_shown(self, event: dict[str, Any]) -> None:
+    def _on_navigated(self, event: dict[str, Any]) -> None:
         """Discard the requests of the previous document. The new one may still be loading."""
         if event["frame"]["id"] == self._main_frame:
             self._open = {request: kind for request, kind in self._open.items() if kind == "Document"}
-            self._noted.clear()
+            self._reported.clear()
             self._loaded.clear()
 
     def _on_sent(self, event: dict[str, Any]) -> None:
@@ -98,9 +98,9 @@ class Requests:
         elif kind != "Document" or of_main:  # the end of a frame's document may be reported to another session
             self._open[request] = kind
         self._count_attempt(request, str(event["request"]["url"]))
-        if kind in _NOTED and of_main:
-            noted = self._noted[request] = (kind, str(event["request"]["url"]))
-            self._loaded.setdefault(noted, False)
+        if kind in _REPORTED_KINDS and of_main:
+            reported = self._reported[request] = (kind, str(event["request"]["url"]))
+            self._loaded.setdefault(reported, False)
 
     def _count_attempt(self, request: str, url: str) -> None:
         """Record how many consecutive failures precede a request, on its host and on all hosts.
@@ -108,13 +108,13 @@ class Requests:
         All requests that are sent before the first of them fails count as one attempt.
         """
         host = urlsplit(url).netloc.lower()
-        attempts = {each: self._failed[each] + 1 for each in (host, _ALL)}
+        attempts = {each: self._failed[each] + 1 for each in (host, _ALL_HOSTS)}
         self._attempts[request] = attempts
-        excess = max(attempts[host] / MAX_RETRIES_PER_HOST, attempts[_ALL] / MAX_RETRIES)
+        excess = max(attempts[host] / MAX_RETRIES_PER_HOST, attempts[_ALL_HOSTS] / MAX_RETRIES)
         if excess > 1 and self.on_flood is not None:
             self.on_flood(url)
             self.on_flood = None
-        if excess > _RUNAWAY:
+        if excess > _RUNAWAY_FACTOR:
             self.runaway.set()
 
     def _count_failure(self, request: str) -> None:
@@ -124,9 +124,9 @@ class Requests:
     def _on_response(self, event: dict[str, Any]) -> None:
         if int(event["response"]["status"]) >= 400:
             self._count_failure(event["requestId"])
-        noted = self._noted.get(event["requestId"])
-        if noted is not None and int(event["response"]["status"]) < 400:
-            self._loaded[noted] = True
+        reported = self._reported.get(event["requestId"])
+        if reported is not None and int(event["response"]["status"]) < 400:
+            self._loaded[reported] = True
 
     def _on_finished(self, event: dict[str, Any]) -> None:
         self._open.pop(event["requestId"], None)
@@ -135,9 +135,9 @@ class Requests:
     def _on_failed(self, event: dict[str, Any]) -> None:
         self._open.pop(event["requestId"], None)
         self._count_failure(event["requestId"])
-        noted = self._noted.get(event["requestId"])
-        if noted is not None and event.get("canceled") and not event.get("blockedReason"):
-            self._loaded.pop(noted, None)
+        reported = self._reported.get(event["requestId"])
+        if reported is not None and event.get("canceled") and not event.get("blockedReason"):
+            self._loaded.pop(reported, None)
 
     def _on_socket(self, event: dict[str, Any]) -> None:
         self.listening_since = time.monotonic()

@@ -24,16 +24,16 @@ _log = structlog.get_logger(__name__)
 PROBE_S = 4.0
 """Time limit for the capturer of the probe."""
 PROBE_BYTES = 1024 * 1024
-_WITH_WAITING_S = 10.0
+_TOTAL_S = 10.0
 _READABLE = frozenset({CaptureOutcome.OK, CaptureOutcome.PARTIAL, CaptureOutcome.SOFT_404, CaptureOutcome.EMPTY})
 _MAX_HTML_BYTES = 2 * 1024 * 1024
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Answer:
+class _ProbeResult:
     """Result of the probe. ``same``: whether the content is the same, None if unknown. ``missing``: 404 or 410."""
 
-    said: str
+    description: str
     same: bool | None = None
     missing: bool = False
 
@@ -42,7 +42,7 @@ class SiblingProbe:
     """Decides suspected soft 404s with a request to a sibling URL. ``fetch`` is closed by its owner."""
 
     def __init__(
-        self, fetch: Capturer, *, new_segment: Callable[[], str] = random_segment, within_s: float = _WITH_WAITING_S
+        self, fetch: Capturer, *, new_segment: Callable[[], str] = random_segment, within_s: float = _TOTAL_S
     ) -> None:
         """``fetch`` has its own limits. ``within_s`` also includes its waiting time."""
         self._fetch = fetch
@@ -56,41 +56,41 @@ class SiblingProbe:
         sibling = sibling_of(seen.url, self._new_segment())
         try:
             async with asyncio.timeout(self._within_s):
-                beside = await self._fetch.capture(sibling)
-                answer = await asyncio.to_thread(_answer, seen, beside)
+                sibling_page = await self._fetch.capture(sibling)
+                answer = await asyncio.to_thread(_compare, seen, sibling_page)
         except TimeoutError:
-            answer = _Answer(said="could not be asked in time")
-        outcome = _weighed(seen, answer)
-        _log.info("page_sibling_asked", url=seen.url, sibling=sibling, said=answer.said, outcome=outcome.value)
-        detail = f"{seen.detail}; " * bool(seen.detail) + f"a made-up address beside it {answer.said}"
+            answer = _ProbeResult(description="could not be asked in time")
+        outcome = _decide(seen, answer)
+        _log.info("page_sibling_asked", url=seen.url, sibling=sibling, said=answer.description, outcome=outcome.value)
+        detail = f"{seen.detail}; " * bool(seen.detail) + f"a made-up address beside it {answer.description}"
         return replace(seen, outcome=outcome, detail=detail)
 
 
-def _weighed(seen: Observation, answer: _Answer) -> CaptureOutcome:
+def _decide(seen: Observation, answer: _ProbeResult) -> CaptureOutcome:
     if answer.same:
         return CaptureOutcome.SOFT_404
-    honest = answer.missing and (seen.http_status or 200) < 300 and not urlsplit(canonical_key(seen.url)).query
+    is_reliable = answer.missing and (seen.http_status or 200) < 300 and not urlsplit(canonical_key(seen.url)).query
     # If the query identifies the page, a 404 for another path proves nothing.
-    return CaptureOutcome.OK if honest and seen.suspicion is Suspicion.LIKELY else seen.outcome
+    return CaptureOutcome.OK if is_reliable and seen.suspicion is Suspicion.LIKELY else seen.outcome
 
 
-def _answer(seen: Observation, beside: Observation) -> _Answer:
+def _compare(seen: Observation, sibling_page: Observation) -> _ProbeResult:
     """Compare the page with the response of the sibling URL. CPU-bound."""
-    if beside.http_status in GONE_STATUSES:
-        return _Answer(said=f"answers {beside.http_status}", missing=True)
-    if beside.outcome not in _READABLE or beside.kind is not PageKind.WEB:
-        return _Answer(said=f"ended in {beside.outcome.value}")
-    at, ended = seen.final_url or seen.url, beside.final_url or beside.url
-    if _moved(seen) and _moved(beside) and canonical_key(at) == canonical_key(ended):
-        return _Answer(said="is sent to the same place", same=True)
-    text = seen.text if seen.backend == beside.backend else _without_browser(seen)
-    alike = likeness(text, seen.url, beside.text, beside.url)
+    if sibling_page.http_status in GONE_STATUSES:
+        return _ProbeResult(description=f"answers {sibling_page.http_status}", missing=True)
+    if sibling_page.outcome not in _READABLE or sibling_page.kind is not PageKind.WEB:
+        return _ProbeResult(description=f"ended in {sibling_page.outcome.value}")
+    at, ended = seen.final_url or seen.url, sibling_page.final_url or sibling_page.url
+    if _is_redirected(seen) and _is_redirected(sibling_page) and canonical_key(at) == canonical_key(ended):
+        return _ProbeResult(description="is sent to the same place", same=True)
+    text = seen.text if seen.backend == sibling_page.backend else _without_browser(seen)
+    alike = likeness(text, seen.url, sibling_page.text, sibling_page.url)
     if alike >= SAME:
-        return _Answer(said=f"shows the same ({alike:.2f})", same=True)
-    return _Answer(said=f"shows something else ({alike:.2f})", same=False)
+        return _ProbeResult(description=f"shows the same ({alike:.2f})", same=True)
+    return _ProbeResult(description=f"shows something else ({alike:.2f})", same=False)
 
 
-def _moved(seen: Observation) -> bool:
+def _is_redirected(seen: Observation) -> bool:
     return canonical_key(seen.final_url or seen.url) != canonical_key(seen.url)
 
 

@@ -30,10 +30,10 @@ SHOT_QUALITY = 85
 _TILE_PX = int(MAX_TILE_PX * WIDTH_PX / SHOT_WIDTH_PX)
 MAX_HTML_CHARS = 20_000_000
 _SHOT_S = 15.0
-_STUCK_S = 2.0
-_NUDGE_MS = 100
+_DRAW_WAIT_S = 2.0
+_ADVANCE_MS = 100
 READING_S = 12.0
-_MARKUP = """(limit) => (document.doctype ? new XMLSerializer().serializeToString(document.doctype) : "") +
+_SERIALIZE_HTML = """(limit) => (document.doctype ? new XMLSerializer().serializeToString(document.doctype) : "") +
   (document.documentElement ? document.documentElement.outerHTML.slice(0, limit) : "")"""
 
 
@@ -84,24 +84,24 @@ class Visit:
         error = await self.page.open(self.blank.url, timeout_s=max(1.0, self._left_s() - self.reading_s))
         if navigation.taken.is_set() and navigation.answer is not None:
             return await self._document(navigation, navigation.answer)
-        ended = self._ended_early(navigation, error)
+        ended = self._without_document(navigation, error)
         if ended is not None:
             return ended
-        arrived = self._arrived(navigation)
+        arrived = self._with_response(navigation)
         try:
             async with asyncio.timeout(max(1.0, self._left_s())):
                 return await self._read(navigation, arrived)
         except TimeoutError:
             return replace(arrived, outcome=CaptureOutcome.TIMEOUT, detail="the page could not be read in time")
 
-    def _ended_early(self, navigation: Navigation, error: str) -> Observation | None:
+    def _without_document(self, navigation: Navigation, error: str) -> Observation | None:
         """Return the observation of a visit without a document, or None if there is a document."""
         refusal = self._refusal(navigation, error)
         if refusal is not None:
             # The response, if any, came from the egress proxy and not from the site.
-            return replace(self._ended(navigation, of_refusal(refusal)), http_status=None, headers={})
+            return replace(self._failed(navigation, of_refusal(refusal)), http_status=None, headers={})
         ending = self._ending(navigation, error)
-        return None if ending is None else self._ended(navigation, ending)
+        return None if ending is None else self._failed(navigation, ending)
 
     def _refusal(self, navigation: Navigation, error: str) -> Refusal | None:
         """Return the egress proxy's refusal if it is the reason for the missing document."""
@@ -126,7 +126,7 @@ class Visit:
             return of_browser_error(error) or Ending(outcome=CaptureOutcome.CONNECT_ERROR, detail=navigation.broken)
         return of_browser_error(error) or Ending(outcome=CaptureOutcome.TIMEOUT, detail="no response in time")
 
-    def _arrived(self, navigation: Navigation) -> Observation:
+    def _with_response(self, navigation: Navigation) -> Observation:
         """Return the observation with the metadata of the response."""
         answer = navigation.answer
         return replace(
@@ -138,14 +138,14 @@ class Visit:
             detail="",
         )
 
-    def _ended(self, navigation: Navigation, ending: Ending) -> Observation:
-        arrived = self._arrived(navigation)
+    def _failed(self, navigation: Navigation, ending: Ending) -> Observation:
+        arrived = self._with_response(navigation)
         return replace(arrived, outcome=ending.outcome, detail=ending.detail, gone=ending.gone)
 
     async def _document(self, navigation: Navigation, answer: Answer) -> Observation:
-        arrived = self._arrived(navigation)
+        arrived = self._with_response(navigation)
         if answer.body is None:
-            return self._ended(navigation, navigation.ending or Ending(outcome=CaptureOutcome.TOO_LARGE, detail=""))
+            return self._failed(navigation, navigation.ending or Ending(outcome=CaptureOutcome.TOO_LARGE, detail=""))
         try:
             document = await read_document(answer.body, answer.content_type, deadline_s=max(1.0, self._left_s() - 1.0))
         except DocumentRejected as rejected:
@@ -165,17 +165,17 @@ class Visit:
         # The page may have navigated to a document that is not a web page, or to an error.
         if navigation.taken.is_set() and navigation.answer is not None:
             return await self._document(navigation, navigation.answer)
-        ended = self._ended_early(navigation, navigation.broken)
+        ended = self._without_document(navigation, navigation.broken)
         if ended is not None:
             return ended
-        arrived = self._arrived(navigation)
+        arrived = self._with_response(navigation)
         view = self.page.view()
         visible = await read_visible_text(view)
-        html = str(await self.page.run(_MARKUP, MAX_HTML_CHARS))
+        html = str(await self.page.run(_SERIALIZE_HTML, MAX_HTML_CHARS))
         shots, drawn = await self._screenshots(ready)  # last: a browser that is drawing does not respond
         sheets = _sheets(ready, len(shots))
         if ready.height_px <= ready.viewport_px:  # otherwise the screenshot used another layout with other positions
-            visible = await self._uncovered(view, visible, ready)
+            visible = await self._recheck_covered(view, visible, ready)
             visible = await asyncio.to_thread(without_undrawn, visible, sheets, shots)
         facts = _facts(arrived, visible, html)
         if not visible.text and not await asyncio.to_thread(shows_anything, shots):
@@ -224,12 +224,12 @@ class Visit:
             async with asyncio.timeout(min(_SHOT_S, self._left_s() / 2)):
                 for top, part in tile_spans(height, _TILE_PX):
                     # For content beyond the viewport, the browser computes a new layout; avoid that if possible.
-                    shots.append(await self._drawn(top, part, beyond_viewport=height > ready.viewport_px))
+                    shots.append(await self._screenshot(top, part, beyond_viewport=height > ready.viewport_px))
         except TimeoutError:
             return tuple(shots), False  # the text is still usable
         return tuple(shots), True
 
-    async def _uncovered(self, view: MainDocument, visible: VisibleText, ready: Readiness) -> VisibleText:
+    async def _recheck_covered(self, view: MainDocument, visible: VisibleText, ready: Readiness) -> VisibleText:
         """Read the page again if screenshots show that text which seemed to be covered is visible.
 
         The page's scripts are stopped first, so that the screenshots differ only in that text.
@@ -243,7 +243,7 @@ class Visit:
                 await self.page.send("Emulation.setScriptExecutionDisabled", {"value": True})
                 for hide in (False, True, False):
                     await view.call(script("covered"), hide)
-                    shots.append(await self._drawn(top, height))
+                    shots.append(await self._screenshot(top, height))
                 seen = await asyncio.to_thread(seen_after_all, visible.facts["covered"], top, WIDTH_PX, shots)
                 if not seen:
                     return visible
@@ -252,8 +252,8 @@ class Visit:
         except TimeoutError:
             return visible
 
-    async def _drawn(self, top: int, height: int, *, beyond_viewport: bool = False) -> bytes:
-        """Take one screenshot. If drawing waits for the page's clock, which an open request pauses, advance the clock."""
+    async def _screenshot(self, top: int, height: int, *, beyond_viewport: bool = False) -> bytes:
+        """Take one screenshot. If an open request pauses the page's clock and thereby drawing, advance the clock."""
         request = {
             "format": "jpeg",
             "quality": SHOT_QUALITY,
@@ -263,9 +263,9 @@ class Visit:
         }
         drawing = asyncio.ensure_future(self.page.send("Page.captureScreenshot", request))
         try:
-            await asyncio.wait({drawing}, timeout=_STUCK_S)
+            await asyncio.wait({drawing}, timeout=_DRAW_WAIT_S)
             if not drawing.done():
-                await self.page.send("Emulation.setVirtualTimePolicy", {"policy": "advance", "budget": _NUDGE_MS})
+                await self.page.send("Emulation.setVirtualTimePolicy", {"policy": "advance", "budget": _ADVANCE_MS})
             return base64.b64decode((await drawing)["data"])
         finally:
             drawing.cancel()

@@ -203,7 +203,7 @@ def _garbled(facts: PageFacts, chars: int) -> Finding | None:
     """Check for binary data decoded as text: compressed, in another charset, or an image declared as a page."""
     unreadable = len(_NO_WRITING.findall(facts.text))
     if unreadable >= _FEW_SIGNS and unreadable >= _GARBLED_SHARE * chars:
-        return Finding(outcome=CaptureOutcome.DAMAGED, detail=f"{unreadable} of {chars} characters are unreadable")
+        return Finding(outcome=CaptureOutcome.DAMAGED, detail=f"{unreadable} of {chars} characters are no writing")
     return None
 
 
@@ -303,11 +303,11 @@ def _empty(facts: PageFacts, chars: int) -> Finding | None:
         return Finding(outcome=CaptureOutcome.EMPTY, detail="the page is still loading")
     little = chars < _SHORT_SHELL_TEXT or (chars < _SHELL_TEXT and not facts.headlines)
     if little and _NEEDS_SCRIPT.search(facts.text):
-        return Finding(outcome=CaptureOutcome.EMPTY, detail="the page asks for JavaScript")
+        return Finding(outcome=CaptureOutcome.EMPTY, detail="the page requires JavaScript")
     if chars < _CRASH_TEXT and has_crashed(facts.text):
         return Finding(outcome=CaptureOutcome.EMPTY, detail="the page's scripts failed")
     if chars < _CRASH_TEXT and wants_other_browser(facts.text):
-        return Finding(outcome=CaptureOutcome.EMPTY, detail="the page asks for another browser")
+        return Finding(outcome=CaptureOutcome.EMPTY, detail="the page requires another browser")
     return None
 
 

@@ -1,4 +1,4 @@
-"""Egress guard: a filtering proxy on loopback for all requests of a capture, from the browser and from httpx.
+"""Egress proxy: a filtering proxy on loopback for all requests of a capture, from the browser and from httpx.
 
 It resolves a name once, checks all its addresses, and connects to a checked address. Redirects, subresources and DNS
 rebinding therefore cannot reach a private network. Each capture has its own proxy port (a lane), so that bytes and
@@ -26,7 +26,7 @@ __all__ = ["EgressGuard", "EgressLimits", "Lane", "Refusal", "RefusalReason"]
 
 
 class EgressGuard:
-    """Egress proxy as an async context manager. ``url`` is the shared lane, which is open as long as the guard."""
+    """Egress proxy as an async context manager. ``url`` is the shared lane, which is open as long as the proxy."""
 
     def __init__(
         self,
@@ -53,7 +53,7 @@ class EgressGuard:
     @property
     def url(self) -> str:
         if self._shared is None:
-            raise RuntimeError("the egress guard is not running")
+            raise RuntimeError("the egress proxy is not running")
         return self._shared.url
 
     async def __aenter__(self) -> EgressGuard:
@@ -89,10 +89,10 @@ class EgressGuard:
         addresses = await self._addresses(host, port)
         if not allowed:
             for address in addresses:
-                self._judge(address)
+                self._check_address(address)
         return await self._connect(addresses, port)
 
-    def _judge(self, address: str) -> None:
+    def _check_address(self, address: str) -> None:
         is_own = plain_address(address) in self._own_addresses
         denied = why_denied(address) or ("an address of this machine" if is_own else None)
         if denied is not None:

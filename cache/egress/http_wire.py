@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from urllib.parse import urlsplit
 
 MAX_HEAD_BYTES = 64 * 1024
-_OF_ONE_HOP = frozenset(
+_HOP_BY_HOP = frozenset(
     {b"connection", b"keep-alive", b"proxy-connection", b"proxy-authorization", b"proxy-authenticate"}
 )
 
@@ -32,7 +32,7 @@ class Head:
 
     def without_hops(self, *, first: bytes, connection: bytes) -> bytes:
         """Return the head to forward, with other ``first`` and ``connection`` values and without hop-by-hop headers."""
-        kept = b"".join(key + b": " + value + b"\r\n" for key, value in self.headers if key.lower() not in _OF_ONE_HOP)
+        kept = b"".join(key + b": " + value + b"\r\n" for key, value in self.headers if key.lower() not in _HOP_BY_HOP)
         return first + b"\r\n" + kept + b"Connection: " + connection + b"\r\n\r\n"
 
 

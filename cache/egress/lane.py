@@ -17,15 +17,15 @@ from cache.urls import host_and_port
 
 _log = structlog.get_logger(__name__)
 _CHUNK_BYTES = 64 * 1024
-_REMEMBERED_REFUSALS = 1000
+_MAX_STORED_REFUSALS = 1000
 MAX_REFUSALS_PER_HOST = 500
-"""Number of requests to one denied host that are refused immediately. Later ones are delayed, so that a script that
-retries without a pause does not prevent the page from settling. The limit is high because a page can have hundreds of
-images on a host that is down. The browser can detect retries and calls ``Lane.delay_refusals`` much earlier."""
+"""Number of requests to one denied host that are refused immediately. Later ones are delayed. Otherwise a script that
+retries without a pause would keep the page busy. The limit is high because a page can have hundreds of images on a host
+that is down. The browser can detect retries and calls ``Lane.delay_refusals`` much earlier."""
 _DELAY_S = 4.0
 """Maximum delay of such a request. It is bounded because a synchronous request blocks the page."""
 _MAX_DELAYED = 8  # of the 32 connections that Chromium opens to a proxy
-_NO_BYTES_LEFT = "the byte budget of this page is used up"
+_BYTES_EXCEEDED = "the page exceeded its byte limit"
 
 Stream = tuple[asyncio.StreamReader, asyncio.StreamWriter]
 Dial = Callable[[str, int], Awaitable[Stream]]
@@ -46,7 +46,7 @@ class RefusalReason(StrEnum):
 
 
 _DENIED = frozenset({RefusalReason.ADDRESS, RefusalReason.PORT, RefusalReason.REQUEST})
-_OF_THE_LANE = frozenset({RefusalReason.BYTES, RefusalReason.TIME})
+_LIMIT_REASONS = frozenset({RefusalReason.BYTES, RefusalReason.TIME})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -89,7 +89,7 @@ class Lane:
         self._max_bytes = max_bytes
         self._server: asyncio.Server | None = None
         self._connections: set[asyncio.Task[None]] = set()
-        self._refusals: deque[Refusal] = deque(maxlen=_REMEMBERED_REFUSALS)
+        self._refusals: deque[Refusal] = deque(maxlen=_MAX_STORED_REFUSALS)
         self._refused: Counter[tuple[str, int]] = Counter()
         self._retried: set[tuple[str, int]] = set()
         self._delayed = 0
@@ -161,34 +161,34 @@ class Lane:
                     return
                 request = parse_request(head)
                 place = (request.host, request.port)
-                server = await self._admit(request, client)
+                server = await self._connect(request, client)
                 if server is not None:
-                    await self._pass(request, client, server)
+                    await self._relay(request, client, server)
         except BadMessage as odd:
-            self._remember(place, RefusalReason.REQUEST, str(odd))
+            self._record_refusal(place, RefusalReason.REQUEST, str(odd))
             client[1].write(_refusal_response(RefusalReason.REQUEST))
         except ConnectionRefused as cut:
             # The response has started. Only an aborted connection tells the client that it is incomplete.
-            self._remember(place, cut.reason, cut.detail)
+            self._record_refusal(place, cut.reason, cut.detail)
             client[1].transport.abort()
         except TimeoutError:
-            self._remember(place, RefusalReason.TIME, f"the connection exceeded {self._limits.connection_s:g} s")
+            self._record_refusal(place, RefusalReason.TIME, f"the connection exceeded {self._limits.connection_s:g} s")
             client[1].transport.abort()
         except OSError:
             pass  # one end closed the connection
         finally:
             client[1].close()
 
-    async def _admit(self, request: Request, client: Stream) -> Stream | None:
+    async def _connect(self, request: Request, client: Stream) -> Stream | None:
         """Connect to the server. If this fails, send an error response to the client and return None."""
         try:
             if self.is_exhausted:
-                raise ConnectionRefused(RefusalReason.BYTES, _NO_BYTES_LEFT)
-            if self._is_delayed((request.host, request.port)) and await self._leaves_during_delay(client):
+                raise ConnectionRefused(RefusalReason.BYTES, _BYTES_EXCEEDED)
+            if self._is_delayed((request.host, request.port)) and await self._disconnects_during_delay(client):
                 return None
             return await self._dial(request.host, request.port)
         except ConnectionRefused as refused:
-            self._remember((request.host, request.port), refused.reason, refused.detail)
+            self._record_refusal((request.host, request.port), refused.reason, refused.detail)
             client[1].write(_refusal_response(refused.reason))
             return None
 
@@ -196,7 +196,7 @@ class Lane:
         """Return whether the host was refused too often."""
         return self._refused[place] >= (1 if place in self._retried else MAX_REFUSALS_PER_HOST)
 
-    async def _leaves_during_delay(self, client: Stream) -> bool:
+    async def _disconnects_during_delay(self, client: Stream) -> bool:
         """Delay the response to a client that was refused this host too often. Return whether it disconnected.
 
         Only a few connections are delayed at a time: the browser opens at most 32, and the page may need others.
@@ -213,10 +213,10 @@ class Lane:
             self._delayed -= 1
         return True
 
-    def _remember(self, place: tuple[str, int], reason: RefusalReason, detail: str) -> None:
+    def _record_refusal(self, place: tuple[str, int], reason: RefusalReason, detail: str) -> None:
         """Record a refusal, and log the first one per host."""
         self._refusals.append(Refusal(host=place[0], port=place[1], reason=reason, detail=detail))
-        if self._max_bytes is None or reason in _OF_THE_LANE:
+        if self._max_bytes is None or reason in _LIMIT_REASONS:
             _log.info("egress_refused", host=place[0], port=place[1], reason=reason.value, detail=detail)
             return
         self._refused[place] += 1
@@ -232,17 +232,17 @@ class Lane:
             self.flooded.set()
             _log.info("egress_flood", host=place[0], port=place[1], refusals=self._refused[place])
 
-    async def _pass(self, request: Request, client: Stream, server: Stream) -> None:
+    async def _relay(self, request: Request, client: Stream, server: Stream) -> None:
         try:
             if request.origin_line is None:
                 client[1].write(b"HTTP/1.1 200 Connection established\r\n\r\n")
-                await self._both_ways(client, server)
+                await self._tunnel(client, server)
                 return
             upgrade = request.head.is_upgrade
             connection = b"Upgrade" if upgrade else b"close"
             server[1].write(request.head.without_hops(first=request.origin_line, connection=connection))
             await self._send_body(request.body_bytes, client[0], server[1])
-            await self._answer(client, server, may_switch=upgrade)
+            await self._relay_response(client, server, may_switch=upgrade)
         finally:
             server[1].close()
 
@@ -254,7 +254,7 @@ class Lane:
             remaining -= len(data)
             await self._forward(data, writer)
 
-    async def _answer(self, client: Stream, server: Stream, *, may_switch: bool) -> None:
+    async def _relay_response(self, client: Stream, server: Stream, *, may_switch: bool) -> None:
         """Forward the response to one request, then close the connection: the next request may be for another host."""
         while True:
             try:
@@ -267,14 +267,14 @@ class Lane:
             switched = status == 101 and may_switch
             client[1].write(head.without_hops(first=head.first, connection=b"Upgrade" if switched else b"close"))
             if switched:
-                await self._both_ways(client, server)
+                await self._tunnel(client, server)
                 return
             if status >= 200:
-                await _first_done(self._copy(server[0], client[1]), _until_closed(client[0]))
+                await _run_until_first(self._copy(server[0], client[1]), _until_closed(client[0]))
                 return
 
-    async def _both_ways(self, client: Stream, server: Stream) -> None:
-        await _first_done(self._copy(client[0], server[1]), self._copy(server[0], client[1]))
+    async def _tunnel(self, client: Stream, server: Stream) -> None:
+        await _run_until_first(self._copy(client[0], server[1]), self._copy(server[0], client[1]))
 
     async def _copy(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         while data := await reader.read(_CHUNK_BYTES):
@@ -283,7 +283,7 @@ class Lane:
     async def _forward(self, data: bytes, writer: asyncio.StreamWriter) -> None:
         self.bytes_passed += len(data)
         if self.is_exhausted:
-            raise ConnectionRefused(RefusalReason.BYTES, _NO_BYTES_LEFT)
+            raise ConnectionRefused(RefusalReason.BYTES, _BYTES_EXCEEDED)
         writer.write(data)
         await writer.drain()
 
@@ -304,7 +304,7 @@ async def _until_closed(reader: asyncio.StreamReader) -> None:
         pass
 
 
-async def _first_done(*ways: Coroutine[Any, Any, None]) -> None:
+async def _run_until_first(*ways: Coroutine[Any, Any, None]) -> None:
     """Run coroutines concurrently until one ends. Cancel the others. Raise the error of the one that ended."""
     tasks = [asyncio.create_task(way) for way in ways]
     try:

@@ -72,14 +72,14 @@ def read_mhtml(data: bytes) -> SavedPage:
         DocumentRejected: the file is damaged or contains no page.
     """
     try:
-        message, body = _headed(data.removeprefix(codecs.BOM_UTF8).lstrip())
+        message, body = _split_head(data.removeprefix(codecs.BOM_UTF8).lstrip())
         url = _text(message, "Snapshot-Content-Location")
-        root = _root(message, body, location=url, depth=1)
+        root = _page_part(message, body, location=url, depth=1)
         if root is None:
             raise DocumentRejected(CaptureOutcome.DAMAGED, "the MHTML file has no HTML part")
         part, content = root
         return SavedPage(
-            html=_decoded(part, content),
+            html=_decode(part, content),
             content_type=f"text/html; charset={part.get_content_charset() or ''}".removesuffix("; charset="),
             url=url or _text(part, "Content-Location") or None,
             title=_text(message, "Subject"),
@@ -90,7 +90,7 @@ def read_mhtml(data: bytes) -> SavedPage:
         raise DocumentRejected(CaptureOutcome.DAMAGED, f"the MHTML file cannot be read: {broken}") from broken
 
 
-def _headed(data: bytes) -> tuple[Message, bytes]:
+def _split_head(data: bytes) -> tuple[Message, bytes]:
     """Split a part into headers and body."""
     end = _BLANK_LINE.search(data, 0, _MAX_HEAD_BYTES)
     if end is None:
@@ -98,7 +98,7 @@ def _headed(data: bytes) -> tuple[Message, bytes]:
     return BytesHeaderParser().parsebytes(data[: end.end()].lstrip()), data[end.end() :]
 
 
-def _root(message: Message, body: bytes, *, location: str, depth: int) -> tuple[Message, bytes] | None:
+def _page_part(message: Message, body: bytes, *, location: str, depth: int) -> tuple[Message, bytes] | None:
     """Return the part with the page: the one named as the start, else the one with the saved URL, else the first."""
     if message.get_content_maintype() != "multipart":
         return (message, body) if message.get_content_type() in _HTML_TYPES else None
@@ -108,17 +108,17 @@ def _root(message: Message, body: bytes, *, location: str, depth: int) -> tuple[
     start = str(message.get_param("start") or "")
     first: tuple[Message, bytes] | None = None
     for part, content in _parts(body, boundary):
-        found = _root(part, content, location=location, depth=depth + 1)
+        found = _page_part(part, content, location=location, depth=depth + 1)
         if found is None:
             continue
         if start and _text(part, "Content-ID") == start:
             return found
-        if first is None or (location and not _is_at(first[0], location) and _is_at(found[0], location)):
+        if first is None or (location and not _has_location(first[0], location) and _has_location(found[0], location)):
             first = found
     return first
 
 
-def _is_at(part: Message, location: str) -> bool:
+def _has_location(part: Message, location: str) -> bool:
     return _text(part, "Content-Location") == location
 
 
@@ -130,10 +130,10 @@ def _parts(body: bytes, boundary: str) -> Iterator[tuple[Message, bytes]]:
     for piece in pieces[1:]:
         if piece.startswith(b"--"):
             return
-        yield _headed(piece.lstrip(b" \t").removeprefix(b"\r").removeprefix(b"\n").removesuffix(b"\r"))
+        yield _split_head(piece.lstrip(b" \t").removeprefix(b"\r").removeprefix(b"\n").removesuffix(b"\r"))
 
 
-def _decoded(part: Message, content: bytes) -> bytes:
+def _decode(part: Message, content: bytes) -> bytes:
     match _text(part, "Content-Transfer-Encoding").lower():
         case "quoted-printable":
             return quopri.decodestring(content)
