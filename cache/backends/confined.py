@@ -69,7 +69,7 @@ async def _child(kind: Literal["pdf", "image"], data: bytes) -> AsyncIterator[as
 
 
 def _start(server: DocumentServer, kind: Literal["pdf", "image"], data: bytes, child_end: socket.socket) -> int:
-    """Pass a document to a child. ``theirs`` is closed in this process, so that the stream ends with the child."""
+    """Pass a document to a child. ``child_end`` is closed in this process, so that the stream ends with the child."""
     with child_end, tempfile.TemporaryFile() as document:
         document.write(data)
         document.seek(0)

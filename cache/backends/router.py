@@ -1,7 +1,7 @@
 """Routing and retries of captures.
 
-The headless shell captures first. Full Chromium repeats blocked or empty captures. Temporary errors are retried once.
-The number of concurrent captures per host is limited.
+The headless shell captures first. Full Chromium repeats captures that were blocked, empty or crashed. Temporary errors
+are retried once. The number of concurrent captures per host is limited.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ class RoutedCapturer:
 
         Args:
             first: Captures first.
-            second: Captures again if the result of ``first`` is blocked or empty.
+            second: Captures again if the result of ``first`` is blocked, empty or a crash.
             siblings: Probes a random sibling URL if the page may be a soft 404.
             pages_per_host: Maximum number of concurrent captures per host.
             places_of_all: Acquires a slot for a host among all processes that capture.
@@ -58,10 +58,10 @@ class RoutedCapturer:
 
     async def capture(self, url: str) -> Observation:
         async with self._hosts.slot(url):
-            seen = await self._look(url)
+            seen = await self._capture_with_retries(url)
             return seen if self._siblings is None else await self._siblings.settled(seen)
 
-    async def _look(self, url: str) -> Observation:
+    async def _capture_with_retries(self, url: str) -> Observation:
         seen = await self._first.capture(url)
         wait_s = _pause_before_retry(seen)
         if wait_s is not None:

@@ -253,7 +253,7 @@ class Visit:
             return visible
 
     async def _screenshot(self, top: int, height: int, *, beyond_viewport: bool = False) -> bytes:
-        """Take one screenshot. If an open request pauses the page's clock and thereby drawing, advance the clock."""
+        """Take one screenshot. A paused page clock can block drawing, so it is advanced after a while."""
         request = {
             "format": "jpeg",
             "quality": SHOT_QUALITY,

@@ -100,7 +100,7 @@ def is_only_a_code(headline: str) -> bool:
 def says_it_is_gone(headlines: Sequence[str], text: str) -> bool:
     """Return whether a headline or a whole sentence says that the page is missing.
 
-    A bare "not found" does not count, because it does not say that the page is missing.
+    A bare "not found" does not count, because it does not say what is missing.
 
     >>> says_it_is_gone(["404"], "404 is the number of a reply."), says_it_is_gone(["404: page not found"], "")
     (False, True)

@@ -17,7 +17,7 @@ UNIT = 10_000
 MAX_LINES = 20_000
 _NEAR_CHARS = 400
 _TELLING_CHARS = 24
-"""A piece with a beginning of this length is searched for in all following text, a shorter one only nearby."""
+"""A piece whose beginning is shorter than this is only searched for nearby, because it may occur several times."""
 
 
 class Line(NamedTuple):
@@ -79,7 +79,7 @@ def aligned(text: str, pieces: Iterable[Piece], cursor: int) -> Iterator[tuple[i
         start = text.find(begins, cursor, len(text) if far else cursor + _NEAR_CHARS + len(begins))
         if start >= 0:
             yield start, piece
-            # For a piece that spans several lines of text, its length does not count the removed trailing blanks.
+            # Blanks at the line ends of a multi-line piece are missing in its length, so skip only its beginning.
             whole = "\n" not in text[start : start + piece.length]
             cursor = start + (piece.length if whole else len(begins))
 

@@ -117,7 +117,7 @@ async def observe(given: HandedIn, *, source: CaptureSource = CaptureSource.UPLO
 
 async def _from_content(blank: Observation, content: bytes, content_type: str) -> Observation:
     if b"\0" in content[:SNIFFED_BYTES] and not content.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
-        content_type = ""  # no text, whatever it is called
+        content_type = ""  # binary data, whatever its declared type
     saved_as = "mhtml" if is_mhtml(content, content_type) else sniff(content, content_type).value
     limit = MAX_PAGE_BYTES if saved_as == "mhtml" else byte_limit(content, content_type)
     if len(content) > limit:
