@@ -222,7 +222,7 @@ class BlobStore:
             found = await obstore.get_async(self._store, path)
             if bytes(await found.bytes_async()) == data:
                 return
-        raise ValueError(f"the store has {head['size']} bytes after writing {len(data)} bytes, with other content")
+        raise ValueError(f"wrote {len(data)} bytes, but the store has other content ({head['size']} bytes)")
 
     async def _read(self, path: str, sha256: str) -> bytes:
         try:
