@@ -1,1 +1,1 @@
-
+"""Capture of cited URLs, and storage of the evidence that judges see."""

@@ -1,15 +1,15 @@
-"""Stored bodies, addressed by the SHA-256 of what they contain, in a folder, an S3 bucket or memory.
+"""Content-addressed blob store in a folder, an S3 bucket or memory.
 
-A body is put under its own hash and checked against it on every read, so that what is shown is what was
-stored. ``put`` returns only when the bytes would survive a power cut; a record that names a blob is
-written after that. A body that no longer has its hash is moved to ``quarantine/`` and never served.
+A body is stored under its SHA-256 and verified against it on every read. ``put`` returns only after the bytes are
+durable; records that refer to a blob are written after that. A body that does not match its hash is moved to
+``quarantine/`` and never returned.
 
     sha256/<ab>/<hash>      bodies
-    records/<id>/<hash>     the record of each capture, so that an index that was lost can be made again
-    calls/<ab>/<hash>       what models were asked for one result, and what they said
-    scripts/<ab>/<hash>     the source of each judge file that results were made with
-    drafts/<random>         being written (folders only); garbage after a crash
-    quarantine/<hash>       what was stored under a hash that it does not have
+    records/<id>/<hash>     capture records, to rebuild a lost index
+    calls/<ab>/<hash>       call logs of results
+    scripts/<ab>/<hash>     sources of the judge files of results
+    drafts/<random>         temporary files (folders only); left over after a crash
+    quarantine/<hash>       bodies that do not match their hash
 """
 
 from __future__ import annotations
@@ -38,48 +38,48 @@ from cache.fsync import sync_file, sync_folders
 _log = structlog.get_logger(__name__)
 _HASH_INLINE_BYTES = 256 * 1024
 _STORE_FAULTS = (ObstoreError, OSError, ValueError)
-_NO_ROOM = f"(os error {errno.ENOSPC})"
+_ENOSPC_TEXT = f"(os error {errno.ENOSPC})"
 _RECORDS = "records"
 _DRAFTS = "drafts"
-_S3_TRIES = {
+_S3_RETRY = {
     "max_retries": 4,
     "retry_timeout": timedelta(seconds=30),
     "backoff": {"init_backoff": timedelta(milliseconds=200), "max_backoff": timedelta(seconds=5), "base": 2},
 }
 _S3_TIMEOUT_S = 20
-_CONFIRMED_TRIES = 2
+_WRITE_ATTEMPTS = 2
 
 
 class Shelf(StrEnum):
-    """What is kept beside the bodies of pages."""
+    """Kinds of stored data besides page bodies."""
 
     CALLS = "calls"
     SCRIPTS = "scripts"
 
 
 class BlobStore:
-    """Puts and gets bodies by hash. Safe to share between tasks; processes may share one place."""
+    """Content-addressed store. Tasks can share one instance, and processes can share one location."""
 
     def __init__(
         self, store: ObjectStore, *, folder: Path | None = None, sync: Callable[[Path], None] = sync_file
     ) -> None:
-        """``folder``: where ``store`` writes, when that is a local one; ``sync`` brings one of its files to disk."""
+        """``folder``: location of a local ``store``. ``sync``: syncs one of its files to disk."""
         self._store = store
         self._folder = folder
         self._sync = sync
-        self._lasting: set[Path] = set()
-        """Folders whose names are on the disk, up to the top."""
-        self._broken: str | None = None
-        """Why nothing is written any more: a disk that failed once to keep what it was given is not believed again."""
+        self._durable_folders: set[Path] = set()
+        """Folders that are known to be durable, including their parents."""
+        self._read_only_reason: str | None = None
+        """Reason why the store is read-only: it stays so after the first failed sync."""
 
     @classmethod
     def open(cls, url: str, *, s3: Mapping[str, Any] | None = None) -> BlobStore:
-        """The store at ``file:///folder``, ``s3://bucket/prefix`` or ``memory://``.
+        """Open the store at ``file:///folder``, ``s3://bucket/prefix`` or ``memory://``.
 
-        ``s3`` takes obstore's S3 settings (endpoint, region, access_key_id, secret_access_key ...).
+        ``s3``: S3 settings of obstore (endpoint, region, access_key_id, secret_access_key ...).
 
         Raises:
-            ValueError: the scheme is none of these, or the place cannot be used.
+            ValueError: the scheme is unknown, or the location is not usable.
         """
         scheme = urlsplit(url).scheme
         if scheme == "memory":
@@ -95,164 +95,164 @@ class BlobStore:
         raise ValueError(f"blob store {url}: use file:///folder, s3://bucket/prefix or memory://")
 
     async def put(self, data: bytes, media_type: str) -> Blob:
-        """Store a body and say where it is. Putting the same bytes again is harmless and mends a damaged copy.
+        """Store a body and return its reference. Storing the same bytes again also repairs a damaged copy.
 
         Raises:
-            BlobStoreFull: there is no room.
-            BlobStoreFailed: the store refused (no permission, unreachable), or a disk has failed.
+            BlobStoreFull: no space left.
+            BlobStoreFailed: the store is unreachable or denies access, or the disk has failed.
         """
         sha256 = await digest(data)
-        await self._write(_place(sha256), data, sha256)
+        await self._write(_blob_path(sha256), data, sha256)
         return Blob(sha256=sha256, size=len(data), media_type=media_type)
 
     async def get(self, sha256: str) -> bytes:
-        """The body with that hash.
+        """Return the body with this hash.
 
         Raises:
-            BlobMissing: there is none.
-            BlobCorrupt: there is one, but its bytes have changed; it is now in quarantine.
-            BlobStoreFailed: the store cannot say.
+            BlobMissing: no body is stored under this hash.
+            BlobCorrupt: the stored bytes do not match the hash; they were moved to quarantine.
+            BlobStoreFailed: the store is unreachable or failed.
         """
-        return await self._read(_place(sha256), sha256)
+        return await self._read(_blob_path(sha256), sha256)
 
     async def put_record(self, name: str, data: bytes) -> None:
-        """Store the record of a capture under the capture's id; raises as ``put`` does."""
+        """Store a capture record. ``name`` is the id of the capture. Raises the same errors as ``put``."""
         sha256 = await digest(data)
         await self._write(f"{_RECORDS}/{name}/{sha256}", data, sha256)
 
     async def put_aside(self, shelf: Shelf, data: bytes) -> str:
-        """Store what belongs to results and to no page, and return its hash; raises as ``put`` does."""
+        """Store data of a result (not of a page) and return its hash. Raises the same errors as ``put``."""
         sha256 = await digest(data)
-        if not await self._is_there(_aside(shelf, sha256), len(data)):
-            await self._write(_aside(shelf, sha256), data, sha256)
+        if not await self._has_size(_shelf_path(shelf, sha256), len(data)):
+            await self._write(_shelf_path(shelf, sha256), data, sha256)
         return sha256
 
     async def get_aside(self, shelf: Shelf, sha256: str) -> bytes:
-        """What was put aside there; raises as ``get`` does."""
-        return await self._read(_aside(shelf, sha256), sha256)
+        """Return data stored with ``put_aside``. Raises the same errors as ``get``."""
+        return await self._read(_shelf_path(shelf, sha256), sha256)
 
     async def remove_aside(self, shelf: Shelf, sha256: str) -> None:
-        """Remove what the last result that named it is forgotten with."""
-        await self._drop(_aside(shelf, sha256))
+        """Remove data stored with ``put_aside``. Call this when no result refers to it any more."""
+        await self._delete(_shelf_path(shelf, sha256))
 
     async def records(self, *, but: Container[str] = ()) -> AsyncIterator[tuple[str, bytes]]:
-        """Name and bytes of every record ``but`` those named. One that has changed is put aside and left out.
+        """Iterate over the name and bytes of all records except those in ``but``. Skip damaged records.
 
         Raises:
             BlobStoreFailed: the store cannot be listed or read.
         """
-        for place in await self._listed(_RECORDS):
-            _, name, sha256 = place.split("/", 2)
+        for path in await self._list_paths(_RECORDS):
+            _, name, sha256 = path.split("/", 2)
             if name in but:
                 continue
             try:
-                yield name, await self._read(place, sha256)
+                yield name, await self._read(path, sha256)
             except (BlobMissing, BlobCorrupt) as damage:
                 _log.warning("capture_record_unreadable", record=name, error=damage.detail)
 
     async def hashes(self, *, older_than: timedelta = timedelta(0)) -> set[str]:
-        """The hashes of all bodies stored so long ago; they are not read. Raises BlobStoreFailed."""
-        return {place.rpartition("/")[2] for place in await self._listed("sha256", older_than=older_than)}
+        """Return the hashes of all bodies older than ``older_than`` without reading them. Raises BlobStoreFailed."""
+        return {path.rpartition("/")[2] for path in await self._list_paths("sha256", older_than=older_than)}
 
     async def remove(self, sha256: str) -> None:
-        """Remove a body that nothing names any more."""
-        await self._drop(_place(sha256))
+        """Remove a body. Call this when nothing refers to it any more."""
+        await self._delete(_blob_path(sha256))
 
     async def remove_record(self, name: str) -> None:
-        """Remove the record of a capture that is forgotten. Raises BlobStoreFailed."""
-        for place in await self._listed(f"{_RECORDS}/{name}"):
-            await self._drop(place)
+        """Remove the record of a capture. Raises BlobStoreFailed."""
+        for path in await self._list_paths(f"{_RECORDS}/{name}"):
+            await self._delete(path)
 
     async def remove_drafts(self, older_than: timedelta = timedelta(hours=1)) -> int:
-        """Remove what a crash left half written; returns how many there were. Raises BlobStoreFailed."""
-        left = await self._listed(_DRAFTS, older_than=older_than)
-        for place in left:
-            await self._drop(place)
-        return len(left)
+        """Remove temporary files that a crash left behind. Return their number. Raises BlobStoreFailed."""
+        stale = await self._list_paths(_DRAFTS, older_than=older_than)
+        for path in stale:
+            await self._delete(path)
+        return len(stale)
 
-    async def _write(self, place: str, data: bytes, sha256: str) -> None:
-        if self._broken is not None:
-            raise BlobStoreFailed(sha256, self._broken)
+    async def _write(self, path: str, data: bytes, sha256: str) -> None:
+        if self._read_only_reason is not None:
+            raise BlobStoreFailed(sha256, self._read_only_reason)
         try:
             if self._folder is not None:
-                await asyncio.to_thread(self._write_synced, self._folder, place, data)
+                await asyncio.to_thread(self._write_synced, self._folder, path, data)
             else:
-                await self._write_confirmed(place, data)
+                await self._write_confirmed(path, data)
         except _STORE_FAULTS as fault:
-            if _NO_ROOM in str(fault) or getattr(fault, "errno", None) in (errno.ENOSPC, errno.EDQUOT):
-                raise BlobStoreFull(sha256, "there is no room left") from fault
+            if _ENOSPC_TEXT in str(fault) or getattr(fault, "errno", None) in (errno.ENOSPC, errno.EDQUOT):
+                raise BlobStoreFull(sha256, "no space left in the blob store; free some space and retry") from fault
             raise BlobStoreFailed(sha256, str(fault)) from fault
 
-    def _write_synced(self, folder: Path, place: str, data: bytes) -> None:
-        """Write aside, sync, rename, sync the folders: at its place a body is whole or not at all. Blocks.
+    def _write_synced(self, folder: Path, path: str, data: bytes) -> None:
+        """Write a file atomically: temporary file, sync, rename, sync of the folders. Blocks.
 
-        All in one thread: handed from one to the next, the four steps of a small body cost more than they do.
+        All steps run in one thread, because switching threads costs more than writing a small body.
         """
         draft = f"{_DRAFTS}/{uuid4().hex}"
         try:
             obstore.put(self._store, draft, data)
-            self._synced(self._sync, folder / draft)
-            obstore.rename(self._store, draft, place)
+            self._sync_or_fail(self._sync, folder / draft)
+            obstore.rename(self._store, draft, path)
         except BaseException:
             with suppress(*_STORE_FAULTS):
                 obstore.delete(self._store, draft)
             raise
-        around = (folder / place).parent
-        self._synced(sync_folders, around, around if around in self._lasting else folder)
-        self._lasting.add(around)
+        parent = (folder / path).parent
+        self._sync_or_fail(sync_folders, parent, parent if parent in self._durable_folders else folder)
+        self._durable_folders.add(parent)
 
-    def _synced(self, sync: Callable[..., None], *places: Path) -> None:
+    def _sync_or_fail(self, sync: Callable[..., None], *paths: Path) -> None:
         try:
-            sync(*places)
+            sync(*paths)
         except OSError as fault:
-            # After a sync that failed the kernel may have dropped what it was to write: a second one proves nothing.
+            # After a failed fsync, the kernel may have dropped the dirty pages. A later success proves nothing.
             if fault.errno not in (errno.ENOSPC, errno.EDQUOT):
-                self._broken = f"the disk failed, nothing more is written until the program is started again: {fault}"
+                self._read_only_reason = f"the disk failed ({fault}); the store is read-only until the process restarts"
                 _log.critical("blob_store_read_only", error=str(fault))
             raise
 
-    async def _write_confirmed(self, place: str, data: bytes) -> None:
-        """One request, so that nobody sees half of it; then ask whether what is there is what was sent."""
-        for _try in range(_CONFIRMED_TRIES):
-            sent = await obstore.put_async(self._store, place, data, use_multipart=False)
-            there = await obstore.head_async(self._store, place)
-            if there["size"] == len(data) and there["e_tag"] == sent["e_tag"]:
+    async def _write_confirmed(self, path: str, data: bytes) -> None:
+        """Write in one request, which is atomic, and verify what the store has afterwards."""
+        for _try in range(_WRITE_ATTEMPTS):
+            response = await obstore.put_async(self._store, path, data, use_multipart=False)
+            head = await obstore.head_async(self._store, path)
+            if head["size"] == len(data) and head["e_tag"] == response["e_tag"]:
                 return
-            # Another tag may only mean that somebody else put the same body just now: the bytes decide.
-            found = await obstore.get_async(self._store, place)
+            # A different ETag can mean that another writer stored the same body: compare the bytes.
+            found = await obstore.get_async(self._store, path)
             if bytes(await found.bytes_async()) == data:
                 return
-        raise ValueError(f"the store holds {there['size']} bytes, and not the {len(data)} that were sent")
+        raise ValueError(f"wrote {len(data)} bytes, but the store has other content ({head['size']} bytes)")
 
-    async def _read(self, place: str, sha256: str) -> bytes:
+    async def _read(self, path: str, sha256: str) -> bytes:
         try:
-            found = await obstore.get_async(self._store, place)
+            found = await obstore.get_async(self._store, path)
             data = bytes(await found.bytes_async())
         except FileNotFoundError as absent:
             raise BlobMissing(sha256, "not stored") from absent
         except _STORE_FAULTS as fault:
             raise BlobStoreFailed(sha256, str(fault)) from fault
         if await digest(data) != sha256:
-            await self._quarantine(place, sha256)
+            await self._quarantine(path, sha256)
             raise BlobCorrupt(sha256, "the stored bytes have changed")
         return data
 
-    async def _quarantine(self, place: str, sha256: str) -> None:
+    async def _quarantine(self, path: str, sha256: str) -> None:
         _log.error("blob_corrupt", sha256=sha256)
         try:
-            await obstore.rename_async(self._store, place, f"quarantine/{sha256}")
+            await obstore.rename_async(self._store, path, f"quarantine/{sha256}")
         except _STORE_FAULTS as fault:
             _log.error("blob_quarantine_failed", sha256=sha256, error=str(fault))
 
-    async def _is_there(self, place: str, size: int) -> bool:
-        """Whether something of that size is stored already; what cannot be found out is written again."""
+    async def _has_size(self, path: str, size: int) -> bool:
+        """Return whether an object of this size exists. False on errors, so that it is written again."""
         try:
-            there = await obstore.head_async(self._store, place)
+            head = await obstore.head_async(self._store, path)
         except _STORE_FAULTS:
             return False
-        return there["size"] == size
+        return head["size"] == size
 
-    async def _listed(self, folder: str, *, older_than: timedelta = timedelta(0)) -> list[str]:
+    async def _list_paths(self, folder: str, *, older_than: timedelta = timedelta(0)) -> list[str]:
         found: list[str] = []
         try:
             async for batch in obstore.list(self._store, folder):
@@ -264,32 +264,32 @@ class BlobStore:
             raise BlobStoreFailed(folder, str(fault)) from fault
         return sorted(found)
 
-    async def _drop(self, place: str) -> None:
+    async def _delete(self, path: str) -> None:
         try:
-            await obstore.delete_async(self._store, place)
+            await obstore.delete_async(self._store, path)
         except _STORE_FAULTS as fault:
             if not isinstance(fault, FileNotFoundError):
-                _log.warning("draft_left", place=place, error=str(fault))
+                _log.warning("draft_left", path=path, error=str(fault))
 
 
 def _s3_store(url: str, settings: dict[str, Any]) -> S3Store:
-    plain = str(settings.get("endpoint", "")).startswith("http://")
-    # The checksum travels with the body: a server that got something else refuses it.
+    is_plain_http = str(settings.get("endpoint", "")).startswith("http://")
+    # The server rejects a body that does not match the checksum.
     settings.setdefault("checksum_algorithm", "SHA256")
-    client = {"allow_http": plain, "timeout": timedelta(seconds=_S3_TIMEOUT_S)}
-    return S3Store.from_url(url, client_options=client, retry_config=_S3_TRIES, **settings)  # type: ignore[arg-type]
+    client = {"allow_http": is_plain_http, "timeout": timedelta(seconds=_S3_TIMEOUT_S)}
+    return S3Store.from_url(url, client_options=client, retry_config=_S3_RETRY, **settings)  # type: ignore[arg-type]
 
 
 async def digest(data: bytes) -> str:
-    """The SHA-256 (hex) of ``data``, off the event loop when that takes longer than a moment."""
+    """Return the SHA-256 (hex) of ``data``. Large data is hashed in a thread."""
     if len(data) <= _HASH_INLINE_BYTES:
         return hashlib.sha256(data).hexdigest()
     return await asyncio.to_thread(lambda: hashlib.sha256(data).hexdigest())
 
 
-def _aside(shelf: Shelf, sha256: str) -> str:
+def _shelf_path(shelf: Shelf, sha256: str) -> str:
     return f"{shelf.value}/{sha256[:2]}/{sha256}"
 
 
-def _place(sha256: str) -> str:
+def _blob_path(sha256: str) -> str:
     return f"sha256/{sha256[:2]}/{sha256}"

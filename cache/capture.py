@@ -1,4 +1,4 @@
-"""One attempt to observe a URL, and what came of it. Values and the Capturer seam; no IO here."""
+"""Captures and observations of URLs, and the interface of capture backends. No I/O."""
 
 from __future__ import annotations
 
@@ -12,15 +12,15 @@ from cache.urls import canonical_key
 
 SCREENSHOT_ROLE = "screenshot-"
 ALTERNATIVES = "[alternative texts of pictures]"
-"""The line of a page's hidden text after which only what pictures are said to show follows."""
+"""Heading of the section with image alternative texts. It is the last section of a page's hidden text."""
 
 
 class CaptureOutcome(StrEnum):
-    """How an attempt ended. Only ``ok`` and ``partial`` are evidence."""
+    """Outcome of a capture attempt. Only ``ok`` and ``partial`` are evidence."""
 
     OK = "ok"
     PARTIAL = "partial"
-    """The deadline came first; what was there by then is kept and labelled."""
+    """The deadline expired while the page was loading. The content loaded by then is stored."""
     HTTP_ERROR = "http_error"
     BLOCKED = "blocked"
     CAPTCHA = "captcha"
@@ -34,22 +34,22 @@ class CaptureOutcome(StrEnum):
     TIMEOUT = "timeout"
     TOO_LARGE = "too_large"
     UNSUPPORTED = "unsupported"
-    """Not a page: a type we cannot show, or a scheme other than http and https."""
+    """Not a page: a content type without a decoder, or a scheme other than http and https."""
     EGRESS_DENIED = "egress_denied"
     REDIRECT_LOOP = "redirect_loop"
     DAMAGED = "damaged"
-    """A PDF or image that cannot be decoded, is encrypted, or exhausts the limits of its child process; or bytes that
-    are called a page and are no text."""
+    """A PDF or image that cannot be decoded, is encrypted, or exceeds the limits of its child process; or binary data
+    that is declared as a page."""
     CRASH = "crash"
     CORRUPT = "corrupt"
-    """What we had stored of the page went bad, and the page cannot be had again."""
+    """The stored bodies are damaged, and the page could not be captured again."""
 
 
 EVIDENCE_OUTCOMES = frozenset({CaptureOutcome.OK, CaptureOutcome.PARTIAL})
 
 
 class PageKind(StrEnum):
-    """What the bytes turned out to be, never what the URL looks like."""
+    """Content type, determined from the bytes and never from the URL."""
 
     WEB = "web"
     PDF = "pdf"
@@ -58,40 +58,44 @@ class PageKind(StrEnum):
 
 
 class CaptureSource(StrEnum):
-    """Where the bytes came from."""
+    """Origin of the bytes of a capture."""
 
     WEB = "web"
-    """The page's own server, asked by us."""
+    """Fetched from the page's own server."""
     WAYBACK = "wayback"
-    """A copy in the web archive; ``provenance`` says of when."""
+    """A copy from the web archive; ``provenance`` contains its date."""
     UPLOAD = "upload"
-    """Somebody handed it in; ``provenance`` says who and when."""
+    """Uploaded by a person; ``provenance`` contains the uploader and the time."""
     IMPORT = "import"
-    """A page cache that was brought in."""
+    """From an imported page cache."""
 
 
 class Suspicion(StrEnum):
-    """How much speaks for a page being what its site shows in place of what it does not have; by this the answer of an
-    address beside it, which nobody can have made, is weighed."""
+    """Confidence that a page is a soft 404. It determines how the response of a random sibling URL is interpreted."""
 
     SAID = "said"
-    """It says so itself, of the page: whatever is beside it, it is no evidence."""
+    """The page itself says that it is missing. It is not evidence, whatever the sibling URL returns."""
     LIKELY = "likely"
-    """Held for missing, unless the site says honestly of others that they are."""
+    """Treated as a soft 404 unless the sibling URL returns 404 or 410."""
     SLIGHT = "slight"
-    """Held for the page, unless its site shows the same of what cannot be there."""
+    """Treated as the cited page unless the sibling URL shows the same content."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Observation:
-    """What a Capturer saw, with the bodies still in memory.
+    """Result of one capture attempt, with the bodies in memory.
 
-    ``text`` is what a person would read, ``screenshots`` are 0..n JPEG bytes top to bottom (a PDF: one a
-    page, a tall page: tiles of up to 6,000 px), ``links`` are (visible text, absolute target) pairs, ``chain``
-    the URLs passed on the way, ``gone`` whether the source is known not to exist (404, 410, no such host).
-    ``provenance`` says about a ``source`` other than the web what a reader must know of it, ``original`` is the
-    picture that came from there where a smaller one is shown, ``places`` says where the text stands in the screenshots
-    (JSON of ``cache.page_text.text_boxes``). ``suspicion``: why an address beside it is worth asking.
+    Attributes:
+        text: Visible text.
+        screenshots: 0..n JPEGs, top to bottom. A PDF has one per page; a tall web page is split into tiles of at most
+            6,000 px.
+        original: The uploaded image, if ``screenshots`` contains a smaller version of it.
+        places: Position of the text in the screenshots (JSON of ``cache.page_text.text_boxes``).
+        links: Pairs of visible text and absolute target.
+        chain: URLs of the redirects that were followed.
+        gone: Whether the source is known not to exist (404, 410, no such host).
+        provenance: Details about a ``source`` other than ``web``.
+        suspicion: Set if a random sibling URL should be probed for a soft 404.
     """
 
     url: str
@@ -126,13 +130,13 @@ class Observation:
 
     @property
     def hidden_words(self) -> int:
-        """How many words are in the document and cannot be seen; what pictures are said to show is not counted."""
+        """Number of words in the hidden text, without alternative texts of images."""
         return len(self.hidden_text.partition(ALTERNATIVES)[0].split())
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Blob:
-    """A stored body: where its bytes are by content, and how many."""
+    """Reference to a stored body: hash, size in bytes and media type."""
 
     sha256: str
     size: int
@@ -141,12 +145,14 @@ class Blob:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Capture:
-    """The record of one attempt, its bodies in the evidence store by hash.
+    """Stored record of one capture attempt. Its bodies are in the blob store.
 
-    ``id`` names the attempt (``page_id`` in results), ``key`` the canonical URL. ``blobs`` maps a role
-    (text, hidden_text, screenshot-0.., places, original, html, pdf, links) to what is stored. ``alias_of`` names the
-    capture of another URL that ended at this one, where that was looked at in place of asking again. ``hidden_words``
-    counts what is in the document and cannot be seen.
+    Attributes:
+        id: Identifies the attempt (``page_id`` in results).
+        key: Canonical form of the URL.
+        blobs: Stored body by role: text, hidden_text, screenshot-0.., places, original, html, pdf, links.
+        alias_of: Id of the capture of another URL that this record refers to.
+        hidden_words: Number of words that are in the document but not visible.
     """
 
     id: str
@@ -177,15 +183,15 @@ class Capture:
 
     @property
     def screenshot_roles(self) -> tuple[str, ...]:
-        """The roles of its pictures, top to bottom."""
+        """Roles of the screenshots, top to bottom."""
         found = (role for role in self.blobs if role.startswith(SCREENSHOT_ROLE))
         return tuple(sorted(found, key=lambda role: int(role.removeprefix(SCREENSHOT_ROLE))))
 
     @property
     def final_key(self) -> str | None:
-        """The key of the address where evidence was found, if that is not the one that was asked for.
+        """Key of the final URL if it differs from the requested one and the capture is evidence, else None.
 
-        Only what we saw ourselves makes two addresses one page; an upload could claim any.
+        Only captures from the web count, because an upload can claim any final URL.
         """
         if not self.is_evidence or not self.final_url or self.source is not CaptureSource.WEB:
             return None
@@ -194,10 +200,10 @@ class Capture:
 
 
 class Capturer(Protocol):
-    """Observes one URL at a time; may be called side by side.
+    """Captures URLs. Concurrent calls are allowed.
 
-    Never raises for what the web does: every end is an Observation with an outcome. Raises only
-    ``cache.errors`` for what is wrong on our side (no browser), and CancelledError.
+    Web errors are never raised; they are outcomes of the Observation. Raises only ``cache.errors`` for failures of
+    this service (for example, no browser), and CancelledError.
     """
 
     async def capture(self, url: str) -> Observation: ...

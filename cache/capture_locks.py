@@ -1,6 +1,6 @@
-"""Whose turn it is to capture a page, and to knock at a host, when several processes could.
+"""Capture locks per page and pacing of requests per host: interfaces and single-process implementations.
 
-The seams only, with what a single process needs: nothing. ``app.storage`` has them over all workers.
+``app.storage`` implements both for several workers.
 """
 
 from __future__ import annotations
@@ -13,21 +13,21 @@ from typing import Protocol
 
 
 class CaptureTurns(Protocol):
-    """One process at a time captures a page; a process that died loses its turn by itself."""
+    """Lock per page, so that only one process captures it. The lock of a process that was killed expires."""
 
     def turn(self, key: str) -> AbstractAsyncContextManager[None]:
-        """Wait until nobody else captures the page of ``key``. Raises IndexFailed when that cannot be known."""
+        """Acquire the lock for ``key``. Raises IndexFailed if the lock state is unavailable."""
 
 
 class HostPace(Protocol):
-    """Keeps visits to one host apart."""
+    """Minimum interval between requests to the same host."""
 
     async def wait(self, host: str, gap_s: float) -> None:
-        """Return when the next visit to ``host`` may begin, ``gap_s`` after the one before at the earliest."""
+        """Return when the next request to ``host`` may start, at least ``gap_s`` seconds after the previous one."""
 
 
 class OnlyProcess:
-    """Implements CaptureTurns where no other process shares the index."""
+    """CaptureTurns without locking, for an index that no other process shares."""
 
     @asynccontextmanager
     async def turn(self, key: str) -> AsyncIterator[None]:
@@ -35,7 +35,7 @@ class OnlyProcess:
 
 
 class ProcessPace:
-    """Implements HostPace within one process."""
+    """HostPace for a single process."""
 
     def __init__(
         self, *, now: Callable[[], float] = time.monotonic, sleep: Callable[[float], Awaitable[None]] = asyncio.sleep

@@ -1,18 +1,18 @@
-"""What can go wrong on our side of the evidence. What the web does wrong is an outcome, not an error.
+"""Errors of the capture service itself. Failures of the web are capture outcomes, not errors.
 
 CacheError
-├── BlobError            a stored body cannot be had
-│   ├── BlobMissing      nothing is stored under that hash
-│   ├── BlobCorrupt      what is stored no longer has that hash
-│   └── BlobStoreFailed  the store itself refused or broke
-│       └── BlobStoreFull  there is no room
-├── IndexFailed          the record of a capture cannot be written or read
-├── NoEvidence           the page was looked for and there is nothing to judge by
-├── DocumentRejected     bytes that cannot be turned into a page (carries the outcome)
-├── HostUnknown          the name service says there is no such host
-├── LookupFailed         the name service did not say
+├── BlobError            a stored body cannot be read or written
+│   ├── BlobMissing      no body is stored under this hash
+│   ├── BlobCorrupt      the stored bytes do not match the hash
+│   └── BlobStoreFailed  the store is unreachable or failed
+│       └── BlobStoreFull  no space left
+├── IndexFailed          a capture record cannot be written or read
+├── NoEvidence           the capture is not evidence
+├── DocumentRejected     bytes that cannot be converted to a page (carries the outcome)
+├── HostUnknown          the host does not exist (DNS)
+├── LookupFailed         the DNS lookup failed
 └── BrowserUnavailable   no usable browser
-    └── SandboxUnavailable  it starts, but only without its sandbox
+    └── SandboxUnavailable  the browser starts only without its sandbox
 """
 
 from __future__ import annotations
@@ -21,11 +21,11 @@ from cache.capture import Capture, CaptureOutcome
 
 
 class CacheError(Exception):
-    """Base of everything this package raises on purpose."""
+    """Base class of the errors of this package."""
 
 
 class BlobError(CacheError):
-    """A stored body cannot be had."""
+    """A stored body cannot be read or written."""
 
     def __init__(self, sha256: str, detail: str) -> None:
         super().__init__(f"blob {sha256[:12]}: {detail}")
@@ -34,27 +34,27 @@ class BlobError(CacheError):
 
 
 class BlobMissing(BlobError):
-    """Nothing is stored under that hash."""
+    """No body is stored under this hash."""
 
 
 class BlobCorrupt(BlobError):
-    """What is stored no longer has that hash; it has been moved out of the way."""
+    """The stored bytes do not match the hash. The file was moved to quarantine."""
 
 
 class BlobStoreFailed(BlobError):
-    """The store refused or broke; trying again later may help."""
+    """The store is unreachable or failed. A retry may succeed."""
 
 
 class BlobStoreFull(BlobStoreFailed):
-    """There is no room; once there is, trying again helps."""
+    """No space left in the store. A retry can succeed after space was freed."""
 
 
 class IndexFailed(CacheError):
-    """The record of a capture cannot be written or read."""
+    """A capture record cannot be written or read."""
 
 
 class NoEvidence(CacheError):
-    """There is nothing to judge by. ``gone`` says the source is known not to exist."""
+    """The capture is not evidence. ``gone``: the source is known not to exist."""
 
     def __init__(self, url: str, outcome: CaptureOutcome, detail: str, *, gone: bool, capture: Capture | None) -> None:
         super().__init__(f"{url}: {outcome.value}{f' ({detail})' if detail else ''}")
@@ -66,7 +66,7 @@ class NoEvidence(CacheError):
 
 
 class DocumentRejected(CacheError):
-    """Bytes that cannot be turned into a page, and the outcome this amounts to."""
+    """Bytes that cannot be converted to a page, with the resulting outcome."""
 
     def __init__(self, outcome: CaptureOutcome, detail: str) -> None:
         super().__init__(f"{outcome.value}: {detail}")
@@ -75,22 +75,22 @@ class DocumentRejected(CacheError):
 
 
 class HostUnknown(CacheError):
-    """The name service says there is no such host."""
+    """The host does not exist (DNS)."""
 
     def __init__(self, host: str) -> None:
-        super().__init__(f"there is no host {host}")
+        super().__init__(f"host {host} does not exist")
 
 
 class LookupFailed(CacheError):
-    """The name service did not say; trying again later may help."""
+    """The DNS lookup failed. A retry may succeed."""
 
     def __init__(self, host: str, detail: str) -> None:
-        super().__init__(f"looking up {host}: {detail}")
+        super().__init__(f"DNS lookup of {host} failed: {detail}")
 
 
 class BrowserUnavailable(CacheError):
-    """No usable browser; the message says what is missing and the remedy."""
+    """No usable browser. The message names the cause and the remedy."""
 
 
 class SandboxUnavailable(BrowserUnavailable):
-    """The browser starts only without its sandbox, which was not allowed."""
+    """The browser starts only without its sandbox, which is not allowed."""

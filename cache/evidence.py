@@ -1,4 +1,4 @@
-"""What a judge is shown of a capture: its text and its screenshots, loaded and hash-checked."""
+"""Evidence of a capture: the text and screenshots that a judge sees, verified against their hashes."""
 
 from __future__ import annotations
 
@@ -9,13 +9,15 @@ from cache.capture import Capture
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Evidence:
-    """The readable side of one capture that is evidence.
+    """Text, links and screenshots of one capture.
 
-    ``text`` is the page's visible text, ``links`` its (text, target) pairs, ``screenshots`` 0..n JPEG
-    bytes, ``digests`` the SHA-256 (hex) of everything in it, in that order.
-
-    ``hidden_text`` is known for PDFs only: what the file holds and the paper does not show. What a scanner read
-    stands in ``text`` as well; whoever needs words that can be seen on the page leaves those out.
+    Attributes:
+        text: Visible text of the page.
+        links: Pairs of link text and target.
+        screenshots: 0..n JPEGs.
+        digests: SHA-256 (hex) of text, links and screenshots, in this order.
+        hidden_text: Only for PDFs: text that is in the file but not visible. OCR text of a scan is also in ``text``;
+            exclude it if the words must be visible on the page.
     """
 
     capture: Capture
@@ -31,5 +33,5 @@ class Evidence:
 
     @property
     def size(self) -> int:
-        """In bytes of memory, on the careful side: a str takes up to 4 bytes a character."""
+        """Estimated size in bytes of memory. A character of a str takes up to 4 bytes."""
         return 4 * (len(self.text) + len(self.hidden_text)) + sum(map(len, self.screenshots))

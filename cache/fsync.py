@@ -1,4 +1,4 @@
-"""Bringing what was written to the disk itself, so that a power cut takes neither a file nor its name."""
+"""Durable writes: sync files and their folders to disk."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from pathlib import Path
 
 
 def sync_file(path: Path) -> None:
-    """Return when the file's bytes are on the disk. Raises OSError."""
+    """Sync the content of a file to disk. Raises OSError."""
     handle = os.open(path, os.O_RDONLY)
     try:
         os.fsync(handle)
@@ -16,7 +16,7 @@ def sync_file(path: Path) -> None:
 
 
 def sync_folders(folder: Path, top: Path) -> None:
-    """Sync a folder and those above it up to ``top``: each may be new, and its name lies in the one above."""
+    """Sync a folder and its parents up to ``top``. A new folder is durable only after its parent is synced."""
     for place in (folder, *folder.parents):
         sync_file(place)
         if place == top:
@@ -24,7 +24,7 @@ def sync_folders(folder: Path, top: Path) -> None:
 
 
 def write_synced(target: Path, data: bytes) -> None:
-    """Write aside, sync, rename, sync the folder: the file is there whole or not at all. Raises OSError."""
+    """Write a file atomically and durably. Raises OSError."""
     draft = target.with_suffix(".tmp")
     draft.write_bytes(data)
     sync_file(draft)

@@ -1,4 +1,4 @@
-"""Keeps values that were used last, up to a number of bytes: what was dropped can be had again, at a price."""
+"""LRU cache bounded by the total size of its values in bytes."""
 
 from __future__ import annotations
 
@@ -11,7 +11,10 @@ V = TypeVar("V")
 
 
 class Recent(Generic[K, V]):
-    """A cache of bounded size for one event loop. ``keeps_newest``: the last value stays even if it is too large."""
+    """LRU cache with a size limit, for one event loop.
+
+    ``keeps_newest``: keep the most recently added value even if it exceeds the limit.
+    """
 
     def __init__(self, max_bytes: int, *, keeps_newest: bool = False) -> None:
         self._max_bytes = max_bytes
@@ -21,7 +24,7 @@ class Recent(Generic[K, V]):
 
     @property
     def bytes(self) -> int:
-        """What is kept now."""
+        """Total size of the cached values."""
         return self._bytes
 
     def get(self, key: K) -> V | None:
@@ -32,7 +35,7 @@ class Recent(Generic[K, V]):
         return found[0]
 
     def put(self, key: K, value: V, size: int) -> None:
-        """Keep a value of ``size`` bytes in place of the ones used longest ago."""
+        """Add a value of ``size`` bytes. Evict the least recently used values if necessary."""
         if size > self._max_bytes and not self._keeps_newest:
             return
         _, before = self._kept.pop(key, (None, 0))

@@ -1,7 +1,7 @@
-"""The page cache: look up, else capture once for everybody who asks, store, and prepare what judges are shown.
+"""Page cache: looks up captures, captures missing pages once, and loads evidence for judges.
 
-Evidence never changes under a judge: the bytes prepared for a capture are hash-checked when loaded and the
-same objects are handed to every claim and vote.
+Evidence does not change while an answer is judged: bodies are verified against their hashes when loaded, and all
+claims and votes get the same objects.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from cache.urls import canonical_key, why_unfetchable
 _log = structlog.get_logger(__name__)
 
 FAILURE_TTL_S = 60.0
-_REMEMBERED_DENIALS = 1000
+_MAX_DENIALS = 1000
 PREPARED_BYTES = 32 * 1024 * 1024
 
 
@@ -43,14 +43,14 @@ def new_page_id() -> str:
 
 
 class Archive(Protocol):
-    """Where a page may be found that its own server does not show (any more)."""
+    """Archive with older copies of pages that are no longer available."""
 
     async def copy_of(self, url: str, live: Observation, near: datetime | None) -> Observation:
-        """The copy closest to ``near``; where there is none, ``live`` with what is known besides."""
+        """Return the copy closest to ``near``, or ``live`` with added details if there is none."""
 
 
 class PageCache:
-    """Captures by URL. One instance serves a whole process; ``aclose`` ends what runs and the capturer with it."""
+    """Captures by URL. Use one instance per process. ``aclose`` cancels running captures and closes the capturer."""
 
     def __init__(
         self,
@@ -66,16 +66,26 @@ class PageCache:
         turns: CaptureTurns | None = None,
         archive: Archive | None = None,
     ) -> None:
-        """``failure_ttl_s``: how long a failed attempt answers for its page. ``max_age_s``: how old evidence may be
-        (None: any age). ``prepared_bytes``: how much evidence is kept ready in memory. ``turns``: whose turn it is
-        among the processes that share the index. ``archive`` is asked where a page that never was captured cannot be.
+        """Create a page cache.
+
+        Args:
+            capturer: Captures missing pages. It is closed with the cache.
+            blobs: Store of the bodies.
+            index: Index of the captures.
+            clock: Returns the current time.
+            new_id: Returns a new capture id.
+            failure_ttl_s: Time in seconds for which a failed attempt is reused.
+            max_age_s: Maximum age of reused evidence in seconds (None: unlimited).
+            prepared_bytes: Maximum size of loaded evidence in memory.
+            turns: Capture locks, shared by all processes that use the index.
+            archive: Searched if a page cannot be captured and has no stored evidence.
         """
         self._capturer = capturer
         self._blobs = blobs
         self._index = index
         self._clock = clock
-        self._filing = Filing(blobs, index, new_id)
-        self._turns = turns or OnlyProcess()
+        self._recorder = Filing(blobs, index, new_id)
+        self._locks = turns or OnlyProcess()
         self._archive = archive
         self._failure_ttl = timedelta(seconds=failure_ttl_s)
         self._max_age = None if max_age_s is None else timedelta(seconds=max_age_s)
@@ -83,43 +93,43 @@ class PageCache:
         self._captures: SingleFlight[str, Capture] = SingleFlight()
         self._loads: SingleFlight[str, Evidence] = SingleFlight()
         self._prepared: Recent[str, Evidence] = Recent(prepared_bytes)
-        self._denied: deque[str] = deque(maxlen=_REMEMBERED_DENIALS)
-        """The captures that this instance's own settings denied: only these answer for their page, and not for long."""
+        self._own_denials: deque[str] = deque(maxlen=_MAX_DENIALS)
+        """Captures that the egress settings of this instance denied. Denials of other instances are not reused."""
 
     async def get(self, url: str, *, refresh: bool = False, near: datetime | None = None) -> Capture:
-        """The capture of a page: a stored one, or a new one made now. ``refresh`` always makes a new one.
+        """Return the capture of a page: a stored one or a new one. ``refresh`` always makes a new one.
 
-        ``near`` is when the page was cited: of several copies in an archive the closest one counts.
+        ``near``: time of the citation, to choose among several copies in the archive.
 
         Raises:
-            BlobStoreFailed, IndexFailed: the capture cannot be kept.
-            BrowserUnavailable: nothing can be captured on this machine.
+            BlobStoreFailed, IndexFailed: the capture cannot be stored.
+            BrowserUnavailable: this machine has no usable browser.
         """
         key = canonical_key(url)
         return await self._lookups.run((key, refresh), lambda: self._find_or_capture(url, key, near, refresh=refresh))
 
     async def add(self, url: str, seen: Observation) -> Capture:
-        """Keep what was seen of a page by other means than ours; the newest evidence answers from now on.
+        """Store an observation from another source, for example an upload. If it is evidence, later lookups return it.
 
         Raises:
-            BlobStoreFailed, IndexFailed: it cannot be kept.
+            BlobStoreFailed, IndexFailed: the capture cannot be stored.
         """
-        return await self._filing.file(url, canonical_key(url), seen)
+        return await self._recorder.file(url, canonical_key(url), seen)
 
     async def stand_in(self, url: str, of: Capture, provenance: Mapping[str, str]) -> Capture:
-        """Let the capture of another URL stand for this one, because somebody said so; ``provenance`` tells who.
+        """Store an alias: use the capture ``of`` for ``url`` because a person said so (see ``provenance``).
 
         Raises:
-            BlobStoreFailed, IndexFailed: it cannot be kept.
+            BlobStoreFailed, IndexFailed: the alias cannot be stored.
         """
-        return await self._filing.alias(url, canonical_key(url), of, provenance=provenance)
+        return await self._recorder.alias(url, canonical_key(url), of, provenance=provenance)
 
     async def evidence(self, capture: Capture) -> Evidence:
-        """What a judge is shown of a capture.
+        """Return the evidence of a capture.
 
         Raises:
-            NoEvidence: the attempt did not end in evidence.
-            BlobMissing, BlobCorrupt, BlobStoreFailed: its bodies cannot be had.
+            NoEvidence: the capture is not evidence.
+            BlobMissing, BlobCorrupt, BlobStoreFailed: its bodies cannot be read.
         """
         if not capture.is_evidence:
             raise NoEvidence(capture.url, capture.outcome, capture.detail, gone=capture.gone, capture=capture)
@@ -127,36 +137,36 @@ class PageCache:
         return ready if ready is not None else await self._loads.run(capture.id, lambda: self._load(capture))
 
     async def evidence_for(self, url: str, *, near: datetime | None = None) -> Evidence:
-        """The evidence of a page, captured again when what was stored has gone bad.
+        """Return the evidence of a page. Capture it again if the stored bodies are damaged.
 
         Raises:
-            NoEvidence: there is none, with the outcome and whether the page is known to be gone.
-            BlobStoreFailed, IndexFailed, BrowserUnavailable: we cannot find out.
+            NoEvidence: there is none; carries the outcome and whether the page is known to be gone.
+            BlobStoreFailed, IndexFailed, BrowserUnavailable: a failure of this service.
         """
         stored = await self.get(url, near=near)
         try:
             return await self.evidence(stored)
         except (BlobMissing, BlobCorrupt) as damage:
             _log.warning("evidence_damaged", url=url, sha256=damage.sha256, page_id=stored.id)
-        again = await self._after_damage(url, near)
+        again = await self._recapture(url, near)
         try:
             return await self.evidence(again)
         except (BlobMissing, BlobCorrupt, NoEvidence) as failed:
-            # We had this page and lost it: that it is gone or closed today says nothing about the answer.
-            detail = f"what was stored of it went bad, and looking again ended in {again.outcome.value}"
+            # The page existed and the stored copy was lost, so ``gone`` must be False: it is a fault, not a finding.
+            detail = f"the stored copy is damaged, and a new capture ended with {again.outcome.value}"
             raise NoEvidence(url, CaptureOutcome.CORRUPT, detail, gone=False, capture=stored) from failed
 
-    async def _after_damage(self, url: str, near: datetime | None) -> Capture:
-        """A new look, unless one has failed just now: every claim on the page would wait for the next failure."""
+    async def _recapture(self, url: str, near: datetime | None) -> Capture:
+        """Return a new capture, or a recent failure, so that not every claim on the page waits for the next failure."""
         newest = await self._index.newest(canonical_key(url))
-        if newest is not None and not newest.is_evidence and self._still_answers(newest):
+        if newest is not None and not newest.is_evidence and self._is_fresh(newest):
             return newest
         return await self.get(url, refresh=True, near=near)
 
     async def aclose(self) -> None:
         flights = [asyncio.create_task(each.aclose()) for each in (self._lookups, self._captures, self._loads)]
-        await asyncio.sleep(0)  # what runs is cancelled first
-        # Browsers are ended while captures still unwind: on a busy machine each would wait for its page to be closed.
+        await asyncio.sleep(0)  # let the cancellation start
+        # Close the browsers while captures are still unwinding. Otherwise each capture waits until its page is closed.
         try:
             await self._capturer.aclose()
         finally:
@@ -164,53 +174,53 @@ class PageCache:
 
     async def _find_or_capture(self, url: str, key: str, near: datetime | None, *, refresh: bool) -> Capture:
         before = await self._index.newest(key) if refresh else None
-        if not refresh and (known := await self._known(url, key)) is not None:
+        if not refresh and (known := await self._find_reusable(url, key)) is not None:
             return known
 
-        async def in_turn() -> Capture:
-            async with self._turns.turn(key):
-                # Another process may have looked while we waited for our turn.
-                known = await (self._newer_than(before, key) if refresh else self._known(url, key))
+        async def with_lock() -> Capture:
+            async with self._locks.turn(key):
+                # Another process may have captured the page while this one waited for the lock.
+                known = await (self._newer_than(before, key) if refresh else self._find_reusable(url, key))
                 return known if known is not None else await self._capture(url, key, near)
 
-        return await self._captures.run(key, in_turn)
+        return await self._captures.run(key, with_lock)
 
-    async def _known(self, url: str, key: str) -> Capture | None:
-        """The stored capture that answers for a page without asking the web; None where the web must be asked."""
+    async def _find_reusable(self, url: str, key: str) -> Capture | None:
+        """Return the stored capture to reuse, or None if a new capture is needed."""
         found = await self._index.find(key)
         if found is None:
             return None
-        if self._still_answers(found):
-            return found if found.key == key else await self._filing.alias(url, key, found)
+        if self._is_fresh(found):
+            return found if found.key == key else await self._recorder.alias(url, key, found)
         newest = await self._index.newest(key)
-        return newest if newest is not None and not newest.is_evidence and self._still_answers(newest) else None
+        return newest if newest is not None and not newest.is_evidence and self._is_fresh(newest) else None
 
     async def _newer_than(self, before: Capture | None, key: str) -> Capture | None:
         newest = await self._index.newest(key)
         return newest if newest is not None and (before is None or newest.id != before.id) else None
 
-    def _still_answers(self, known: Capture) -> bool:
-        if known.outcome is CaptureOutcome.EGRESS_DENIED and known.id not in self._denied:
-            return False  # the settings of another run; they may have been changed to allow it
+    def _is_fresh(self, known: Capture) -> bool:
+        if known.outcome is CaptureOutcome.EGRESS_DENIED and known.id not in self._own_denials:
+            return False  # denied with the settings of another run, which may differ
         age = self._clock() - known.captured_at
         if known.is_evidence:
             return self._max_age is None or age <= self._max_age
         return age <= self._failure_ttl
 
     async def _capture(self, url: str, key: str, near: datetime | None) -> Capture:
-        seen = await self._look(url)
-        capture = await self._filing.file(url, key, seen)
+        seen = await self._observe(url)
+        capture = await self._recorder.file(url, key, seen)
         if capture.outcome is CaptureOutcome.EGRESS_DENIED:
-            self._denied.append(capture.id)
+            self._own_denials.append(capture.id)
         if self._archive is None or capture.is_evidence:
             return capture
         stored = await self._index.find(key)
         if stored is not None and stored.is_evidence:
-            return capture  # an archive's copy is never put before what we saw ourselves
+            return capture  # stored evidence from the page's own server has precedence over an archive
         copy = await self._archive.copy_of(url.strip(), seen, near)
-        return capture if copy is seen else await self._filing.file(url, key, copy)
+        return capture if copy is seen else await self._recorder.file(url, key, copy)
 
-    async def _look(self, url: str) -> Observation:
+    async def _observe(self, url: str) -> Observation:
         refusal = why_unfetchable(url)
         if refusal is None:
             return await self._capturer.capture(url.strip())
@@ -228,7 +238,7 @@ class PageCache:
         links = await self._body(capture, "links")
         shots = capture.screenshot_roles
         roles = [role for role in ("text", "links", *shots) if role in capture.blobs]
-        # Web pages repeat in hidden parts what they show; only a PDF's hidden text tells a judge anything.
+        # The hidden text of web pages mostly repeats visible text. Only that of PDFs is useful for a judge.
         hidden = await self._body(capture, "hidden_text") if capture.kind is PageKind.PDF else b""
         evidence = Evidence(
             capture=capture,

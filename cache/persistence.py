@@ -1,6 +1,6 @@
-"""Putting away what was seen: the bodies first, then the record beside them, then the row by which it is found.
+"""Storing of observations as captures: first the bodies, then the record in the blob store, then the index entry.
 
-In this order a crash leaves bodies or a record that nobody names yet, never a row that names what is not there.
+With this order, a crash can leave unreferenced bodies or records, but never an index entry without its bodies.
 """
 
 from __future__ import annotations
@@ -20,43 +20,43 @@ _log = structlog.get_logger(__name__)
 
 
 class Filing:
-    """Makes captures of observations and keeps them; nothing that is kept is ever changed."""
+    """Stores observations as captures. Stored data is never changed."""
 
     def __init__(self, blobs: BlobStore, index: CaptureIndex, new_id: Callable[[], str]) -> None:
         self._blobs = blobs
         self._index = index
         self._new_id = new_id
 
-    async def file(self, url: str, key: str, seen: Observation) -> Capture:
-        """The capture of ``url`` as it was ``seen``, kept.
+    async def file(self, url: str, key: str, observation: Observation) -> Capture:
+        """Store an observation of ``url`` and return its capture.
 
         Raises:
-            BlobStoreFailed, IndexFailed: it cannot be kept.
+            BlobStoreFailed, IndexFailed: the capture cannot be stored.
         """
         blobs: dict[str, Blob] = {}
-        for role, (data, media_type) in _bodies(seen).items():
+        for role, (data, media_type) in _bodies(observation).items():
             blobs[role] = await self._blobs.put(data, media_type)
         capture = Capture(
             id=self._new_id(),
             url=url,
             key=key,
-            outcome=seen.outcome,
-            captured_at=seen.captured_at,
-            duration_s=seen.duration_s,
-            backend=seen.backend,
-            detail=seen.detail,
-            final_url=seen.final_url,
-            http_status=seen.http_status,
-            kind=seen.kind,
-            title=seen.title,
-            chain=seen.chain,
-            headers=seen.headers,
-            versions=seen.versions,
+            outcome=observation.outcome,
+            captured_at=observation.captured_at,
+            duration_s=observation.duration_s,
+            backend=observation.backend,
+            detail=observation.detail,
+            final_url=observation.final_url,
+            http_status=observation.http_status,
+            kind=observation.kind,
+            title=observation.title,
+            chain=observation.chain,
+            headers=observation.headers,
+            versions=observation.versions,
             blobs=blobs,
-            hidden_words=seen.hidden_words,
-            gone=seen.gone,
-            source=seen.source,
-            provenance=seen.provenance,
+            hidden_words=observation.hidden_words,
+            gone=observation.gone,
+            source=observation.source,
+            provenance=observation.provenance,
         )
         await self._record(capture)
         _log.info(
@@ -71,11 +71,12 @@ class Filing:
         return capture
 
     async def alias(self, url: str, key: str, of: Capture, *, provenance: Mapping[str, str] | None = None) -> Capture:
-        """A row of its own for ``url``, for which the capture of another URL stands: it ended there, or somebody said
-        so, which ``provenance`` tells.
+        """Store a capture of another URL for ``url`` as an alias.
+
+        ``provenance``: set if a person chose the alias; None if the other URL has the same final URL.
 
         Raises:
-            BlobStoreFailed, IndexFailed: it cannot be kept.
+            BlobStoreFailed, IndexFailed: the alias cannot be stored.
         """
         capture = replace(of, id=self._new_id(), url=url, key=key, alias_of=of.alias_of or of.id)
         if provenance is not None:
@@ -89,29 +90,29 @@ class Filing:
         await self._index.record(capture)
 
 
-def _bodies(seen: Observation) -> dict[str, tuple[bytes, str]]:
-    """What of an observation is kept, by role."""
+def _bodies(observation: Observation) -> dict[str, tuple[bytes, str]]:
+    """Return the bodies to store, by role, with their media types."""
     bodies: dict[str, tuple[bytes, str]] = {}
-    if seen.text or seen.is_evidence:
-        bodies["text"] = (_utf8(seen.text), "text/plain; charset=utf-8")
-    if seen.hidden_text:
-        bodies["hidden_text"] = (_utf8(seen.hidden_text), "text/plain; charset=utf-8")
-    if seen.links:
-        links = json.dumps([list(link) for link in seen.links], ensure_ascii=False)
+    if observation.text or observation.is_evidence:
+        bodies["text"] = (_utf8(observation.text), "text/plain; charset=utf-8")
+    if observation.hidden_text:
+        bodies["hidden_text"] = (_utf8(observation.hidden_text), "text/plain; charset=utf-8")
+    if observation.links:
+        links = json.dumps([list(link) for link in observation.links], ensure_ascii=False)
         bodies["links"] = (_utf8(links), "application/json")
-    if seen.places is not None:
-        bodies["places"] = (seen.places, "application/json")
-    if seen.original is not None:
-        bodies["original"] = (seen.original, "application/octet-stream")
-    if seen.html is not None:
-        bodies["html"] = (seen.html, "text/html")
-    if seen.pdf is not None:
-        bodies["pdf"] = (seen.pdf, "application/pdf")
-    for number, shot in enumerate(seen.screenshots):
+    if observation.places is not None:
+        bodies["places"] = (observation.places, "application/json")
+    if observation.original is not None:
+        bodies["original"] = (observation.original, "application/octet-stream")
+    if observation.html is not None:
+        bodies["html"] = (observation.html, "text/html")
+    if observation.pdf is not None:
+        bodies["pdf"] = (observation.pdf, "application/pdf")
+    for number, shot in enumerate(observation.screenshots):
         bodies[f"{SCREENSHOT_ROLE}{number}"] = (shot, "image/jpeg")
     return bodies
 
 
 def _utf8(text: str) -> bytes:
-    """Pages may hold lone surrogates, which have no UTF-8."""
+    """Encode as UTF-8. Lone surrogates, which pages can contain, are replaced."""
     return text.encode("utf-8", errors="replace")

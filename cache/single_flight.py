@@ -1,4 +1,4 @@
-"""One run for everybody who asks for the same thing at the same time."""
+"""Single flight: concurrent calls with the same key share one execution."""
 
 from __future__ import annotations
 
@@ -11,41 +11,41 @@ V = TypeVar("V")
 
 
 class SingleFlight(Generic[K, V]):
-    """Joins callers of the same key to one running task.
+    """Runs one task per key and shares its result.
 
-    A caller that is cancelled leaves the others alone; when the last one leaves, the task is cancelled.
-    What the task raises, every caller gets.
+    Cancelling one caller does not affect the others. If all callers are cancelled, the task is cancelled.
+    An exception of the task is raised in every caller.
     """
 
     def __init__(self) -> None:
         self._running: dict[K, asyncio.Task[V]] = {}
         self._waiting: dict[asyncio.Task[V], int] = {}
-        self._alive: set[asyncio.Task[V]] = set()
+        self._tasks: set[asyncio.Task[V]] = set()
 
     async def run(self, key: K, work: Callable[[], Awaitable[V]]) -> V:
-        """The result of ``work``, or of the same key's work that is already under way."""
+        """Return the result of ``work``, or of the running task with the same key."""
         task = self._running.get(key)
         if task is None:
-            task = asyncio.create_task(_awaited(work), name=f"single-flight {key}")
+            task = asyncio.create_task(_run_work(work), name=f"single-flight {key}")
             self._running[key] = task
             self._waiting[task] = 0
-            self._alive.add(task)
-            task.add_done_callback(self._ended)
+            self._tasks.add(task)
+            task.add_done_callback(self._on_done)
         self._waiting[task] += 1
         try:
             return await asyncio.shield(task)
         finally:
-            self._leave(key, task)
+            self._release(key, task)
 
     async def aclose(self) -> None:
-        """Cancel what still runs and wait until it has ended."""
-        tasks = set(self._alive)
+        """Cancel all running tasks and wait until they have ended."""
+        tasks = set(self._tasks)
         for task in tasks:
             task.cancel()
         if tasks:
             await asyncio.wait(tasks)
 
-    def _leave(self, key: K, task: asyncio.Task[V]) -> None:
+    def _release(self, key: K, task: asyncio.Task[V]) -> None:
         self._waiting[task] -= 1
         if self._waiting[task] > 0 and not task.done():
             return
@@ -55,11 +55,11 @@ class SingleFlight(Generic[K, V]):
             del self._waiting[task]
             task.cancel()
 
-    def _ended(self, task: asyncio.Task[V]) -> None:
-        self._alive.discard(task)
+    def _on_done(self, task: asyncio.Task[V]) -> None:
+        self._tasks.discard(task)
         if not task.cancelled():
-            task.exception()  # seen, also when everybody who waited has left
+            task.exception()  # retrieved, or asyncio would log it if no caller is left
 
 
-async def _awaited(work: Callable[[], Awaitable[V]]) -> V:
+async def _run_work(work: Callable[[], Awaitable[V]]) -> V:
     return await work()

@@ -1,8 +1,8 @@
-"""Where the records of captures are kept: the seam, and the two implementations that need no database.
+"""Capture index: finds stored captures by page key. Interface and implementations without a database.
 
-A record is never overwritten: each attempt is one row. The look-up by key answers with the newest
-capture that is evidence; else with the newest evidence of another URL that ended at this one, which makes the
-two aliases; else with the newest attempt.
+Records are never overwritten; each attempt has its own record. A lookup by key returns the first of these that exists:
+the newest evidence of this key; the newest evidence of another URL whose final URL has this key (an alias); the newest
+attempt.
 """
 
 from __future__ import annotations
@@ -24,39 +24,39 @@ _log = structlog.get_logger(__name__)
 
 
 class CaptureIndex(Protocol):
-    """Finds the record of a capture. Raises IndexFailed when it cannot say."""
+    """Index of capture records. All methods raise IndexFailed if the index is unavailable."""
 
     async def find(self, key: str) -> Capture | None:
-        """The newest evidence of this canonical key, else an alias (its ``key`` differs), else the newest attempt."""
+        """Return the newest evidence of this key, else an alias (its ``key`` differs), else the newest attempt."""
 
     async def newest(self, key: str) -> Capture | None:
-        """The newest attempt at this key, however it ended."""
+        """Return the newest attempt for this key, whatever its outcome."""
 
     async def get(self, capture_id: str) -> Capture | None: ...
 
     async def record(self, capture: Capture) -> None:
-        """Keep a record; when this returns it survives a crash (where the implementation is durable at all)."""
+        """Add a record. If the implementation is persistent, the record is durable when this returns."""
 
 
 class MemoryIndex:
-    """Records for the life of one process."""
+    """Capture index in memory."""
 
     def __init__(self) -> None:
         self._by_id: dict[str, Capture] = {}
         self._best: dict[str, Capture] = {}
         self._newest: dict[str, Capture] = {}
-        self._ended_at: dict[str, Capture] = {}
+        self._by_final_key: dict[str, Capture] = {}
 
     async def find(self, key: str) -> Capture | None:
         return self.peek(key)
 
     def peek(self, key: str) -> Capture | None:
-        """The same as ``find``, at once."""
+        """Synchronous version of ``find``."""
         own = self._best.get(key)
-        return own if own is not None and own.is_evidence else self._ended_at.get(key, own)
+        return own if own is not None and own.is_evidence else self._by_final_key.get(key, own)
 
     async def all(self) -> AsyncIterator[Capture]:
-        """Every capture there is a record of."""
+        """Iterate over all captures."""
         for capture in list(self._by_id.values()):
             yield capture
 
@@ -70,81 +70,81 @@ class MemoryIndex:
         self.keep(capture)
 
     def keep(self, capture: Capture) -> None:
-        """The same as ``record``, at once."""
+        """Synchronous version of ``record``."""
         self._by_id[capture.id] = capture
-        _keep_greatest(self._best, capture.key, capture, _rank)
-        _keep_greatest(self._newest, capture.key, capture, _time)
+        _keep_max(self._best, capture.key, capture, _rank)
+        _keep_max(self._newest, capture.key, capture, _time)
         if capture.final_key is not None:
-            _keep_greatest(self._ended_at, capture.final_key, capture, _time)
+            _keep_max(self._by_final_key, capture.final_key, capture, _time)
 
 
 class FolderIndex:
-    """One JSON file per attempt in a folder. What is looked up is derived from the files at opening.
+    """Capture index in a folder, with one JSON file per attempt. All files are read on opening.
 
-    One process writes; others see its records when they open the folder.
+    Only one process may write. Other processes see new records when they open the folder again.
     """
 
-    def __init__(self, folder: Path, known: MemoryIndex) -> None:
-        """Use ``open``."""
+    def __init__(self, folder: Path, memory: MemoryIndex) -> None:
+        """Do not call this directly; use ``open``."""
         self._folder = folder
-        self._known = known
+        self._memory = memory
 
     @classmethod
     async def open(cls, folder: Path) -> FolderIndex:
-        """Read all records of a folder, which is made if need be. A damaged file is logged and left out.
+        """Open a folder and read all its records. Create it if necessary. Damaged files are logged and skipped.
 
         Raises:
             IndexFailed: the folder cannot be used.
         """
-        known = MemoryIndex()
+        memory = MemoryIndex()
         for capture in await asyncio.to_thread(_read_records, folder):
-            await known.record(capture)
-        return cls(folder, known)
+            await memory.record(capture)
+        return cls(folder, memory)
 
     async def find(self, key: str) -> Capture | None:
-        return await self._known.find(key)
+        return await self._memory.find(key)
 
     def peek(self, key: str) -> Capture | None:
-        """The same as ``find``, at once."""
-        return self._known.peek(key)
+        """Synchronous version of ``find``."""
+        return self._memory.peek(key)
 
     def all(self) -> AsyncIterator[Capture]:
-        """Every capture there is a record of."""
-        return self._known.all()
+        """Iterate over all captures."""
+        return self._memory.all()
 
     async def restore(self, capture: Capture) -> bool:
-        """Make the record of a capture what it should be; whether it was not."""
-        if await self._known.get(capture.id) == capture:
+        """Write the record of a capture if it is missing or different. Return whether it was written."""
+        if await self._memory.get(capture.id) == capture:
             return False
         await self.record(capture)
         return True
 
     async def newest(self, key: str) -> Capture | None:
-        return await self._known.newest(key)
+        return await self._memory.newest(key)
 
     async def get(self, capture_id: str) -> Capture | None:
-        return await self._known.get(capture_id)
+        return await self._memory.get(capture_id)
 
     async def record(self, capture: Capture) -> None:
         try:
             await asyncio.to_thread(write_synced, self._folder / f"{capture.id}.json", capture_to_bytes(capture))
         except OSError as fault:
-            raise IndexFailed(f"record of {capture.url}: {fault}") from fault
-        await self._known.record(capture)
+            raise IndexFailed(f"writing the record of {capture.url} failed: {fault}") from fault
+        await self._memory.record(capture)
 
 
 class JoinedIndex:
-    """Two indices as one: what either knows is found, the first one first, and both are told of what is new."""
+    """Combination of two indexes. Lookups prefer evidence, then the first index; new records go to both."""
 
     def __init__(self, first: CaptureIndex, second: CaptureIndex) -> None:
         self._both = first, second
 
     async def find(self, key: str) -> Capture | None:
         found = [await index.find(key) for index in self._both]
-        return next((known for known in found if known is not None and known.is_evidence), _later(*found))
+        return next((memory for memory in found if memory is not None and memory.is_evidence), _newer(*found))
 
     async def newest(self, key: str) -> Capture | None:
-        return _later(*[await index.newest(key) for index in self._both])
+        return _newer(*[await index.newest(key) for index in self._both])
 
     async def get(self, capture_id: str) -> Capture | None:
         first, second = self._both
@@ -155,13 +155,13 @@ class JoinedIndex:
             await index.record(capture)
 
 
-def _later(one: Capture | None, other: Capture | None) -> Capture | None:
+def _newer(one: Capture | None, other: Capture | None) -> Capture | None:
     return max((found for found in (one, other) if found is not None), key=_time, default=None)
 
 
-def _keep_greatest(known: dict[str, Capture], key: str, capture: Capture, rank: Callable[[Capture], Any]) -> None:
-    if key not in known or rank(capture) >= rank(known[key]):
-        known[key] = capture
+def _keep_max(memory: dict[str, Capture], key: str, capture: Capture, rank: Callable[[Capture], Any]) -> None:
+    if key not in memory or rank(capture) >= rank(memory[key]):
+        memory[key] = capture
 
 
 def _rank(capture: Capture) -> tuple[bool, datetime]:
@@ -177,7 +177,7 @@ def _read_records(folder: Path) -> list[Capture]:
         folder.mkdir(parents=True, exist_ok=True)
         files = sorted(folder.glob("*.json"))
     except OSError as fault:
-        raise IndexFailed(f"capture records in {folder}: {fault}") from fault
+        raise IndexFailed(f"reading capture records in {folder} failed: {fault}") from fault
     found = []
     for file in files:
         try:

@@ -1,7 +1,7 @@
-"""The one place that decides when two spellings of a URL mean the same page, and which URLs may be fetched.
+"""Page keys: decides which URLs identify the same page and which URLs may be fetched.
 
-A key is for looking up, never for fetching: it forgives what changes nothing (scheme, ``www.``, default
-port, tracking parameters, escapes that were not needed, one end slash) and keeps whatever might name
+A key is only for lookups and must not be fetched. It ignores differences that do not change the page (scheme, ``www.``,
+default port, tracking parameters, unnecessary escapes, one trailing slash). It preserves everything that can identify
 another resource (reserved escapes such as %2F and %26, letter case in paths, ``#/route``, parameter values).
 """
 
@@ -16,29 +16,29 @@ from w3lib.url import safe_url_string
 MAX_URL_CHARS = 4096
 DEFAULT_PORTS = frozenset({80, 443})
 
-_TRACKERS = frozenset(
+_TRACKING_PARAMETERS = frozenset(
     {"fbclid", "gclid", "gclsrc", "dclid", "gbraid", "wbraid", "msclkid", "yclid", "twclid", "ttclid", "igshid"}
     | {"mc_cid", "mc_eid", "_ga", "_gl", "_hsenc", "_hsmi", "srsltid"}
 )
 _ESCAPE = re.compile(r"%([0-9A-Fa-f]{2})")
 _STRAY_PERCENT = re.compile(r"%(?![0-9A-Fa-f]{2})")
 _UNRESERVED = frozenset("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-._~")
-_FORGIVEN = _UNRESERVED | frozenset("!'()*,:@")
-"""What names the same whether escaped or not: besides what never needs it, what no server tells apart."""
+_EQUIVALENT = _UNRESERVED | frozenset("!'()*,:@")
+"""Characters that are equivalent escaped and unescaped: unreserved ones, and others that servers do not distinguish."""
 _AUTHORITY = re.compile(r"(https?:/+)([^/?#\\]*)", re.IGNORECASE)
-_OWN_LETTERS = re.compile("[\u00df\u1e9e\u03c2]")
-"""Letters that made no difference in host names once (IDNA 2003) and do now: sharp s, final sigma."""
-_PLAIN = re.compile(
+_IDNA_DEVIATIONS = re.compile("[\u00df\u1e9e\u03c2]")
+"""Letters that IDNA 2003 mapped to others and IDNA 2008 preserves in host names: sharp s, final sigma."""
+_SIMPLE_URL = re.compile(
     r"https?://((?:[a-z0-9-]{1,63}\.){0,8}[a-z0-9-]{1,63})(?::([0-9]{1,4}))?"
     r"(/[A-Za-z0-9._~%+,;:@/-]*+)?(?:\?([A-Za-z0-9._~%+,;:@/&=-]*+))?(?:#([A-Za-z0-9._~/-]*+))?"
 )
-"""Host, port, path, query and fragment of URLs in which there is nothing to be escaped: of most of them."""
+"""Fast path: host, port, path, query and fragment of URLs that need no escaping. Most URLs match."""
 _CONTROL = re.compile(r"[\x00-\x20\x7f]")
 _HOST = re.compile(r"[a-z0-9_.-]+|\[[0-9a-f:.]+\]")
 
 
 def canonical_key(url: str) -> str:
-    """The look-up key of a URL; total and idempotent. What is no http(s) URL is its own key, trimmed.
+    """Return the lookup key of a URL. Total and idempotent. Other strings than http(s) URLs are only stripped.
 
     >>> canonical_key("http://www.Example.com:80/a/../P%7eq/?utm_source=x&b=2#top")
     'https://example.com/P~q/?b=2'
@@ -58,7 +58,7 @@ def canonical_key(url: str) -> str:
     'a.com/b'
     """
     trimmed = url.strip()
-    plain = _PLAIN.fullmatch(trimmed)
+    plain = _SIMPLE_URL.fullmatch(trimmed)
     if plain is not None:
         host, number, path, query, fragment = plain.groups("")
         port = int(number) if number else None
@@ -78,7 +78,7 @@ def canonical_key(url: str) -> str:
 
 
 def same_page(one: str, other: str) -> bool:
-    """Whether two URLs mean the same page.
+    """Return whether two URLs identify the same page.
 
     >>> same_page("http://www.a.com/p/", "https://a.com/p#intro")
     True
@@ -87,31 +87,31 @@ def same_page(one: str, other: str) -> bool:
 
 
 def why_unfetchable(url: str, *, max_chars: int = MAX_URL_CHARS) -> str | None:
-    """Why a URL may not be asked for at all, or None. Where it leads is the egress guard's question.
+    """Return why a URL may not be fetched, or None. The egress proxy checks the address that it resolves to.
 
     >>> why_unfetchable("file:///etc/passwd")
     'only http and https addresses are fetched'
     >>> why_unfetchable("https://example.com/")
     """
     if len(url) > max_chars:
-        return f"the address is longer than {max_chars} characters"
+        return f"the address is longer than {max_chars} characters, which is the maximum"
     if _CONTROL.search(url.strip()):
         return "the address contains white space or control characters"
     if not re.match(r"https?://", url.strip(), re.IGNORECASE):
         return "only http and https addresses are fetched"
-    # Browsers read a backslash as a slash, most libraries do not: two readers would see two hosts.
+    # Browsers treat a backslash as a slash and most libraries do not, so they would see different hosts.
     if "\\" in re.split(r"[?#]", url, maxsplit=1)[0]:
         return "the address contains a backslash"
     parts = _split(url.strip())
     if parts is None:
         return "the address has no valid host"
     if "@" in parts.netloc:
-        return "the address carries credentials"
+        return "the address contains credentials"
     return None
 
 
 def is_fetchable(url: str) -> bool:
-    """Whether a URL may be asked for at all.
+    """Return whether a URL may be fetched.
 
     >>> is_fetchable("https://example.com/a"), is_fetchable("javascript:alert(1)"), is_fetchable("https://a@b/")
     (True, False, False)
@@ -120,7 +120,7 @@ def is_fetchable(url: str) -> bool:
 
 
 def host_and_port(url: str) -> tuple[str, int]:
-    """The host (ASCII, lower case, no brackets) and port an http(s) URL is served from.
+    """Return the host (ASCII, lower case, no brackets) and port of an http(s) URL.
 
     >>> host_and_port("https://Example.com/x")
     ('example.com', 443)
@@ -135,24 +135,24 @@ def host_and_port(url: str) -> tuple[str, int]:
 
 
 def _split(url: str) -> SplitResult | None:
-    """The parts of an http(s) URL with a valid host, escaped as browsers do, IDN as punycode; else None."""
+    """Split an http(s) URL, with escapes as in browsers and IDN as punycode. None if the host is not valid."""
     if not re.match(r"https?://", url, re.IGNORECASE):
         return None
     try:
-        parts = urlsplit(safe_url_string(_with_own_letters(url)))
-        _ = parts.port  # property that raises for a port that is no number
+        parts = urlsplit(safe_url_string(_encode_deviations(url)))
+        _ = parts.port  # raises ValueError if the port is not a number
     except (ValueError, UnicodeError):
         return None
     return parts if _HOST.fullmatch(_host(parts)) else None
 
 
-def _with_own_letters(url: str) -> str:
-    """The URL with those labels of its host as punycode that an older rule would turn into another host's."""
+def _encode_deviations(url: str) -> str:
+    """Encode the host labels that IDNA 2003 would map to those of another host as punycode."""
     authority = _AUTHORITY.match(url)
-    if authority is None or not _OWN_LETTERS.search(authority[2]):
+    if authority is None or not _IDNA_DEVIATIONS.search(authority[2]):
         return url
     user, at, place = authority[2].rpartition("@")
-    labels = [_punycode(label) if _OWN_LETTERS.search(label) else label for label in place.split(".")]
+    labels = [_punycode(label) if _IDNA_DEVIATIONS.search(label) else label for label in place.split(".")]
     return f"{authority[1]}{user}{at}{'.'.join(labels)}{url[authority.end() :]}"
 
 
@@ -173,46 +173,46 @@ def _normal_host(host: str, port: int | None) -> str:
 
 
 def _normal_escapes(text: str) -> str:
-    """Escapes of characters that need none undone, all others upper-cased, a stray % escaped."""
+    """Unescape characters that need no escaping, convert other escapes to upper case, escape stray percent signs."""
     if "%" not in text:
         return text
 
     def one(match: re.Match[str]) -> str:
         char = chr(int(match[1], 16))
-        return char if char in _FORGIVEN else match[0].upper()
+        return char if char in _EQUIVALENT else match[0].upper()
 
     return _ESCAPE.sub(one, _STRAY_PERCENT.sub("%25", text))
 
 
 def _normal_path(path: str) -> str:
-    """Escapes and dot segments resolved as RFC 3986 section 5.2.4 does; empty segments are kept."""
-    kept: list[str] = []
+    """Normalize escapes and remove dot segments (RFC 3986, section 5.2.4). Empty segments are preserved."""
+    output: list[str] = []
     segments = _normal_escapes(path).split("/")
     for place, segment in enumerate(segments):
         if segment in {".", ".."}:
-            if segment == ".." and len(kept) > 1:
-                kept.pop()
+            if segment == ".." and len(output) > 1:
+                output.pop()
             if place == len(segments) - 1:
-                kept.append("")
+                output.append("")
         else:
-            kept.append(segment)
-    return "/".join(kept)
+            output.append(segment)
+    return "/".join(output)
 
 
 def _normal_query(query: str) -> str:
-    """Trackers dropped; same names brought together at their first place, otherwise in the order given."""
+    """Remove tracking parameters and group equal names at their first position. Otherwise the order is preserved."""
     grouped: dict[str, list[str]] = {}
     for pair in query.split("&"):
         if not pair:
             continue
         name, _, value = _normal_escapes(pair).replace("%20", "+").partition("=")
-        if name.lower().startswith("utm_") or name.lower() in _TRACKERS:
+        if name.lower().startswith("utm_") or name.lower() in _TRACKING_PARAMETERS:
             continue
         grouped.setdefault(name, []).append(value)
     return "&".join(f"{name}={value}" for name, values in grouped.items() for value in values)
 
 
 def _normal_fragment(fragment: str) -> str:
-    """Only a fragment that routes (#/… or #!…) names another page; text directives never do."""
-    kept = _normal_escapes(fragment.partition(":~:")[0])
-    return kept if kept.startswith(("/", "!")) else ""
+    """Return a fragment that is a route (#/… or #!…), else an empty string. Text directives are removed."""
+    output = _normal_escapes(fragment.partition(":~:")[0])
+    return output if output.startswith(("/", "!")) else ""

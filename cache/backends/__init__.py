@@ -1,1 +1,1 @@
-"""The ways to observe a URL. Each file is one; ``app/engine/runtime.py`` chooses."""
+"""Capture backends: browser, plain HTTP and documents. ``app/engine/runtime.py`` selects among them."""

@@ -1,4 +1,4 @@
-"""Which browser there is on this machine, and where it was looked for. Reads no environment: places are passed in."""
+"""Search for installed browsers. Reads no environment variables; paths are passed in."""
 
 from __future__ import annotations
 
@@ -35,9 +35,13 @@ _DOWNLOADED_FULL = ("chromium-*/*/chrome", "chromium-*/*/Chromium.app/Contents/M
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FoundBrowser:
-    """``shell`` is the small headless build, ``full`` the whole browser; either may be missing.
+    """Browsers found on this machine.
 
-    ``looked_in`` names the places tried, ``problem`` what is wrong with an explicitly named one (else empty).
+    Attributes:
+        shell: The headless shell, if any.
+        full: Full Chromium or Chrome, if any.
+        looked_in: Paths that were searched.
+        problem: Why an explicitly configured browser cannot be used, else empty.
     """
 
     shell: Path | None
@@ -56,35 +60,35 @@ def find_browser(
     folders: Sequence[Path] = SYSTEM_FOLDERS,
     downloads: Sequence[Path] = (),
 ) -> FoundBrowser:
-    """The browsers to use. One named explicitly is used alone, or is a problem; nothing else is taken in its place.
+    """Find the browsers to use. If ``explicit`` is set, no other browser is searched for.
 
-    ``folders`` are searched for known names, ``downloads`` are folders that ``patchright install`` fills.
+    ``folders`` are searched for known names. ``downloads`` are folders that ``patchright install`` fills.
     """
     if explicit is not None:
-        return _named(explicit)
+        return _explicit_browser(explicit)
     return FoundBrowser(
-        shell=next(_programs(folders, SHELL_NAMES, downloads, _DOWNLOADED_SHELLS), None),
-        full=next(_programs(folders, FULL_NAMES, downloads, _DOWNLOADED_FULL), None),
+        shell=next(_find_programs(folders, SHELL_NAMES, downloads, _DOWNLOADED_SHELLS), None),
+        full=next(_find_programs(folders, FULL_NAMES, downloads, _DOWNLOADED_FULL), None),
         looked_in=(*folders, *downloads),
     )
 
 
-def _named(explicit: Path) -> FoundBrowser:
+def _explicit_browser(explicit: Path) -> FoundBrowser:
     if not _is_program(explicit):
         problem = f"{explicit} is {'not a program that can be run' if explicit.exists() else 'not there'}"
         return FoundBrowser(shell=None, full=None, looked_in=(explicit,), problem=problem)
-    program = _behind_script(explicit)
+    program = _resolve_start_script(explicit)
     is_shell = "headless" in program.name
     return FoundBrowser(shell=program if is_shell else None, full=None if is_shell else program, looked_in=(explicit,))
 
 
-def _programs(
+def _find_programs(
     folders: Sequence[Path], names: Sequence[str], downloads: Sequence[Path], patterns: Sequence[str]
 ) -> Iterator[Path]:
     for folder in folders:
         for name in names:
             if _is_program(folder / name):
-                yield _behind_script(folder / name)
+                yield _resolve_start_script(folder / name)
     for folder in downloads:
         for pattern in patterns:
             # The newest download first.
@@ -98,13 +102,13 @@ def _is_program(path: Path) -> bool:
         return False
 
 
-def _behind_script(path: Path) -> Path:
-    """The program that a distribution's start script starts: those scripts add flags that we do not want."""
+def _resolve_start_script(path: Path) -> Path:
+    """Return the program behind a distribution's start script, because these scripts add unwanted flags."""
     try:
         with path.open("rb") as handle:
             if handle.read(2) != b"#!":
                 return path
     except OSError:
         return path
-    behind = [folder / path.name for folder in SYSTEM_FOLDERS if (folder / path.name) != path]
-    return next((program for program in behind if _is_program(program)), path)
+    candidates = [folder / path.name for folder in SYSTEM_FOLDERS if (folder / path.name) != path]
+    return next((program for program in candidates if _is_program(program)), path)

@@ -1,4 +1,4 @@
-"""Runs the document child and collects its frames, up to a deadline and a number of bytes."""
+"""Document decoding in a child process, with a deadline and an output limit."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ from cache.backends.document_server import DocumentServer, shared_server
 
 MAX_OUTPUT_BYTES = 200 * 1024 * 1024
 MAX_FRAME_BYTES = 32 * 1024 * 1024
-_LAST = frozenset({"end", "rejected"})
+_FINAL_TYPES = frozenset({"end", "rejected"})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Frame:
-    """One message of the child: its header, and the JPEG that came with it or nothing."""
+    """One message of the child: header, and a JPEG or nothing."""
 
     header: dict[str, Any]
     body: bytes
@@ -29,7 +29,7 @@ class Frame:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ChildReport:
-    """What the child managed to say. ``cut`` says why it was ended early, empty when it finished."""
+    """Frames from the child. ``cut``: why it was stopped early, or empty if it finished."""
 
     frames: tuple[Frame, ...]
     cut: str
@@ -38,46 +38,46 @@ class ChildReport:
 async def decode_confined(
     kind: Literal["pdf", "image"], data: bytes, *, deadline_s: float = 50.0, frame_s: float = 20.0
 ) -> ChildReport:
-    """Let a child decode a document. ``frame_s`` bounds each page. The child is gone when this returns or raises."""
+    """Decode a document in a child process, which is gone when this returns or raises. ``frame_s``: limit per page."""
     async with _child(kind, data) as frames:
         return await _collect(frames, deadline_s, frame_s)
 
 
 @asynccontextmanager
 async def _child(kind: Literal["pdf", "image"], data: bytes) -> AsyncIterator[asyncio.StreamReader]:
-    """A child at work on a document; what it writes."""
+    """Start a child for a document and yield the stream of its output."""
     server = await asyncio.to_thread(shared_server)
-    # Sockets and no pipe: of a pipe uvloop closes the number twice, and in between a thread may have got it for a file.
-    ours, theirs = socket.socketpair()
+    # Sockets instead of a pipe: uvloop closes a pipe's descriptor twice, and a thread may have reused it in between.
+    parent_end, child_end = socket.socketpair()
     try:
-        frames, closing = await asyncio.open_connection(sock=ours)
+        frames, closing = await asyncio.open_connection(sock=parent_end)
     except BaseException:
-        ours.close()
-        theirs.close()
+        parent_end.close()
+        child_end.close()
         raise
-    # Shielded: a child that is being started must be known by its id, or nobody could end it.
-    starting = asyncio.ensure_future(asyncio.to_thread(_start, server, kind, data, theirs))
+    # Shielded: without the process id of a child that is starting, nothing could kill it.
+    starting = asyncio.ensure_future(asyncio.to_thread(_start, server, kind, data, child_end))
     try:
         try:
             await asyncio.shield(starting)
             yield frames
         finally:
             await asyncio.to_thread(server.kill, await starting)
-            await _ended(frames)
+            await _wait_for_end(frames)
     finally:
         closing.close()
 
 
-def _start(server: DocumentServer, kind: Literal["pdf", "image"], data: bytes, theirs: socket.socket) -> int:
-    """Hand a document over; ``theirs`` is closed on our side, so that the stream ends with the child."""
-    with theirs, tempfile.TemporaryFile() as document:
+def _start(server: DocumentServer, kind: Literal["pdf", "image"], data: bytes, child_end: socket.socket) -> int:
+    """Pass a document to a child. ``child_end`` is closed in this process, so that the stream ends with the child."""
+    with child_end, tempfile.TemporaryFile() as document:
         document.write(data)
         document.seek(0)
-        return server.fork(kind, document.fileno(), theirs.fileno())
+        return server.fork(kind, document.fileno(), child_end.fileno())
 
 
-async def _ended(frames: asyncio.StreamReader) -> None:
-    """Wait for the end of the stream, which is the end of the child."""
+async def _wait_for_end(frames: asyncio.StreamReader) -> None:
+    """Wait for the end of the stream, which marks the end of the child."""
     while await frames.read(MAX_FRAME_BYTES):
         pass
 
@@ -94,7 +94,7 @@ async def _collect(stream: asyncio.StreamReader, deadline_s: float, frame_s: flo
                     return ChildReport(frames=tuple(frames), cut="a crash or its limits")
                 frames.append(frame)
                 total += len(frame.body)
-                if frame.header["type"] in _LAST:
+                if frame.header["type"] in _FINAL_TYPES:
                     return ChildReport(frames=tuple(frames), cut="")
     except TimeoutError:
         return ChildReport(frames=tuple(frames), cut="the time limit")
@@ -102,7 +102,7 @@ async def _collect(stream: asyncio.StreamReader, deadline_s: float, frame_s: flo
 
 
 async def _next_frame(stream: asyncio.StreamReader) -> Frame | None:
-    """The next frame, or None when the child has gone silent for good."""
+    """Return the next frame, or None if the stream has ended."""
     try:
         head_bytes, body_bytes = struct.unpack(">II", await stream.readexactly(8))
         if head_bytes + body_bytes > MAX_FRAME_BYTES:

@@ -1,12 +1,12 @@
-"""The program that decodes a PDF or an image, run as a child process because the bytes are not to be trusted.
+"""Child process that decodes PDFs and images, because their bytes are untrusted.
 
-Started by path, it forks a child for each document it is asked for: importing the decoders takes a second, a fork some
-milliseconds. The child limits itself, reads the document from standard input, and writes frames (see ``_send``) to
-standard output, one a page, so that what is done stays done when it is killed. Nothing of this project is imported.
+The first process is started by path. It imports the decoders, which takes a second, and forks a child per document in
+milliseconds. A child limits its resources, reads the document from standard input, and writes one frame per page to
+standard output (see ``_send``), so that finished pages survive if it is killed. It imports no module of this project.
 
-Over the control socket (standard input of the first process) come ``pdf`` or ``image`` with two file descriptors, one
-to read the document from and one for the frames, answered by the child's process id; and ``kill <id>``. When the
-socket closes, the children are killed and the program ends.
+Control messages arrive on a socket, the standard input of the first process. ``pdf`` or ``image`` comes with two file
+descriptors, for the document and for the frames; the response is the process id of the child. ``kill <id>`` kills a
+child. When the socket closes, all children are killed and the process exits.
 """
 
 from __future__ import annotations
@@ -43,11 +43,11 @@ _PR_SET_PDEATHSIG = 1
 
 
 class Rejected(Exception):
-    """The document is not shown; the message says why."""
+    """The document is rejected. The message contains the reason."""
 
 
 def confine() -> None:
-    """Bound memory and processor time, and die with the parent."""
+    """Limit memory and CPU time, and die with the parent process."""
     resource.setrlimit(resource.RLIMIT_AS, (MEMORY_BYTES, MEMORY_BYTES))
     resource.setrlimit(resource.RLIMIT_CPU, (CPU_S, CPU_S))
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
@@ -58,22 +58,22 @@ def confine() -> None:
 
 
 def _pymupdf() -> Any:
-    """Untyped, as it is."""
+    """Return the module without its types, which are incomplete."""
     return importlib.import_module("pymupdf")
 
 
 def _send(out: BinaryIO, header: dict[str, Any], body: bytes = b"") -> None:
-    """One frame: two big-endian lengths, a JSON header, a body."""
+    """Write one frame: two big-endian lengths, a JSON header and a body."""
     head = json.dumps(header).encode("ascii")
     out.write(struct.pack(">II", len(head), len(body)) + head + body)
     out.flush()
 
 
 def show_pdf(data: bytes, out: BinaryIO) -> None:
-    """Frames ``document``, then ``page`` with its text and, for the first ones, its image.
+    """Write a ``document`` frame, then a ``page`` frame with text per page. The first pages include an image.
 
     Raises:
-        Rejected: it is encrypted or no readable PDF.
+        Rejected: encrypted, or not a readable PDF.
     """
     pymupdf = _pymupdf()
     pymupdf.TOOLS.mupdf_display_errors(False)
@@ -86,7 +86,7 @@ def show_pdf(data: bytes, out: BinaryIO) -> None:
     except (pymupdf.FileDataError, pymupdf.EmptyFileError, RuntimeError, ValueError) as broken:
         raise Rejected(f"unreadable: {broken}") from broken
     if pages == 0:
-        raise Rejected("unreadable: it has no pages")
+        raise Rejected("unreadable: the PDF has no pages")
     title = (document.metadata or {}).get("title") or ""
     _send(out, {"type": "document", "pages": pages, "title": title})
     for number in range(min(pages, MAX_TEXT_PAGES)):
@@ -100,52 +100,55 @@ def show_pdf(data: bytes, out: BinaryIO) -> None:
 
 
 def _page(page: Any, *, with_image: bool) -> tuple[dict[str, Any], bytes]:
-    """The header and JPEG of one page. What is written but cannot be seen is told apart from its text."""
+    """Return the header and JPEG of one page. Text that is not visible is returned separately."""
     from PIL import Image
 
     pymupdf = _pymupdf()
-    # Each of these is worked out anew whenever it is asked for, which for every line would take longer than drawing.
-    shown, turned, images = page.rect, page.rotation_matrix, page.get_image_info()
+    # The library computes these properties on every access. Per line, that would take longer than rendering the page.
+    shown, rotation, images = page.rect, page.rotation_matrix, page.get_image_info()
     width, height = max(shown.width, 1.0), max(shown.height, 1.0)
-    # The size is bounded before anything is drawn: a page may claim to be kilometres wide.
+    # Limit the size before rendering, because a page can declare a size of kilometres.
     fitting = min(MAX_WIDTH_PX * 72 / width, MAX_HEIGHT_PX * 72 / height)
     dpi = min(float(MAX_DPI if with_image else LOOK_DPI), fitting)
     pixels = page.get_pixmap(matrix=pymupdf.Matrix(dpi / 72, dpi / 72), alpha=False)
-    picture = Image.new("RGB", (pixels.width, pixels.height), None)  # not blackened first: every pixel is drawn
+    picture = Image.new("RGB", (pixels.width, pixels.height), None)  # not cleared: every pixel is overwritten
     picture.frombytes(pixels.samples_mv)
-    grey = picture.convert("L")
-    seen: list[str] = []
+    gray_image = picture.convert("L")
+    visible_text: list[str] = []
     hidden: list[str] = []
     lines: list[tuple[Any, ...]] = []
     scans, covered = _scans(images, shown), _covered(images, page)
     words_only = pymupdf.TEXTFLAGS_DICT & ~pymupdf.TEXT_PRESERVE_IMAGES
     for block in page.get_text("dict", flags=words_only)["blocks"]:
         for line in block.get("lines", ()):
-            spans = _spans(line, turned, grey, dpi, scans, covered)
-            seen += [span_text for span_text, is_read, _ in spans if is_read]
+            spans = _spans(line, rotation, gray_image, dpi, scans, covered)
+            visible_text += [span_text for span_text, is_read, _ in spans if is_read]
             if len(lines) < MAX_PLACES:
                 lines.append(
-                    ("".join(text for text, is_read, _ in spans if is_read).strip(), *_box(line, turned, width, height))
+                    (
+                        "".join(text for text, is_read, _ in spans if is_read).strip(),
+                        *_box(line, rotation, width, height),
+                    )
                 )
             unseen = "".join(span_text for span_text, _, is_drawn in spans if not is_drawn or not span_text.strip())
             if unseen.strip():
                 hidden.append(unseen)
-            seen.append("\n")
-        if seen and seen[-1] == "\n":
-            seen.append("\n")
-    text, (low, high) = _tidy("".join(seen)), grey.getextrema()
+            visible_text.append("\n")
+        if visible_text and visible_text[-1] == "\n":
+            visible_text.append("\n")
+    text, (low, high) = _collapse_blank_lines("".join(visible_text)), gray_image.getextrema()
     header = {"text": text, "blank": not text and low == high, "hidden": "\n".join(hidden), "links": _links(page)}
     return header | {"lines": lines if with_image else []}, _jpeg(picture, PDF_JPEG_QUALITY) if with_image else b""
 
 
-def _box(line: Any, turned: Any, width: float, height: float) -> tuple[float, ...]:
-    """Left, top, width and height of a line, in parts of the page as it is shown."""
-    box = _pymupdf().Rect(line["bbox"]) * turned
+def _box(line: Any, rotation: Any, width: float, height: float) -> tuple[float, ...]:
+    """Return left, top, width and height of a line in fractions of the displayed page."""
+    box = _pymupdf().Rect(line["bbox"]) * rotation
     return tuple(round(one, 5) for one in (box.x0 / width, box.y0 / height, box.width / width, box.height / height))
 
 
 def _scans(images: list[Any], shown: Any) -> list[Any]:
-    """Rectangles of images that fill most of the page: invisible text over them is what a scanner read."""
+    """Return the boxes of images that fill most of the page. Invisible text over them is the OCR text of a scan."""
     pymupdf = _pymupdf()
     area = abs(shown) or 1.0
     rectangles = [pymupdf.Rect(info["bbox"]) for info in images]
@@ -153,32 +156,34 @@ def _scans(images: list[Any], shown: Any) -> list[Any]:
 
 
 def _covered(images: list[Any], page: Any) -> list[Any]:
-    """Rectangles of text over which an opaque image was drawn later."""
+    """Return the boxes of text that a later opaque image covers."""
     pymupdf = _pymupdf()
     opaque = [pymupdf.Rect(info["bbox"]) for info in images if not info.get("has-mask")]
     if not opaque:
         return []
     drawn = [(kind, pymupdf.Rect(box)) for kind, box in page.get_bboxlog()]
-    over = [(place, box) for place, (kind, box) in enumerate(drawn) if kind == "fill-image" and _among(box, opaque)]
+    over = [
+        (place, box) for place, (kind, box) in enumerate(drawn) if kind == "fill-image" and _matches_any(box, opaque)
+    ]
     return [
         box
         for place, (kind, box) in enumerate(drawn)
-        if kind == "fill-text" and any(later > place and image.contains(_middle(box)) for later, image in over)
+        if kind == "fill-text" and any(later > place and image.contains(_center(box)) for later, image in over)
     ]
 
 
-def _among(box: Any, others: list[Any]) -> bool:
+def _matches_any(box: Any, others: list[Any]) -> bool:
     return any(abs(box & other) >= 0.9 * max(abs(box), abs(other)) for other in others)
 
 
-def _middle(box: Any) -> Any:
+def _center(box: Any) -> Any:
     return _pymupdf().Point((box.x0 + box.x1) / 2, (box.y0 + box.y1) / 2)
 
 
 def _spans(
-    line: Any, turned: Any, grey: Any, dpi: float, scans: list[Any], covered: list[Any]
+    line: Any, rotation: Any, gray_image: Any, dpi: float, scans: list[Any], covered: list[Any]
 ) -> list[tuple[str, bool, bool]]:
-    """Text, whether it is read, and whether it is drawn: what a scanner read is there to be read and not drawn."""
+    """Return text, whether it is readable, and whether it is visible. OCR text of a scan is only readable."""
     pymupdf = _pymupdf()
     found = []
     for span in line["spans"]:
@@ -188,20 +193,20 @@ def _spans(
             continue
         box = pymupdf.Rect(span["bbox"])
         over_scan = any(box.intersects(scan) for scan in scans)
-        visible = span["size"] >= MIN_FONT_PT and _has_contrast(box * turned, grey, dpi)
-        is_drawn = visible and span["alpha"] > 0 and not any(each.contains(_middle(box)) for each in covered)
+        visible = span["size"] >= MIN_FONT_PT and _has_contrast(box * rotation, gray_image, dpi)
+        is_drawn = visible and span["alpha"] > 0 and not any(each.contains(_center(box)) for each in covered)
         found.append((text, is_drawn or (visible and over_scan), is_drawn))
     return found
 
 
-def _has_contrast(box: Any, grey: Any, dpi: float) -> bool:
-    """Whether anything is drawn where the text should be."""
+def _has_contrast(box: Any, gray_image: Any, dpi: float) -> bool:
+    """Return whether anything is drawn in the box of the text."""
     scale = dpi / 72
     left, top = max(int(box.x0 * scale) - 1, 0), max(int(box.y0 * scale) - 1, 0)
-    right, bottom = min(int(box.x1 * scale) + 2, grey.width), min(int(box.y1 * scale) + 2, grey.height)
+    right, bottom = min(int(box.x1 * scale) + 2, gray_image.width), min(int(box.y1 * scale) + 2, gray_image.height)
     if right <= left or bottom <= top:
         return False
-    low, high = grey.crop((left, top, right, bottom)).getextrema()
+    low, high = gray_image.crop((left, top, right, bottom)).getextrema()
     return bool(high - low >= MIN_CONTRAST)
 
 
@@ -213,17 +218,17 @@ def _links(page: Any) -> list[tuple[str, str]]:
     return found
 
 
-def _tidy(text: str) -> str:
+def _collapse_blank_lines(text: str) -> str:
     lines = [line.rstrip() for line in text.split("\n")]
     kept = [line for place, line in enumerate(lines) if line or (place and lines[place - 1])]
     return "\n".join(kept).strip()
 
 
 def show_image(data: bytes, out: BinaryIO) -> None:
-    """One ``page`` frame without text.
+    """Write one ``page`` frame without text.
 
     Raises:
-        Rejected: it cannot be decoded or has too many pixels.
+        Rejected: not decodable, or too many pixels.
     """
     from PIL import Image, UnidentifiedImageError
 
@@ -253,7 +258,7 @@ def _jpeg(picture: Any, quality: int) -> bytes:
 
 
 def show(kind: str, data: bytes, out: BinaryIO) -> None:
-    """All frames of one document; the last is ``end`` or ``rejected``."""
+    """Write all frames of one document. The last one is ``end`` or ``rejected``."""
     try:
         {"pdf": show_pdf, "image": show_image}[kind](data, out)
     except Rejected as why:
@@ -265,7 +270,7 @@ def show(kind: str, data: bytes, out: BinaryIO) -> None:
 
 
 def _child(kind: str, document: int, frames: int) -> None:
-    """Never returns. Neither the control socket nor anything else of the server stays open in it."""
+    """Run as the child and exit. Closes the control socket and all other descriptors of the server."""
     code = 1
     try:
         os.setsid()
@@ -281,32 +286,32 @@ def _child(kind: str, document: int, frames: int) -> None:
 
 
 def serve(control: socket.socket) -> None:
-    """Fork and kill as asked, until the other side is gone."""
+    """Fork and kill children on request until the control socket is closed."""
     _import_decoders()
-    living: set[int] = set()
+    children: set[int] = set()
     while True:
-        # Now and then the ended ones are collected, also when nobody asks.
-        readable, _, _ = select.select([control], [], [], 1.0 if living else None)
-        living -= _ended(living)
+        # Reap ended children periodically, also without requests.
+        readable, _, _ = select.select([control], [], [], 1.0 if children else None)
+        children -= _reap(children)
         if not readable:
             continue
         message, descriptors, _, _ = socket.recv_fds(control, 64, 2)
         if not message:
             break
-        order, _, number = message.decode("ascii").partition(" ")
-        if order == "kill":
-            # A child that was collected has left the set, so no stranger with its number is hit.
-            if int(number) in living:
+        command, _, number = message.decode("ascii").partition(" ")
+        if command == "kill":
+            # Reaped children are removed from the set, so a reused process id is never killed.
+            if int(number) in children:
                 os.kill(int(number), signal.SIGKILL)
             continue
         pid = os.fork()
         if pid == 0:
-            _child(order, *descriptors)
-        living.add(pid)
+            _child(command, *descriptors)
+        children.add(pid)
         for descriptor in descriptors:
             os.close(descriptor)
         control.send(str(pid).encode("ascii"))
-    for pid in living:
+    for pid in children:
         os.kill(pid, signal.SIGKILL)
 
 
@@ -317,8 +322,8 @@ def _import_decoders() -> None:
     Image.preinit()
 
 
-def _ended(living: set[int]) -> set[int]:
-    return {pid for pid in living if os.waitpid(pid, os.WNOHANG)[0]}
+def _reap(children: set[int]) -> set[int]:
+    return {pid for pid in children if os.waitpid(pid, os.WNOHANG)[0]}
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""The warm process that forks a confined child for each document: started at first use, ended with its owner."""
+"""Fork server for the document child: started on first use, stopped with this process."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _ANSWER_BYTES: Final = 64
 
 
 class DocumentServer:
-    """Blocking, and safe to use from several threads. A server that died is started again."""
+    """Fork server for document decoding. Blocking and thread-safe. A server that died is restarted."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -29,10 +29,10 @@ class DocumentServer:
         self._control: socket.socket | None = None
 
     def fork(self, kind: Literal["pdf", "image"], document: int, frames: int) -> int:
-        """Start a child that reads ``document`` and writes ``frames`` (file descriptors); returns its process id.
+        """Start a child that reads ``document`` and writes to ``frames`` (file descriptors). Return its process id.
 
         Raises:
-            CacheError: no child can be started.
+            CacheError: the child cannot be started.
         """
         with self._lock:
             for _ in range(2):
@@ -41,37 +41,37 @@ class DocumentServer:
                     socket.send_fds(control, [kind.encode("ascii")], [document, frames])
                     if answer := control.recv(_ANSWER_BYTES):
                         return int(answer)
-                self._end()
-        raise CacheError("the process that decodes documents cannot be started; out of memory or processes?")
+                self._stop()
+        raise CacheError("cannot start the process that decodes documents; check free memory and the process limit")
 
     def kill(self, pid: int) -> None:
-        """End a child, or do nothing when it has ended."""
+        """Kill a child if it is still running."""
         with self._lock, suppress(OSError):
             if self._control is not None:
                 self._control.send(f"kill {pid}".encode("ascii"))
 
     def close(self) -> None:
-        """End the server and all its children."""
+        """Stop the server and all its children."""
         with self._lock:
-            self._end()
+            self._stop()
 
     def _connected(self) -> socket.socket:
         if self._control is None:
-            ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-            with theirs:
+            parent_end, child_end = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+            with child_end:
                 self._process = subprocess.Popen(  # noqa: S603 - our own program, by its path
                     [sys.executable, "-I", str(_PROGRAM)],
-                    stdin=theirs.fileno(),
+                    stdin=child_end.fileno(),
                     stdout=subprocess.DEVNULL,
                     stderr=subprocess.DEVNULL,
                     env={},
                     start_new_session=True,
                 )
-            ours.settimeout(_START_S)
-            self._control = ours
+            parent_end.settimeout(_START_S)
+            self._control = parent_end
         return self._control
 
-    def _end(self) -> None:
+    def _stop(self) -> None:
         if self._control is not None:
             self._control.close()
         if self._process is not None:
@@ -81,7 +81,7 @@ class DocumentServer:
 
 
 class _Shared:
-    """One server for each process that asks: a forked process must not talk over its parent's socket."""
+    """One server per process: a forked process must not use the socket of its parent."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -100,5 +100,5 @@ _shared = _Shared()
 
 
 def shared_server() -> DocumentServer:
-    """The server of this process."""
+    """Return the server of this process."""
     return _shared.get()

@@ -1,4 +1,4 @@
-"""What bytes are, judged by themselves, and how those that are no web page become one."""
+"""Content type detection from bytes, and conversion of PDFs, images and plain text to pages."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ MAX_PAGE_BYTES = 24 * 1024 * 1024
 MAX_DOCUMENT_BYTES = 50 * 1024 * 1024
 MAX_TEXT_CHARS = 2_000_000
 SNIFFED_BYTES = 1024
-_BEGINNING = 40
+_BEGINNING_CHARS = 40
 _HTML_START = re.compile(
     rb"(?:\s|<!--.*?-->|<\?xml[^>]*>)*"
     rb"<(?:!doctype\s+html|html|head|body|title|meta|script|h1|div|p|table|iframe|style|a|br)[\s>/]",
@@ -33,18 +33,18 @@ _TEXT_TYPES = re.compile(
 _HTML_TYPES = frozenset({"text/html", "application/xhtml+xml"})
 _CONTROLS = re.compile(rb"[\x00-\x08\x0e-\x1a\x1c-\x1f]")
 _CHARSET = re.compile(r"charset\s*=\s*[\"']?([\w.:-]+)", re.IGNORECASE)
-# Codecs of Python's that are no charsets of pages: some take a time that grows with the square of the length.
-_NO_CHARSETS = frozenset(
+# Python codecs that are not charsets of pages. Some take quadratic time.
+_EXCLUDED_CODECS = frozenset(
     {"punycode", "idna", "unicode_escape", "raw_unicode_escape", "utf_7", "undefined", "mbcs", "oem", "palmos"}
 )
-_SAID_FOR_1252 = frozenset({"iso8859-1", "ascii"})
-"""What servers call Windows-1252, and browsers read as that."""
-_WIDE = frozenset({"utf-1", "utf-3"})  # utf-16 and utf-32: of their bytes many are zero
+_NAMES_OF_CP1252 = frozenset({"iso8859-1", "ascii"})
+"""Charset names that servers use for Windows-1252. Browsers decode them as that."""
+_WIDE_CODECS = frozenset({"utf-1", "utf-3"})  # utf-16 and utf-32, which contain many zero bytes
 _BOMS = ((codecs.BOM_UTF8, "utf-8-sig"), (codecs.BOM_UTF16_LE, "utf-16"), (codecs.BOM_UTF16_BE, "utf-16"))
 
 
 class ByteKind(StrEnum):
-    """What bytes turned out to be."""
+    """Content type by the bytes."""
 
     HTML = "html"
     PDF = "pdf"
@@ -55,7 +55,7 @@ class ByteKind(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Document:
-    """The readable side of bytes that are no web page. ``partial`` says what cut it short, else empty."""
+    """Page content of a document that is not a web page. ``partial``: what is missing, or empty."""
 
     kind: PageKind
     text: str
@@ -68,7 +68,7 @@ class Document:
     partial: str = ""
 
     def observed_as(self, arrived: Observation) -> Observation:
-        """The observation of a response, completed with what its bytes show."""
+        """Return ``arrived`` completed with the content of the document."""
         return replace(
             arrived,
             outcome=CaptureOutcome.PARTIAL if self.partial else CaptureOutcome.OK,
@@ -89,7 +89,7 @@ def is_html_type(content_type: str) -> bool:
 
 
 def sniff(data: bytes, content_type: str) -> ByteKind:
-    """What the bytes are: their own signature first, then what the server says, never the URL.
+    """Return the type of content: by its signature first, then by the server's content type, never by the URL.
 
     >>> sniff(b"%PDF-1.7 ...", "text/html")
     <ByteKind.PDF: 'pdf'>
@@ -98,31 +98,30 @@ def sniff(data: bytes, content_type: str) -> ByteKind:
     """
     head = data[:SNIFFED_BYTES]
     media_type = _media_type(content_type)
-    said_text = _TEXT_TYPES.match(media_type) is not None
-    if _is_pdf(head, said_text=said_text):
+    declared_text = _TEXT_TYPES.match(media_type) is not None
+    if _is_pdf(head, declared_text=declared_text):
         return ByteKind.PDF
-    if _is_image(head) and not (said_text and _looks_like_text(head)):
+    if _is_image(head) and not (declared_text and _looks_like_text(head)):
         return ByteKind.IMAGE
     if media_type in _HTML_TYPES:
         return ByteKind.HTML
     if _HTML_START.match(head) and media_type != "text/plain":
         return ByteKind.HTML
-    if (said_text and not _is_binary(head, content_type)) or _looks_like_text(head):
+    if (declared_text and not _is_binary(head, content_type)) or _looks_like_text(head):
         return ByteKind.TEXT
     return ByteKind.OTHER
 
 
 def byte_limit(head: bytes, content_type: str) -> int:
-    """How many bytes of content are taken, by what the first ones say it is."""
+    """Return the maximum content size in bytes for the type that the first bytes indicate."""
     return MAX_DOCUMENT_BYTES if sniff(head, content_type) in (ByteKind.PDF, ByteKind.IMAGE) else MAX_PAGE_BYTES
 
 
 async def read_document(data: bytes, content_type: str, *, deadline_s: float) -> Document:
-    """A PDF, an image or plain text as a page; decoding happens in a child process.
+    """Convert a PDF, an image or plain text to a page. PDFs and images are decoded in a child process.
 
     Raises:
-        DocumentRejected: damaged, encrypted, a bomb, with nothing to be seen in it, or of a type that cannot be shown
-            (HTML is not shown here).
+        DocumentRejected: damaged, encrypted, a decompression bomb, blank, or of an unsupported type (including HTML).
     """
     kind = sniff(data, content_type)
     if kind is ByteKind.PDF:
@@ -134,16 +133,18 @@ async def read_document(data: bytes, content_type: str, *, deadline_s: float) ->
         return _from_text(await asyncio.to_thread(decode_text, data, content_type))
     if not data.strip():
         raise DocumentRejected(CaptureOutcome.EMPTY, "no content")
-    raise DocumentRejected(CaptureOutcome.UNSUPPORTED, f"content of type {_media_type(content_type) or 'unknown'}")
+    raise DocumentRejected(
+        CaptureOutcome.UNSUPPORTED, f"unsupported content type {_media_type(content_type) or 'unknown'}"
+    )
 
 
 def decode_text(data: bytes, content_type: str) -> str:
-    """Text by its byte order mark, the server's charset, UTF-8, or at last Windows-1252."""
+    """Decode text by byte order mark, server's charset, UTF-8, or Windows-1252, in this order."""
     return _decoded(data, [_charset(content_type)])
 
 
 def decode_html(data: bytes, content_type: str) -> str:
-    """The same for a web page, which may name its charset itself."""
+    """Decode HTML like ``decode_text``, with the charset that it declares itself after the server's."""
     return _decoded(data, [_charset(content_type), _charset(f"charset={html_body_declared_encoding(data)}")])
 
 
@@ -160,47 +161,47 @@ def _decoded(data: bytes, named: Sequence[str | None]) -> str:
 
 
 def _charset(content_type: str) -> str | None:
-    """The codec for the charset that is named, if there is one."""
+    """Return the codec for the declared charset, if there is one."""
     named = _CHARSET.search(content_type)
     try:
         name = codecs.lookup(named[1]).name if named else None
     except LookupError:
         return None
-    if name is None or name.replace("-", "_") in _NO_CHARSETS:
+    if name is None or name.replace("-", "_") in _EXCLUDED_CODECS:
         return None
-    return "cp1252" if name in _SAID_FOR_1252 else name
+    return "cp1252" if name in _NAMES_OF_CP1252 else name
 
 
 def _from_text(text: str) -> Document:
     if not text.strip():
-        raise DocumentRejected(CaptureOutcome.EMPTY, "a text without a word")
-    cut = f"only the first {MAX_TEXT_CHARS} of {len(text)} characters are kept" if len(text) > MAX_TEXT_CHARS else ""
+        raise DocumentRejected(CaptureOutcome.EMPTY, "the text is blank")
+    cut = f"only the first {MAX_TEXT_CHARS} of {len(text)} characters are stored" if len(text) > MAX_TEXT_CHARS else ""
     return Document(kind=PageKind.TEXT, text=text[:MAX_TEXT_CHARS], partial=cut)
 
 
 def from_report(kind: PageKind, report: ChildReport, *, pdf: bytes | None) -> Document:
-    """What the child said, as a document; what is missing of it is in ``partial``.
+    """Convert the frames of the child to a document. ``partial`` says what is missing.
 
     Raises:
-        DocumentRejected: there is nothing to be shown.
+        DocumentRejected: there is no usable content.
     """
     headers = [frame.header for frame in report.frames]
     reason = next((str(header["reason"]) for header in headers if header["type"] == "rejected"), "")
     pages = [frame for frame in report.frames if frame.header["type"] == "page"]
     if not pages:
-        raise DocumentRejected(CaptureOutcome.DAMAGED, reason or f"bomb or damage: decoding ended by {report.cut}")
+        raise DocumentRejected(CaptureOutcome.DAMAGED, reason or f"bomb or damage: decoding stopped by {report.cut}")
     damage = [str(page.header["damage"]) for page in pages if page.header.get("damage")]
     if len(damage) == len(pages):
         raise DocumentRejected(CaptureOutcome.DAMAGED, f"no page of it can be read: {damage[0][:200]}")
     if all(page.header.get("blank") for page in pages):
-        raise DocumentRejected(CaptureOutcome.EMPTY, "there is nothing to be seen on its pages")
+        raise DocumentRejected(CaptureOutcome.EMPTY, "all its pages are blank")
     document = next(header for header in headers if header["type"] == "document")
     text = "\n".join(str(page.header["text"]) for page in pages)
     hidden = "\n".join(str(page.header["hidden"]) for page in pages if page.header["hidden"])
-    notes = _left_out(int(document["pages"]) - len(pages), reason or report.cut)
+    notes = _missing_pages_note(int(document["pages"]) - len(pages), reason or report.cut)
     notes += [f"{len(damage)} pages cannot be read: {damage[0][:200]}"] if damage else []
-    notes += ["the file is damaged, shown is what could be mended"] if {"type": "mended"} in headers else []
-    notes += ["it has more text than is kept"] if len(text) > MAX_TEXT_CHARS else []
+    notes += ["the file is damaged; its readable parts are shown"] if {"type": "mended"} in headers else []
+    notes += [f"only the first {MAX_TEXT_CHARS} characters are stored"] if len(text) > MAX_TEXT_CHARS else []
     text = text[:MAX_TEXT_CHARS]
     return Document(
         kind=kind,
@@ -215,15 +216,15 @@ def from_report(kind: PageKind, report: ChildReport, *, pdf: bytes | None) -> Do
     )
 
 
-def _left_out(pages: int, why: str) -> list[str]:
+def _missing_pages_note(pages: int, why: str) -> list[str]:
     return [f"{pages} pages left out: {why or 'only the first ones are read'}"] if pages > 0 else []
 
 
 def _surfaces(pages: Sequence[Frame]) -> Iterator[tuple[list[Sheet], list[Piece]]]:
-    """Each drawn page with its lines; the child process tells them in parts of the page."""
+    """Return each rendered page with its lines. The child process reports boxes in fractions of the page."""
     for number, page in enumerate(pages):
         pieces = [
-            Piece(begins=text[:_BEGINNING], length=len(text), lines=(Line(0, *map(float, box)),))
+            Piece(begins=text[:_BEGINNING_CHARS], length=len(text), lines=(Line(0, *map(float, box)),))
             for text, *box in page.header.get("lines", ())
         ]
         yield [Sheet(number=number, top=0.0, width=1.0, height=1.0)], pieces
@@ -233,12 +234,12 @@ def _media_type(content_type: str) -> str:
     return content_type.partition(";")[0].strip().lower()
 
 
-def _is_pdf(head: bytes, *, said_text: bool) -> bool:
+def _is_pdf(head: bytes, *, declared_text: bool) -> bool:
     at = head.find(b"%PDF-")
     if at < 0 or _HTML_START.match(head):
         return False
-    # Where a text speaks of the format, no object follows.
-    return not said_text or not head[:at].strip(b"\xef\xbb\xbf\0\t\n\f\r ") or b" obj" in head[at:]
+    # A text about the PDF format contains the signature, but no object after it.
+    return not declared_text or not head[:at].strip(b"\xef\xbb\xbf\0\t\n\f\r ") or b" obj" in head[at:]
 
 
 def _is_image(head: bytes) -> bool:
@@ -247,8 +248,11 @@ def _is_image(head: bytes) -> bool:
 
 
 def _is_binary(head: bytes, content_type: str) -> bool:
-    """Whether what calls itself a text is none: servers call text whatever they do not know."""
-    wide = head.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)) or (_charset(content_type) or "")[:5] in _WIDE
+    """Return whether declared text is binary, because servers declare unknown content as text."""
+    wide = (
+        head.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE))
+        or (_charset(content_type) or "")[:5] in _WIDE_CODECS
+    )
     return b"\0" in head and not wide
 
 

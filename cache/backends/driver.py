@@ -1,4 +1,4 @@
-"""The browser's driver process: started, and stopped so that nothing of it is left."""
+"""Driver process of the browser library: start, and stop without leftovers."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _POLL_S = 0.01
 
 
 class Driver:
-    """The driver process, a child that passes our commands on to the browser."""
+    """Driver process: a child process that passes commands to the browser."""
 
     def __init__(self, manager: Any) -> None:
         """``manager`` is what the library's ``async_playwright()`` returns."""
@@ -31,7 +31,7 @@ class Driver:
         try:
             return await asyncio.shield(starting)
         except asyncio.CancelledError:
-            await _until_done(asyncio.ensure_future(self._abandon(starting)))
+            await _wait_until_done(asyncio.ensure_future(self._abandon(starting)))
             raise
 
     async def stop(self) -> None:
@@ -43,7 +43,7 @@ class Driver:
             if not stopping.done():
                 _log.info("browser_driver_killed")
                 self._kill()
-                await _until_done(stopping)
+                await _wait_until_done(stopping)
 
     async def _abandon(self, starting: asyncio.Future[Any]) -> None:
         while not starting.done() and not self._kill():  # there may be no process yet
@@ -53,7 +53,7 @@ class Driver:
             await self.stop()
 
     def _kill(self) -> bool:
-        """Kill the process; whether there is one. The library has no call for this."""
+        """Kill the process. Return whether there is one. The library has no call for this."""
         process = getattr(self._manager._connection._transport, "_proc", None)
         if process is None:
             return False
@@ -62,8 +62,8 @@ class Driver:
         return True
 
 
-async def _until_done(ending: asyncio.Future[None]) -> None:
-    """Wait for what ends soon. Being cancelled (again) does not stop the wait: the caller is leaving anyway."""
+async def _wait_until_done(ending: asyncio.Future[None]) -> None:
+    """Wait for a task that ends soon. Ignores cancellation, because the caller is already ending."""
     while not ending.done():
         with suppress(asyncio.CancelledError):
             await asyncio.wait({ending})

@@ -1,4 +1,4 @@
-"""How a fetch that brought no page ended: the guard's refusals and the browser's error codes as outcomes."""
+"""Outcomes of failed requests, from refusals of the egress proxy and error codes of the browser."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from cache.egress.guard import Refusal, RefusalReason
 
 MAX_REDIRECTS = 10
 REDIRECTS = frozenset({301, 302, 303, 307, 308})
-"""The statuses that lead on; with any other a ``Location`` is beside the page."""
-MAX_HOP_CHARS = 16_384  # sign-on redirects carry more than anybody would cite
+"""Redirect statuses. With other statuses, a ``Location`` header is not followed."""
+MAX_HOP_CHARS = 16_384  # URLs of sign-on redirects are much longer than cited URLs
 KEPT_HEADERS = frozenset(
     {"content-type", "content-length", "content-language", "last-modified", "date", "etag", "server", "retry-after"}
     | {"x-robots-tag", "content-disposition", "age", "cache-control"}
@@ -20,7 +20,7 @@ KEPT_HEADERS = frozenset(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ending:
-    """The outcome, why, and whether the source is known not to exist."""
+    """Outcome of a failed request, with its reason. ``gone``: the source is known not to exist."""
 
     outcome: CaptureOutcome
     detail: str
@@ -54,7 +54,7 @@ _CODE = re.compile(r"net::(ERR_[A-Z0-9_]+)")
 
 
 def of_refusal(refusal: Refusal) -> Ending:
-    """What a refusal of the guard makes of the capture."""
+    """Convert a refusal of the egress proxy."""
     allowable = refusal.reason in (RefusalReason.ADDRESS, RefusalReason.PORT)
     host = f"[{refusal.host}]" if ":" in refusal.host else refusal.host
     remedy = f" (ASSAY_EGRESS_ALLOW={host}:{refusal.port} would allow it)" if allowable else ""
@@ -66,7 +66,7 @@ def of_refusal(refusal: Refusal) -> Ending:
 
 
 def of_browser_error(message: str) -> Ending | None:
-    """What the browser's network error code (``net::ERR_…``) makes of it; None where there is no code."""
+    """Convert a network error code of the browser (``net::ERR_…``). Return None if the message contains no code."""
     found = _CODE.search(message)
     if found is None:
         return None

@@ -1,7 +1,7 @@
-"""Capturing without a browser: one GET through the guard, and what the bytes are decides.
+"""Capture without a browser: one GET request through the egress proxy.
 
-PDF, images and plain text come out as well as through the browser. HTML is converted to text as it was sent:
-what scripts would have added is not there, and nobody has seen it, so there is no screenshot.
+PDFs, images and plain text are captured as well as with a browser. HTML is converted to text as received: content that
+scripts would add is missing, and there is no screenshot.
 """
 
 from __future__ import annotations
@@ -43,8 +43,8 @@ class _Response:
     whole: bool = True
 
 
-class _Ended(Exception):
-    """The fetch is over without a response. Never leaves this module."""
+class _FetchFailed(Exception):
+    """The fetch failed without a response. Never raised outside this module."""
 
     def __init__(self, ending: Ending, *, url: str, chain: tuple[str, ...]) -> None:
         super().__init__(ending.detail)
@@ -54,7 +54,7 @@ class _Ended(Exception):
 
 
 class HttpCapturer:
-    """Implements Capturer. ``semaphore`` is taken around each capture."""
+    """Capturer that uses plain HTTP. ``semaphore`` limits concurrent captures."""
 
     def __init__(
         self,
@@ -66,8 +66,16 @@ class HttpCapturer:
         contact: str = "",
         clock: Callable[[], datetime] = utc_now,
     ) -> None:
-        """``max_bytes``: what an answer may weigh, as sent and inflated; None: what its type may. ``contact`` is added
-        to what it calls itself."""
+        """Create a capturer.
+
+        Args:
+            guard: Egress proxy.
+            semaphore: Acquired for each capture.
+            deadline_s: Time limit of a capture.
+            max_bytes: Maximum size of a response, compressed and decompressed (default: depends on the content type).
+            contact: Added to the user agent.
+            clock: Returns the current time.
+        """
         self._guard = guard
         self._max_bytes = max_bytes
         self._semaphore = semaphore
@@ -85,7 +93,7 @@ class HttpCapturer:
                 captured_at=self._clock(),
                 duration_s=0.0,
                 backend="http",
-                detail=f"nothing in {self._deadline_s:g} s",
+                detail=f"no response within {self._deadline_s:g} s",
                 versions={"httpx": version("httpx")},
             )
             refusal = why_unfetchable(url)
@@ -93,18 +101,18 @@ class HttpCapturer:
                 return replace(blank, outcome=CaptureOutcome.UNSUPPORTED, detail=refusal)
             try:
                 async with asyncio.timeout(self._deadline_s), self._guard.lane(max_bytes=self._max_bytes) as lane:
-                    seen = await self._observe(blank, url, lane, began)
+                    seen = await self._fetch(blank, url, lane, began)
             except TimeoutError:
                 seen = blank
             return replace(seen, duration_s=time.monotonic() - began)
 
     async def aclose(self) -> None:
-        """Nothing outlives a capture."""
+        """Do nothing; no resources outlive a capture."""
 
-    async def _observe(self, blank: Observation, url: str, lane: Lane, began: float) -> Observation:
+    async def _fetch(self, blank: Observation, url: str, lane: Lane, began: float) -> Observation:
         try:
             response = await self._get(url, lane)
-        except _Ended as ended:
+        except _FetchFailed as ended:
             return replace(
                 blank,
                 outcome=ended.ending.outcome,
@@ -140,22 +148,22 @@ class HttpCapturer:
             verify=self._tls,
             headers=headers,
             timeout=timeout,
-            event_hooks={"response": [_keep_location]},
+            event_hooks={"response": [_hide_location]},
         ) as client:
             while True:
                 chain.append(url)
                 try:
                     response = await _get_once(client, url, tuple(chain), self._max_bytes)
                 except (httpx.HTTPError, httpx.InvalidURL) as failed:
-                    ending = _of_http_error(failed, lane, url)
-                    raise _Ended(ending, url=url, chain=tuple(chain)) from failed
+                    ending = _http_failure(failed, lane, url)
+                    raise _FetchFailed(ending, url=url, chain=tuple(chain)) from failed
                 refusal = lane.refusal_of(url) if response.status in (403, 502) else None
                 if refusal is not None:
-                    raise _Ended(of_refusal(refusal), url=url, chain=tuple(chain))
+                    raise _FetchFailed(of_refusal(refusal), url=url, chain=tuple(chain))
                 target = _redirect_target(response)
                 if target is None:
                     return response
-                url = _checked(target, chain)
+                url = _check_redirect(target, chain)
 
 
 async def _get_once(client: httpx.AsyncClient, url: str, chain: tuple[str, ...], max_bytes: int | None) -> _Response:
@@ -164,32 +172,32 @@ async def _get_once(client: httpx.AsyncClient, url: str, chain: tuple[str, ...],
         status = response.status_code
         location = str(response.extensions.get(_LOCATION, "")).strip()
         content, whole = b"", True
-        leads_on = status in REDIRECTS and location
-        if not leads_on:
+        is_redirect = status in REDIRECTS and location
+        if not is_redirect:
             try:
-                content, whole = await _content(response, headers, max_bytes)
+                content, whole = await _read_body(response, headers, max_bytes)
             except DocumentRejected as rejected:
                 ending = Ending(outcome=rejected.outcome, detail=rejected.detail)
-                raise _Ended(ending, url=url, chain=chain) from rejected
+                raise _FetchFailed(ending, url=url, chain=chain) from rejected
         return _Response(
             url=url,
             status=status,
             headers=headers,
             chain=chain,
             content=content,
-            location=location if leads_on else "",
+            location=location if is_redirect else "",
             whole=whole,
         )
 
 
-async def _keep_location(response: httpx.Response) -> None:
-    """Out of the library's sight, which reads it although it is not to follow, and breaks on what it cannot read."""
+async def _hide_location(response: httpx.Response) -> None:
+    """Move the ``Location`` header out of the response, because httpx parses it and raises if it is invalid."""
     if "location" in response.headers:
         response.extensions[_LOCATION] = response.headers.pop("location")
 
 
-async def _content(response: httpx.Response, headers: dict[str, str], max_bytes: int | None) -> tuple[bytes, bool]:
-    """The body, and whether it came to its end."""
+async def _read_body(response: httpx.Response, headers: dict[str, str], max_bytes: int | None) -> tuple[bytes, bool]:
+    """Return the body, and whether it is complete."""
     content_type = headers.get("content-type", "")
 
     def limit(head: bytes) -> int:
@@ -202,7 +210,7 @@ async def _content(response: httpx.Response, headers: dict[str, str], max_bytes:
 
 
 def _redirect_target(response: _Response) -> str | None:
-    """Where a response leads on; spaces are escaped, as browsers do."""
+    """Return the URL that a response redirects to. Spaces are escaped, as in browsers."""
     if not response.location:
         return None
     try:
@@ -211,23 +219,23 @@ def _redirect_target(response: _Response) -> str | None:
         return response.location
 
 
-def _checked(target: str, chain: list[str]) -> str:
+def _check_redirect(target: str, chain: list[str]) -> str:
     refusal = why_unfetchable(target, max_chars=MAX_HOP_CHARS)
     if refusal is not None:
         ending = Ending(outcome=CaptureOutcome.EGRESS_DENIED, detail=f"redirect to {target[:100]}: {refusal}")
-        raise _Ended(ending, url=chain[-1], chain=tuple(chain))
+        raise _FetchFailed(ending, url=chain[-1], chain=tuple(chain))
     if len(chain) > MAX_REDIRECTS:
         ending = Ending(outcome=CaptureOutcome.REDIRECT_LOOP, detail=f"more than {MAX_REDIRECTS} redirects")
-        raise _Ended(ending, url=target, chain=tuple(chain))
+        raise _FetchFailed(ending, url=target, chain=tuple(chain))
     return target
 
 
-def _of_http_error(failed: httpx.HTTPError | httpx.InvalidURL, lane: Lane, url: str) -> Ending:
+def _http_failure(failed: httpx.HTTPError | httpx.InvalidURL, lane: Lane, url: str) -> Ending:
     refusal = lane.refusal_of(url)
     if refusal is not None:
         return of_refusal(refusal)
     if isinstance(failed, httpx.TimeoutException):
-        return Ending(outcome=CaptureOutcome.TIMEOUT, detail="the server stopped answering")
+        return Ending(outcome=CaptureOutcome.TIMEOUT, detail="the server stopped responding")
     if _is_tls(failed):
         return Ending(outcome=CaptureOutcome.TLS_ERROR, detail=str(failed))
     return Ending(outcome=CaptureOutcome.CONNECT_ERROR, detail=str(failed) or type(failed).__name__)

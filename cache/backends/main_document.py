@@ -1,7 +1,7 @@
-"""The main document of a page as the walker reads it, with the shadow roots that only their makers know.
+"""Main document of a page, including closed shadow roots.
 
-It is read in a world of its own that is made over the DevTools session, because there a closed shadow root, once
-asked of the browser, can be handed to the walker.
+It is read in an isolated world that is created over the DevTools session. There, closed shadow roots that the browser
+resolves can be passed to the walker.
 """
 
 from __future__ import annotations
@@ -14,24 +14,24 @@ from cache.backends.devtools import DevTools, PageLost
 from cache.page_text.visible_text import FrameView
 
 MAX_DEPTH = 4
-"""How many closed roots within one another are opened."""
+"""Maximum nesting depth of closed shadow roots that are opened."""
 _WORLD = "assay"
 _HOSTS = "() => globalThis.__assayHosts || []"
-_KEEP = "function () { (globalThis.__assayRoots ||= new Map()).set(this.host, this) }"
+_SAVE_ROOT = "function () { (globalThis.__assayRoots ||= new Map()).set(this.host, this) }"
 
 Children = Callable[[], Awaitable[Sequence[tuple[str, FrameView]]]]
 
 
 class MainDocument:
-    """Implements FrameView. Raises PageLost when the page goes away."""
+    """FrameView of the main document. Raises PageLost if the page is closed."""
 
     def __init__(self, devtools: DevTools, children: Children) -> None:
-        """``children`` finds the inner frames."""
+        """``children`` returns the inner frames."""
         self._devtools = devtools
         self._children = children
 
     async def run(self, function: str, argument: object) -> Any:
-        """Call it; again for as long as it comes upon closed shadow roots (``hosts`` of its answer counts suspects)."""
+        """Call the function, again after opening closed shadow roots. ``hosts`` in its result counts possible hosts."""
         world = await self._world()
         found = await self._call(world, function, argument)
         for _ in range(MAX_DEPTH):
@@ -41,7 +41,7 @@ class MainDocument:
         return found
 
     async def call(self, function: str, argument: object) -> Any:
-        """Call it once, in the same world."""
+        """Call the function once, in the same isolated world."""
         return await self._call(await self._world(), function, argument)
 
     async def children(self) -> Sequence[tuple[str, FrameView]]:
@@ -66,12 +66,12 @@ class MainDocument:
             },
         )
         if "exceptionDetails" in answer:
-            said = answer["exceptionDetails"].get("exception", {}).get("description", "")
-            raise PageLost(f"the page could not be read: {said[:300]}")
+            description = answer["exceptionDetails"].get("exception", {}).get("description", "")
+            raise PageLost(f"reading the page failed: {description[:300]}")
         return answer["result"].get("value")
 
     async def _open_roots(self, world: int) -> int:
-        """Hand the closed roots of all suspects to the world; how many there were."""
+        """Pass the closed shadow roots of all possible hosts to the world. Return their number."""
         listed = await self._devtools.send(
             "Runtime.callFunctionOn", {"functionDeclaration": _HOSTS, "executionContextId": world}
         )
@@ -89,6 +89,6 @@ class MainDocument:
         for root in roots:
             inside = await self._devtools.send("DOM.resolveNode", {"backendNodeId": root, "executionContextId": world})
             await self._devtools.send(
-                "Runtime.callFunctionOn", {"functionDeclaration": _KEEP, "objectId": inside["object"]["objectId"]}
+                "Runtime.callFunctionOn", {"functionDeclaration": _SAVE_ROOT, "objectId": inside["object"]["objectId"]}
             )
         return len(roots)

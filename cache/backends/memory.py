@@ -1,4 +1,4 @@
-"""Kills browser processes that grow beyond reason: a page of a few hundred bytes can ask for any amount of memory."""
+"""Memory limit for browser processes: a page of a few hundred bytes can allocate any amount of memory."""
 
 from __future__ import annotations
 
@@ -12,40 +12,40 @@ import structlog
 _log = structlog.get_logger(__name__)
 
 MAX_PROCESS_BYTES = 1200 * 1024 * 1024
-_EVERY_S = 0.5
+_INTERVAL_S = 0.5
 
 
 class MemoryWarden:
-    """Watches one browser's processes while pages are open in it. ``kills`` counts what it has ended."""
+    """Monitors the processes of one browser while it has open pages. ``kills`` counts the killed processes."""
 
     def __init__(self, browser_pid: int, *, max_bytes: int = MAX_PROCESS_BYTES) -> None:
         self._browser_pid = browser_pid
         self._max_bytes = max_bytes
-        self._watched = 0
+        self._callers = 0
         self._task: asyncio.Task[None] | None = None
         self.kills = 0
 
     @asynccontextmanager
     async def watching(self) -> AsyncIterator[None]:
-        """Watch until the last one who asked for it has left."""
-        self._watched += 1
+        """Monitor the processes as long as at least one caller is in this context."""
+        self._callers += 1
         if self._task is None:
             self._task = asyncio.create_task(self._watch(), name="memory warden")
         try:
             yield
         finally:
-            self._watched -= 1
-            if not self._watched and self._task is not None:
+            self._callers -= 1
+            if not self._callers and self._task is not None:
                 task, self._task = self._task, None
                 task.cancel()
                 await asyncio.wait([task])
 
     async def _watch(self) -> None:
         while True:
-            self.kills += await asyncio.to_thread(self._kill_the_fat)
-            await asyncio.sleep(_EVERY_S)
+            self.kills += await asyncio.to_thread(self._kill_oversized)
+            await asyncio.sleep(_INTERVAL_S)
 
-    def _kill_the_fat(self) -> int:
+    def _kill_oversized(self) -> int:
         try:
             processes = psutil.Process(self._browser_pid).children(recursive=True)
         except psutil.Error:

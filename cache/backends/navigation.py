@@ -1,5 +1,7 @@
-"""Keeps hold of a page's main document: every hop and answer is seen, documents that are no page are taken as
-bytes from the same single request, and once the cited page is there nothing may replace it."""
+"""Navigation of a page's main document: redirects, responses, downloads, and later navigations by the page itself.
+
+Documents that are not web pages are taken as bytes from the same request. After ``hold``, nothing can replace the page.
+"""
 
 from __future__ import annotations
 
@@ -18,18 +20,18 @@ from cache.capture import CaptureOutcome
 from cache.urls import why_unfetchable
 
 _PIECE_BYTES = 512 * 1024
-# The browser shows these itself: HTML, and what it would sniff to be HTML or lay out as a page.
-_SHOWN_TYPES = frozenset({"image/svg+xml"})
-_OF_THE_BODY = frozenset(
+# The browser renders these: HTML, and types that it lays out as a page.
+_RENDERED_TYPES = frozenset({"image/svg+xml"})
+_BODY_HEADERS = frozenset(
     {"content-type", "content-length", "content-encoding", "content-disposition", "transfer-encoding"}
 )
-_EVERYTHING = [{"urlPattern": "*", "requestStage": "Request"}]
-_DOCUMENTS = [{"resourceType": "Document", "requestStage": stage} for stage in ("Request", "Response")]
+_ALL_REQUESTS = [{"urlPattern": "*", "requestStage": "Request"}]
+_DOCUMENT_REQUESTS = [{"resourceType": "Document", "requestStage": stage} for stage in ("Request", "Response")]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Answer:
-    """The last answer to the main document's request. ``body`` is set when it was taken as bytes."""
+    """Last response to the request of the main document. ``body`` is set if it was taken as bytes."""
 
     url: str
     status: int
@@ -47,13 +49,19 @@ class Answer:
 
 @dataclass
 class Navigation:
-    """What happened to the main frame. Make it with ``watch`` before the first navigation.
+    """State of the main frame. Create it with ``watch`` before the first navigation.
 
-    ``take_all``: any answer is taken as bytes, also what calls itself HTML. ``taken`` is set when one was.
-    Until ``hold`` a page may move on by itself: ``restarted`` is set when it does, ``come`` when the document asked
-    for last is in the page, taken, or ``broken`` says why it is not. After ``hold`` it stays what it is;
-    ``moved_to`` then names where it wanted to go. ``stopped`` is set when no more of the document shown will come;
-    ``cut`` says why, where it broke off on its way.
+    Until ``hold``, the page may navigate by itself. After ``hold``, it stays as it is.
+
+    Attributes:
+        take_all: Take every response as bytes, even if it is declared as HTML.
+        taken: Set when a response was taken as bytes.
+        restarted: Set when the page navigates by itself before ``hold``.
+        come: Set when the requested document is shown or taken, or when it failed (see ``broken``).
+        broken: Why the requested document failed, or empty.
+        moved_to: URL that the page tried to navigate to after ``hold``.
+        stopped: Set when no more content of the shown document will arrive.
+        cut: Why the document is incomplete, or empty.
     """
 
     devtools: DevTools
@@ -70,7 +78,7 @@ class Navigation:
     restarted: asyncio.Event = field(default_factory=asyncio.Event)
     come: asyncio.Event = field(default_factory=asyncio.Event)
     stopped: asyncio.Event = field(default_factory=asyncio.Event)
-    _held: bool = False
+    _is_held: bool = False
     _is_cut_off: bool = False
     _request: str = ""
     _answered_request: str = ""
@@ -83,31 +91,31 @@ class Navigation:
         main_frame = str(tree["frameTree"]["frame"]["id"])
         navigation = cls(devtools, main_frame, Requests(devtools, main_frame=main_frame))
         devtools.on("Fetch.requestPaused", navigation._on_paused)
-        devtools.on("Page.frameNavigated", navigation._on_shown)
+        devtools.on("Page.frameNavigated", navigation._on_navigated)
         devtools.on("Network.dataReceived", navigation._on_data)
         devtools.on("Network.loadingFailed", navigation._on_failed)
         await devtools.send("Page.enable")
         await devtools.send("Network.enable", {"maxTotalBufferSize": 0, "maxResourceBufferSize": 0})
-        await devtools.send("Fetch.enable", {"patterns": _DOCUMENTS})
+        await devtools.send("Fetch.enable", {"patterns": _DOCUMENT_REQUESTS})
         return navigation
 
     @property
     def failed(self) -> bool:
-        """Whether what is shown is an error, the server's or the browser's, or is not taken."""
+        """Whether the page shows an error of the server or the browser, or was rejected."""
         return bool(self.broken) or self.ending is not None or (self.answer is not None and self.answer.status >= 400)
 
     def hold(self) -> None:
-        """From now on the main document stays what it is."""
-        self._held = True
+        """Prevent all further navigation of the main document."""
+        self._is_held = True
 
     async def cut_off(self) -> None:
-        """From now on, leave every request unanswered. A script that waits for an answer does nothing else."""
+        """Leave all further requests unanswered, so that a script that waits for a response is blocked."""
         self._is_cut_off = True
-        await self.devtools.send("Fetch.enable", {"patterns": _EVERYTHING})
+        await self.devtools.send("Fetch.enable", {"patterns": _ALL_REQUESTS})
 
     def again_for_bytes(self) -> None:
-        """Start over with the next navigation, and take whatever is answered as bytes."""
-        self.take_all, self._held = True, False
+        """Reset for the next navigation, and take its response as bytes."""
+        self.take_all, self._is_held = True, False
         self.chain.clear()
         self.answer = self.ending = None
         self.broken = ""
@@ -118,16 +126,16 @@ class Navigation:
         if self._tasks:
             await asyncio.wait(self._tasks)
 
-    def _on_shown(self, event: dict[str, Any]) -> None:
+    def _on_navigated(self, event: dict[str, Any]) -> None:
         if event["frame"]["id"] == self.main_frame:
             self.come.set()
 
     def _on_paused(self, event: dict[str, Any]) -> None:
         if not self._is_cut_off:
-            self._in_background(self._decide(event))
+            self._spawn(self._handle_paused(event))
 
     def _on_data(self, event: dict[str, Any]) -> None:
-        """A piece of some resource came, unpacked. More of the main document than anybody reads is not taken."""
+        """Count decompressed bytes. Stop loading if the main document exceeds its size limit."""
         if event["requestId"] != self._request or self.ending is not None:
             return
         self._bytes += int(event["dataLength"])
@@ -136,50 +144,50 @@ class Navigation:
             self.ending = Ending(outcome=CaptureOutcome.TOO_LARGE, detail=detail)
             self.come.set()
             self.stopped.set()
-            self._in_background(self._stop_loading())
+            self._spawn(self._stop_loading())
 
     def _on_failed(self, event: dict[str, Any]) -> None:
-        ours = event.get("canceled") or event.get("errorText") == "net::ERR_ABORTED"
-        if event["requestId"] == self._answered_request and not ours:
-            self._break_off(str(event["errorText"]))
+        is_aborted = event.get("canceled") or event.get("errorText") == "net::ERR_ABORTED"
+        if event["requestId"] == self._answered_request and not is_aborted:
+            self._mark_cut(str(event["errorText"]))
 
-    def _break_off(self, why: str) -> None:
-        self.cut = f"the connection broke off ({why})"
+    def _mark_cut(self, why: str) -> None:
+        self.cut = f"the connection broke off: {why}"
         self.stopped.set()
 
     async def _stop_loading(self) -> None:
         with suppress(PageLost):
             await self.devtools.send("Page.stopLoading")
 
-    def _in_background(self, work: Coroutine[Any, Any, None]) -> None:
+    def _spawn(self, work: Coroutine[Any, Any, None]) -> None:
         task = asyncio.create_task(work)
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
 
-    async def _decide(self, event: dict[str, Any]) -> None:
+    async def _handle_paused(self, event: dict[str, Any]) -> None:
         try:
             if event["frameId"] != self.main_frame:
-                await self._inner(event)
+                await self._on_frame_request(event)
             elif "responseStatusCode" in event:
-                await self._answered(event)
+                await self._on_response(event)
             elif "responseErrorReason" in event and event.get("networkId") == self._answered_request:
-                self._break_off(str(event["responseErrorReason"]))
-                await self._go_on(event)
+                self._mark_cut(str(event["responseErrorReason"]))
+                await self._continue(event)
             elif "responseErrorReason" in event:
                 self.broken = str(event["responseErrorReason"])
                 self.come.set()
-                await self._go_on(event)
+                await self._continue(event)
             else:
-                await self._asked(event)
+                await self._on_request(event)
         except PageLost:
-            return  # the page was closed while we thought about it
+            return  # the page was closed during the decision
 
-    async def _asked(self, event: dict[str, Any]) -> None:
+    async def _on_request(self, event: dict[str, Any]) -> None:
         url = str(event["request"]["url"])
         moves_on = self.answer is not None and not event.get("redirectedRequestId")
-        if self._held:
+        if self._is_held:
             self.moved_to = url
-            await self._stop(event)
+            await self._abort(event)
             return
         self.chain.append(url)
         refusal = why_unfetchable(url, max_chars=MAX_HOP_CHARS)
@@ -188,53 +196,53 @@ class Navigation:
         elif len(self.chain) > MAX_REDIRECTS + 1:
             self.ending = Ending(outcome=CaptureOutcome.REDIRECT_LOOP, detail=f"more than {MAX_REDIRECTS} redirects")
         if self.ending is not None:
-            await self._stop(event)
+            await self._abort(event)
             return
         self._request, self._bytes, self.cut = str(event.get("networkId", "")), 0, ""
         if moves_on:
             self.stopped.clear()
             self.come.clear()
             self.restarted.set()
-        await self._go_on(event)
+        await self._continue(event)
 
-    async def _answered(self, event: dict[str, Any]) -> None:
+    async def _on_response(self, event: dict[str, Any]) -> None:
         headers = {str(entry["name"]).lower(): str(entry["value"]) for entry in event.get("responseHeaders", ())}
         status = int(event["responseStatusCode"])
         answer = Answer(url=str(event["request"]["url"]), status=status, headers=headers)
         if status in REDIRECTS and headers.get("location"):
-            await self._go_on(event)
+            await self._continue(event)
             return
-        cited, self.answer = self.answer, answer
+        previous, self.answer = self.answer, answer
         self._answered_request = str(event.get("networkId", ""))
-        if status < 400 and status != 204 and self._is_taken(answer):
-            body = await self._take(event, answer)
+        if status < 400 and status != 204 and self._must_take(answer):
+            body = await self._read_body(event, answer)
             if body is not None and not self.take_all and sniff(body, answer.content_type) is ByteKind.HTML:
                 await self._show_as_html(event, answer, body)
                 return
-            if cited is not None and body is not None and sniff(body, answer.content_type) is ByteKind.OTHER:
-                await self._leave_standing(event, cited)
+            if previous is not None and body is not None and sniff(body, answer.content_type) is ByteKind.OTHER:
+                await self._keep_page(event, previous)
                 return
             self.answer = replace(answer, body=body)
-            await self._stop(event)
+            await self._abort(event)
             self.taken.set()
             self.come.set()
             return
-        await self._go_on(event)
+        await self._continue(event)
 
-    async def _leave_standing(self, event: dict[str, Any], cited: Answer) -> None:
-        """A download that a page begins by itself and nobody could read: the page stays, as in any browser."""
-        self.answer, self.moved_to = cited, self.chain.pop()
+    async def _keep_page(self, event: dict[str, Any], previous: Answer) -> None:
+        """Keep the page if it starts a download of an unreadable type by itself, as browsers do."""
+        self.answer, self.moved_to = previous, self.chain.pop()
         self.hold()
-        await self._stop(event)
+        await self._abort(event)
         self.come.set()
 
-    def _is_taken(self, answer: Answer) -> bool:
+    def _must_take(self, answer: Answer) -> bool:
         media_type = answer.content_type.partition(";")[0].strip().lower()
-        shown = is_html_type(media_type) or media_type in _SHOWN_TYPES
+        shown = is_html_type(media_type) or media_type in _RENDERED_TYPES
         return self.take_all or _is_attached(answer) or not shown
 
-    async def _take(self, event: dict[str, Any], answer: Answer) -> bytes | None:
-        """The body, or None when it is over its limit or not whole (then ``ending`` says so)."""
+    async def _read_body(self, event: dict[str, Any], answer: Answer) -> bytes | None:
+        """Return the body, or None if it is too large or incomplete (``ending`` contains the reason)."""
         opened = await self.devtools.send("Fetch.takeResponseBodyAsStream", {"requestId": event["requestId"]})
         body = bytearray()
         while True:
@@ -246,10 +254,10 @@ class Navigation:
                 self.ending = Ending(outcome=CaptureOutcome.TOO_LARGE, detail=f"more than {limit} bytes of content")
                 return None
             if piece["eof"]:
-                return self._whole(bytes(body), answer)
+                return self._complete_body(bytes(body), answer)
 
-    def _whole(self, body: bytes, answer: Answer) -> bytes | None:
-        """The body, or None where less came than was announced: the stream ends without a word when it breaks off."""
+    def _complete_body(self, body: bytes, answer: Answer) -> bytes | None:
+        """Return the body, or None if it is shorter than announced. The stream does not report a lost connection."""
         announced = answer.headers.get("content-length", "")
         if not answer.headers.get("content-encoding") and announced.isdigit() and len(body) < int(announced):
             detail = f"the connection broke off after {len(body)} of {announced} bytes"
@@ -258,8 +266,8 @@ class Navigation:
         return body
 
     async def _show_as_html(self, event: dict[str, Any], answer: Answer, body: bytes) -> None:
-        """HTML under another name: shown as what it is, from the bytes that came."""
-        kept = [(name, value) for name, value in answer.headers.items() if name not in _OF_THE_BODY]
+        """Render HTML that was declared as another type, from the received bytes."""
+        kept = [(name, value) for name, value in answer.headers.items() if name not in _BODY_HEADERS]
         charset = answer.content_type.partition(";")[2]
         named = ("content-type", f"text/html;{charset}" if charset else "text/html")
         await self.devtools.send(
@@ -272,17 +280,17 @@ class Navigation:
             },
         )
 
-    async def _inner(self, event: dict[str, Any]) -> None:
-        """A frame inside: anything but the web is refused, all else is the guard's business."""
+    async def _on_frame_request(self, event: dict[str, Any]) -> None:
+        """Handle an inner frame: block schemes other than http and https. The egress proxy checks the rest."""
         if "responseStatusCode" not in event and why_unfetchable(str(event["request"]["url"])) is not None:
-            await self._stop(event)
+            await self._abort(event)
         else:
-            await self._go_on(event)
+            await self._continue(event)
 
-    async def _go_on(self, event: dict[str, Any]) -> None:
+    async def _continue(self, event: dict[str, Any]) -> None:
         await self.devtools.send("Fetch.continueRequest", {"requestId": event["requestId"]})
 
-    async def _stop(self, event: dict[str, Any]) -> None:
+    async def _abort(self, event: dict[str, Any]) -> None:
         await self.devtools.send("Fetch.failRequest", {"requestId": event["requestId"], "errorReason": "Aborted"})
 
 

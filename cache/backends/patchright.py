@@ -1,6 +1,6 @@
-"""The browser: started when first needed, a fresh context and a proxy lane for every page, renewed every so often.
+"""Browser capturer: started on demand, with a new context and proxy lane per page, and restarted periodically.
 
-The only file that knows patchright. What it hands on speaks the seams of ``devtools`` and ``visible_text``.
+The only module that imports patchright. It implements the interfaces of ``devtools`` and ``visible_text``.
 """
 
 from __future__ import annotations
@@ -40,24 +40,24 @@ DEADLINE_S = 60.0
 PAGES_PER_BROWSER = 50
 _LAUNCH_MS = 30_000
 _CLOSE_S = 3.0
-_TRIES = 2
-_TRIES_ACROSS_NAVIGATIONS = 5
-_GRACE_S = 2.0
-_LOST = ("crashed", "has been closed", "Connection closed", "handler is closed")
-_INTERRUPTED = ("context was destroyed", "Execution was terminated")
+_ATTEMPTS = 2
+_ATTEMPTS_ACROSS_NAVIGATIONS = 5
+_MARGIN_S = 2.0
+_LOST_MESSAGES = ("crashed", "has been closed", "Connection closed", "handler is closed")
+_INTERRUPTED_MESSAGES = ("context was destroyed", "Execution was terminated")
 _FRAME_ANSWER_S = 1.0
-_CHARS_SHOWN = "() => document.body ? document.body.innerText.trim().length : 0"
-_NOWHERE = "http://127.0.0.1:9"  # whatever has no lane of its own goes nowhere
+_COUNT_CHARS = "() => document.body ? document.body.innerText.trim().length : 0"
+_DISCARD_PROXY = "http://127.0.0.1:9"  # default proxy: traffic outside a lane is discarded
 
 
 @dataclass(frozen=True, slots=True)
 class _Running:
-    """One running browser with the driver and the start that belong to it."""
+    """A running browser with its driver and launch."""
 
     driver: Driver
     browser: Browser
     launch: Launch
-    warden: MemoryWarden
+    memory_limiter: MemoryWarden
     sandboxed: bool
     user_agent: str
 
@@ -65,7 +65,7 @@ class _Running:
         return self.browser.is_connected()
 
     def kill(self) -> None:
-        """Kill the browser. There is nothing in it to save: its profile is temporary."""
+        """Kill the browser. It has nothing to save, because its profile is temporary."""
         self.launch.cut()
 
     async def close(self) -> None:
@@ -75,7 +75,7 @@ class _Running:
 
 
 class BrowserCapturer:
-    """Implements Capturer with a Chromium. ``semaphore`` is taken around each capture."""
+    """Capturer that uses Chromium. ``semaphore`` limits concurrent captures."""
 
     def __init__(
         self,
@@ -89,8 +89,18 @@ class BrowserCapturer:
         contact: str = "",
         clock: Callable[[], datetime] = utc_now,
     ) -> None:
-        """``allow_unsandboxed`` lets the browser run without its sandbox where there is none to be had; ``contact`` is
-        added to what the browser calls itself."""
+        """Create a capturer; the browser starts with the first page.
+
+        Args:
+            executable: Headless shell or full Chromium.
+            guard: Egress proxy.
+            semaphore: Acquired for each capture.
+            deadline_s: Time limit of a capture.
+            pages_per_browser: Number of pages after which the browser is replaced.
+            allow_unsandboxed: Run without a sandbox if none is available.
+            contact: Added to the user agent.
+            clock: Returns the current time.
+        """
         self.executable = executable
         self._guard = guard
         self._semaphore = semaphore
@@ -102,14 +112,14 @@ class BrowserCapturer:
 
     @property
     def sandboxed(self) -> bool | None:
-        """Whether the browser in use is sandboxed; None while none is running."""
+        """Whether the current browser is sandboxed; None if none is running."""
         return None if self._pool.current is None else self._pool.current.sandboxed
 
     async def start(self) -> None:
         """Start the browser now instead of with the first page.
 
         Raises:
-            BrowserUnavailable, SandboxUnavailable: it does not start, or not as it must.
+            BrowserUnavailable, SandboxUnavailable: it cannot start, or not with its sandbox.
         """
         await self._pool.warm()
 
@@ -122,7 +132,7 @@ class BrowserCapturer:
                 captured_at=self._clock(),
                 duration_s=0.0,
                 backend=f"browser:{self.executable.name}",
-                detail=f"nothing in {self._deadline_s:g} s",
+                detail=f"no response within {self._deadline_s:g} s",
                 versions={"patchright": version("patchright")},
             )
             refusal = why_unfetchable(url)
@@ -132,48 +142,48 @@ class BrowserCapturer:
             return replace(seen, duration_s=time.monotonic() - began)
 
     async def aclose(self) -> None:
-        """End every browser; none is left when this returns."""
+        """Close all browsers."""
         await self._pool.aclose()
 
     async def _visit_with_retry(self, blank: Observation, deadline: float) -> Observation:
-        """Visit; once more in a fresh page if the browser or its page went away."""
+        """Visit the URL. Retry once in a new page if the browser or its page was lost."""
         seen = blank
-        for _ in range(_TRIES):
+        for _ in range(_ATTEMPTS):
             try:
                 async with asyncio.timeout(deadline - time.monotonic()):
-                    return await self._visit(blank, deadline - _GRACE_S)
+                    return await self._visit(blank, deadline - _MARGIN_S)
             except TimeoutError:
                 return blank
             except PageLost as lost:
                 seen = replace(blank, outcome=CaptureOutcome.CRASH, detail=str(lost)[:300])
-            except _TooFat:
+            except _MemoryExceeded:
                 return replace(blank, outcome=CaptureOutcome.TOO_LARGE, detail="the page took too much memory")
         return seen
 
     async def _visit(self, blank: Observation, deadline: float) -> Observation:
-        async with self._pool.lease() as lease, lease.browser.warden.watching(), self._guard.lane() as lane:
-            kills = lease.browser.warden.kills
+        async with self._pool.lease() as lease, lease.browser.memory_limiter.watching(), self._guard.lane() as lane:
+            kills = lease.browser.memory_limiter.kills
             sandbox = "on" if lease.browser.sandboxed else "off"
             versions = {**blank.versions, "browser": lease.browser.browser.version, "sandbox": sandbox}
             reading_s = min(READING_S, self._deadline_s / 4)
             try:
-                async with _fresh_page(lease, lane) as page, page.while_it_lives():
+                async with _fresh_page(lease, lane) as page, page.until_crash():
                     return await Visit(page, lane, replace(blank, versions=versions), deadline, reading_s).run()
             except PageLost as lost:
-                if lease.browser.warden.kills > kills:
-                    raise _TooFat from lost
+                if lease.browser.memory_limiter.kills > kills:
+                    raise _MemoryExceeded from lost
                 raise
 
     async def _start(self) -> _Running:
         try:
-            return await self._launched(sandboxed=True)
+            return await self._launch(sandboxed=True)
         except SandboxUnavailable as refused:
             if not self._allow_unsandboxed:
                 raise
             _log.warning("browser_unsandboxed", why=str(refused))
-            return await self._launched(sandboxed=False)
+            return await self._launch(sandboxed=False)
 
-    async def _launched(self, *, sandboxed: bool) -> _Running:
+    async def _launch(self, *, sandboxed: bool) -> _Running:
         needs_no_sandbox = self._allow_unsandboxed and not sandboxed
         launch = await asyncio.to_thread(prepare_launch, self.executable, allow_unsandboxed=needs_no_sandbox)
         driver = Driver(async_playwright())
@@ -189,9 +199,9 @@ class BrowserCapturer:
                 chromium_sandbox=sandboxed,
                 args=FLAGS,
                 env=dict(launch.environment),
-                proxy={"server": _NOWHERE, "bypass": "<-loopback>"},
+                proxy={"server": _DISCARD_PROXY, "bypass": "<-loopback>"},
                 timeout=_LAUNCH_MS,
-                # Ctrl-C in a terminal reaches the driver, too. It must not exit before we are done with it.
+                # Ctrl-C in a terminal also reaches the driver, which must stay alive until this process stops it.
                 handle_sigint=False,
                 handle_sigterm=False,
                 handle_sighup=False,
@@ -208,22 +218,24 @@ class BrowserCapturer:
 
 
 async def _user_agent(browser: Browser, contact: str) -> str:
-    """What this browser calls itself with a window: a page must not show a judge another face than it shows people
-    (docs/decisions/0021-browser-user-agent.md). With a ``contact``, whom to write to about it."""
+    """Return the browser's user agent without "Headless", so that sites show the same page as to people.
+
+    See docs/decisions/0021-browser-user-agent.md. ``contact`` is appended for site operators.
+    """
     session = await browser.new_browser_cdp_session()
     said = str((await session.send("Browser.getVersion"))["userAgent"]).replace("HeadlessChrome", "Chrome")
     return f"{said} (+{contact})" if contact else said
 
 
-class _TooFat(Exception):
-    """The page was ended for the memory it took. Never leaves this module."""
+class _MemoryExceeded(Exception):
+    """The page was killed because of its memory use. Never raised outside this module."""
 
 
 def _launch_error(executable: Path, failed: Error) -> BrowserUnavailable:
     said = failed.message
     if any(complaint in said for complaint in SANDBOX_COMPLAINTS):
         return SandboxUnavailable(
-            f"{executable} has no usable sandbox here (it needs unprivileged user namespaces); "
+            f"{executable} has no usable sandbox because unprivileged user namespaces are disabled: "
             "enable them, or allow an unsandboxed browser"
         )
     return BrowserUnavailable(f"{executable} does not start: {said[:500]}")
@@ -231,10 +243,10 @@ def _launch_error(executable: Path, failed: Error) -> BrowserUnavailable:
 
 @asynccontextmanager
 async def _fresh_page(lease: Lease[_Running], lane: Lane) -> AsyncIterator[_OpenPage]:
-    """A page in a context of its own, whose only way out is the lane."""
+    """Open a page in its own context. All its traffic goes through the lane."""
     context: BrowserContext | None = None
     try:
-        with _raising_error():
+        with _library_errors():
             context = await lease.browser.browser.new_context(
                 proxy={"server": lane.url, "bypass": "<-loopback>"},
                 viewport={"width": WIDTH_PX, "height": HEIGHT_PX},
@@ -253,16 +265,16 @@ async def _fresh_page(lease: Lease[_Running], lane: Lane) -> AsyncIterator[_Open
         yield _OpenPage(page, session)
     finally:
         try:
-            with _raising_error():
+            with _library_errors():
                 async with asyncio.timeout(_CLOSE_S):
                     await context.close()
         except (TimeoutError, Error):
-            lease.retire()  # it no longer answers: nothing new is opened in it
+            lease.retire()  # it does not respond
 
 
 @contextmanager
-def _raising_error() -> Iterator[None]:
-    """Raise Error for whatever the library raises. Once its driver is gone it raises plain exceptions."""
+def _library_errors() -> Iterator[None]:
+    """Convert all exceptions of the library to Error. After its driver has exited, it raises other exceptions."""
     try:
         yield
     except (Error, TimeoutError):
@@ -279,7 +291,7 @@ class _FrameInPage:
 
     async def run(self, script: str, argument: object) -> Any:
         try:
-            with _raising_error():
+            with _library_errors():
                 return await self._frame.evaluate(script, argument)
         except Error as lost:
             raise FrameLost(lost.message) from lost
@@ -288,7 +300,7 @@ class _FrameInPage:
         found: list[tuple[str, FrameView]] = []
         for child in self._frame.child_frames:
             try:
-                with _raising_error():
+                with _library_errors():
                     element = await child.frame_element()
                     place = await element.evaluate(script("place_of"))
             except Error:
@@ -299,44 +311,44 @@ class _FrameInPage:
 
 
 async def _chars_in(frame: Frame) -> int:
-    """How many characters of text a frame shows; 0 if it does not answer."""
+    """Return the number of characters of text in a frame; 0 if it does not respond."""
     try:
         async with asyncio.timeout(_FRAME_ANSWER_S):
-            return int(await frame.evaluate(_CHARS_SHOWN))
+            return int(await frame.evaluate(_COUNT_CHARS))
     except (TimeoutError, Error):
         return 0
 
 
 class _OpenPage:
-    """Implements ``visit.Page``: the page and a DevTools session with it."""
+    """Implements ``visit.Page`` with a page and its DevTools session."""
 
     def __init__(self, page: Page, session: CDPSession) -> None:
         self._page = page
         self._session = session
 
     @asynccontextmanager
-    async def while_it_lives(self) -> AsyncIterator[None]:
-        """Leave as soon as the page crashes: what was asked of it may never be answered. Raises PageLost then."""
-        lives = asyncio.timeout(None)
+    async def until_crash(self) -> AsyncIterator[None]:
+        """Leave the context when the page crashes, because pending commands may never return. Raises PageLost then."""
+        timeout = asyncio.timeout(None)
 
         def crashed(_: Page) -> None:
-            lives.reschedule(asyncio.get_running_loop().time())
+            timeout.reschedule(asyncio.get_running_loop().time())
 
         try:
-            async with lives:
+            async with timeout:
                 self._page.on("crash", crashed)
                 try:
                     yield
                 finally:
                     self._page.remove_listener("crash", crashed)
         except TimeoutError as cut:
-            if not lives.expired():
+            if not timeout.expired():
                 raise
             raise PageLost("the page crashed") from cut
 
     async def send(self, method: str, parameters: dict[str, Any] | None = None) -> dict[str, Any]:
         try:
-            with _raising_error():
+            with _library_errors():
                 answer: dict[str, Any] = await self._session.send(method, parameters)
         except Error as lost:
             raise PageLost(f"{method}: {lost.message}") from lost
@@ -346,21 +358,21 @@ class _OpenPage:
         self._session.on(event, listener)
 
     async def run(self, script: str, argument: object = None) -> Any:
-        for _ in range(_TRIES_ACROSS_NAVIGATIONS):
+        for _ in range(_ATTEMPTS_ACROSS_NAVIGATIONS):
             try:
-                with _raising_error():
+                with _library_errors():
                     return await self._page.evaluate(script, argument)
             except Error as lost:
-                if not any(interrupted in lost.message for interrupted in _INTERRUPTED):
+                if not any(interrupted in lost.message for interrupted in _INTERRUPTED_MESSAGES):
                     raise PageLost(lost.message) from lost
-        raise PageLost("the page keeps replacing itself")
+        raise PageLost("the page navigates repeatedly")
 
     async def open(self, url: str, *, timeout_s: float) -> str:
         try:
-            with _raising_error():
+            with _library_errors():
                 await self._page.goto(url, wait_until="commit", timeout=timeout_s * 1000)
         except Error as failed:
-            if any(lost in failed.message for lost in _LOST):
+            if any(lost in failed.message for lost in _LOST_MESSAGES):
                 raise PageLost(failed.message) from failed
             return failed.message
         return ""

@@ -1,5 +1,5 @@
 # ruff: noqa: RUF001 - words of other scripts
-"""Stored or fetched HTML that no browser has rendered, read as text and as the facts that quality asks for."""
+"""Extraction of text and form facts from HTML without rendering it."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from selectolax.lexbor import LexborHTMLParser, LexborNode
 
 _MAX_LINKS = 5000
 _MAX_HIDDEN_CHARS = 200_000
-_WHOLE = frozenset({"html", "body"})  # what scripts show when they are done
+_ROOT_TAGS = frozenset({"html", "body"})  # never removed as hidden, because scripts often show them after loading
 _NOSCRIPT = re.compile(r"<noscript\b[^>]*>.*?</noscript\s*>", re.IGNORECASE | re.DOTALL)
 _CONSENT = re.compile(
     r"cookie|consent|gdpr|onetrust|didomi|usercentrics|truste|sp_message|iubenda|qc-cmp|cmpbox|cmp-", re.I
 )
-_OVER_THE_PAGE = re.compile(r"position:\s*(?:fixed|sticky)", re.I)
-_UNSEEN = "script, style, noscript, template, head, datalist"
+_OVERLAY = re.compile(r"position:\s*(?:fixed|sticky)", re.I)
+_INVISIBLE = "script, style, noscript, template, head, datalist"
 _MAY_CONCEAL = "[hidden], dialog:not([open]), [popover], [style]"
 _CONCEALS = re.compile(
     r"(?:^|;)(?:display:none|visibility:(?:hidden|collapse)|content-visibility:hidden|opacity:(?:0|0?\.0\d*)%?"
@@ -34,14 +34,18 @@ _USER = re.compile(
 _NEWSLETTER = re.compile(r"newsletter|subscri|abonn", re.IGNORECASE)
 _MAX_FORM_CHARS = 1000
 _MAX_NEAR_CHARS = 400
-_MOST = 0.8
+_PAGE_SHARE = 0.8
 _FIELDS = f"input{_NOT_FIELDS}, textarea, select"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PlainPage:
-    """What HTML says without being rendered; ``links`` are (text, absolute target), ``hidden`` is what its elements
-    themselves say that it is not to be seen (what style sheets say takes a browser)."""
+    """Content of unrendered HTML.
+
+    Attributes:
+        links: Pairs of text and absolute target.
+        hidden: Text that attributes of its elements hide. Style sheets are not evaluated.
+    """
 
     title: str
     headlines: tuple[str, ...]
@@ -58,16 +62,16 @@ class PlainPage:
 
 
 def read_html(html: str, base_url: str) -> PlainPage:
-    """Title, headlines, markdown-like text, links and form facts. Takes time: call it off the event loop."""
+    """Extract title, headlines, markdown-like text, links and form facts. CPU-bound: run it in a thread."""
     tree = LexborHTMLParser(_without_noscript(html))
     title = tree.css_first("title")
     title_text = _text(title) if title is not None else ""
-    for node in reversed(tree.css(_UNSEEN)):  # inner ones first: what was in one that is gone must not be touched
+    for node in reversed(tree.css(_INVISIBLE)):  # inner nodes first: nodes in a removed node must not be accessed
         node.decompose()
     for node in tree.css("select"):
-        for option in _not_chosen(node):
+        for option in _unselected_options(node):
             option.decompose()
-    hidden = _take_out_concealed(tree)
+    hidden = _remove_hidden(tree)
     passwords = tree.css("input[type=password]")
     whole = len(_text(tree.body)) if passwords and tree.body is not None else 0
     return PlainPage(
@@ -86,21 +90,21 @@ def read_html(html: str, base_url: str) -> PlainPage:
     )
 
 
-def _take_out_concealed(tree: LexborHTMLParser) -> str:
-    """Remove what says of itself that it is not seen; its text."""
+def _remove_hidden(tree: LexborHTMLParser) -> str:
+    """Remove elements that their own attributes hide. Return their text."""
     found = []
-    for node in reversed(tree.css(_MAY_CONCEAL)):  # inner ones first, as above
+    for node in reversed(tree.css(_MAY_CONCEAL)):  # inner nodes first, as above
         style = "".join((node.attributes.get("style") or "").split()).lower()
-        said = "hidden" in node.attributes or "popover" in node.attributes or node.tag == "dialog"
-        if node.tag not in _WHOLE and (said or _CONCEALS.search(style)):
+        is_declared_hidden = "hidden" in node.attributes or "popover" in node.attributes or node.tag == "dialog"
+        if node.tag not in _ROOT_TAGS and (is_declared_hidden or _CONCEALS.search(style)):
             found.append(_text(node))
             node.decompose()
     return "\n".join(filter(None, reversed(found)))[:_MAX_HIDDEN_CHARS]
 
 
 def _without_noscript(html: str) -> str:
-    """Left to the parser, what stands in the head for those without scripts would become text of the page."""
-    end = html.lower().rfind("</noscript")  # behind the last one the search would run to the end for each that opens
+    """Remove ``noscript`` elements. The parser would treat those in the head as text of the page."""
+    end = html.lower().rfind("</noscript")  # unclosed elements after the last end tag would make the search quadratic
     return html if end < 0 else _NOSCRIPT.sub("", html[: end + 11]) + html[end + 11 :]
 
 
@@ -128,48 +132,51 @@ def _links(tree: LexborHTMLParser, base_url: str) -> list[tuple[str, str]]:
     return found
 
 
-def _not_chosen(choice: LexborNode) -> list[LexborNode]:
-    """The options of a list that are not shown while it is closed."""
+def _unselected_options(choice: LexborNode) -> list[LexborNode]:
+    """Return the options of a list that are not displayed while it is closed."""
     options = choice.css("option")
     chosen = next((n for n, option in enumerate(options) if "selected" in option.attributes), 0)
     return [*options[:chosen], *options[chosen + 1 :]]
 
 
 def _form_of(node: LexborNode) -> LexborNode | None:
-    around: LexborNode | None = node.parent
-    while around is not None and around.tag != "form":
-        around = around.parent
-    return around
+    ancestor: LexborNode | None = node.parent
+    while ancestor is not None and ancestor.tag != "form":
+        ancestor = ancestor.parent
+    return ancestor
 
 
 def _form_chars(field: LexborNode, whole: int) -> int:
-    """How much text a person sees of the form around a field. A form around most of a page, as ASP.NET makes it, is
-    none: then the text near the field counts. ``whole`` is the length of the page's text."""
+    """Return the length of the visible text of the form around a field.
+
+    A form around most of the page, as ASP.NET generates it, does not count; then the text near the field counts.
+    ``whole``: length of the page's text.
+    """
     form = _form_of(field)
     in_form = 0 if form is None else len(_text(form))
-    is_page = in_form > _MAX_FORM_CHARS or (in_form > _MAX_NEAR_CHARS and in_form >= _MOST * whole)
+    is_page = in_form > _MAX_FORM_CHARS or (in_form > _MAX_NEAR_CHARS and in_form >= _PAGE_SHARE * whole)
     if form is not None and not is_page:
         return in_form
-    chars, around = 0, field.parent
-    while around is not None and around.tag not in _WHOLE and around != form:
-        more = len(_text(around))
+    chars, ancestor = 0, field.parent
+    while ancestor is not None and ancestor.tag not in _ROOT_TAGS and ancestor != form:
+        more = len(_text(ancestor))
         if more > _MAX_NEAR_CHARS:
             break
-        chars, around = more, around.parent
+        chars, ancestor = more, ancestor.parent
     return chars
 
 
 def _asks_for_new_password(field: LexborNode) -> bool:
     form = _form_of(field)
     group = [field] if form is None else form.css("input[type=password]")
-    told = [node.attributes.get("autocomplete") or "" for node in group]
+    autocomplete = [node.attributes.get("autocomplete") or "" for node in group]
     return "new-password" in (field.attributes.get("autocomplete") or "") or (
-        len(group) > 1 and "current-password" not in told
+        len(group) > 1 and "current-password" not in autocomplete
     )
 
 
 def _is_user_field(field: LexborNode) -> bool:
-    said = " ".join(
+    labels = " ".join(
         field.attributes.get(name) or "" for name in ("name", "id", "placeholder", "aria-label", "autocomplete")
     )
     form = _form_of(field)
@@ -178,16 +185,16 @@ def _is_user_field(field: LexborNode) -> bool:
         if form is None
         else f"{form.attributes.get('class') or ''} {form.attributes.get('id') or ''} {_text(form)[:500]}"
     )
-    return bool(_USER.search(said)) and not _NEWSLETTER.search(about)
+    return bool(_USER.search(labels)) and not _NEWSLETTER.search(about)
 
 
 def _consent_chars(tree: LexborHTMLParser) -> int:
-    """How much stands in dialogs, or what lies over the page, that is called after consent; inner ones once."""
+    """Return the length of the text in consent dialogs and overlays. Nested ones are not added up."""
     most = 0
     for node in tree.css("[role=dialog], [role=alertdialog], [style*=fixed], [style*=sticky]"):
-        called = f"{node.attributes.get('id') or ''} {node.attributes.get('class') or ''}"
+        names = f"{node.attributes.get('id') or ''} {node.attributes.get('class') or ''}"
         is_dialog = (node.attributes.get("role") or "").endswith("dialog")
-        if _CONSENT.search(called) and (is_dialog or _OVER_THE_PAGE.search(node.attributes.get("style") or "")):
+        if _CONSENT.search(names) and (is_dialog or _OVERLAY.search(node.attributes.get("style") or "")):
             most = max(most, len(_text(node)))
     return most
 

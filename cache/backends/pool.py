@@ -1,4 +1,4 @@
-"""Which browser the next page is opened in: one at a time, renewed after so many pages or when it stops answering."""
+"""Browser pool: one current browser, replaced after a number of pages or when it stops responding."""
 
 from __future__ import annotations
 
@@ -12,15 +12,15 @@ from cache.errors import BrowserUnavailable
 
 
 class PooledBrowser(Protocol):
-    """A running browser as the pool sees it."""
+    """Interface of a browser in the pool."""
 
     def is_alive(self) -> bool: ...
 
     def kill(self) -> None:
-        """End the browser now, so that commands it has not answered fail. ``close`` still has to be called."""
+        """Kill the browser, so that pending commands fail. ``close`` must still be called."""
 
     async def close(self) -> None:
-        """End it and everything it started, whatever state it is in."""
+        """End the browser and all its processes, in any state."""
 
 
 B = TypeVar("B", bound=PooledBrowser)
@@ -28,7 +28,7 @@ B = TypeVar("B", bound=PooledBrowser)
 
 @dataclass(eq=False)
 class Lease(Generic[B]):
-    """A browser in use. ``pages`` counts the leases given, ``active`` those not returned yet."""
+    """A browser in use. ``pages`` counts all leases, ``active`` the unreturned ones."""
 
     browser: B
     pages: int = 0
@@ -36,7 +36,7 @@ class Lease(Generic[B]):
     retired: bool = False
 
     def retire(self) -> None:
-        """Open nothing new in it; it is ended when its last page is."""
+        """Open no new pages in this browser. It is closed after its last page."""
         self.retired = True
 
     @property
@@ -45,7 +45,7 @@ class Lease(Generic[B]):
 
 
 class BrowserPool(Generic[B]):
-    """Starts browsers with ``start`` when they are needed. ``aclose`` ends all of them."""
+    """Starts browsers with ``start`` on demand. ``aclose`` closes all of them."""
 
     def __init__(self, start: Callable[[], Awaitable[B]], *, pages_per_browser: int) -> None:
         self._start = start
@@ -60,13 +60,13 @@ class BrowserPool(Generic[B]):
         return None if self._current is None else self._current.browser
 
     async def warm(self) -> B:
-        """The browser the next page would get, started if need be. Raises what ``start`` raises."""
+        """Return the browser for the next page. Start it if necessary. Raises the errors of ``start``."""
         async with self._changing:
             return (await self._usable()).browser
 
     @asynccontextmanager
     async def lease(self) -> AsyncIterator[Lease[B]]:
-        """A browser for one page. Raises what ``start`` raises."""
+        """Lease a browser for one page. Raises the errors of ``start``."""
         async with self._changing:
             lease = await self._usable()
             lease.pages += 1
@@ -82,7 +82,7 @@ class BrowserPool(Generic[B]):
                     await self._dismiss(lease)
 
     async def aclose(self) -> None:
-        """End every browser at once, whatever is under way in it, and give out no more."""
+        """Kill all browsers, whatever they are doing. Later leases fail."""
         self._closed = True
         for lease in self._all:
             lease.browser.kill()
@@ -93,7 +93,7 @@ class BrowserPool(Generic[B]):
 
     async def _usable(self) -> Lease[B]:
         if self._closed:
-            raise BrowserUnavailable("the browsers were closed")
+            raise BrowserUnavailable("the browser pool is closed")
         current = self._current
         if current is None or current.is_done:
             if current is not None:
@@ -103,7 +103,7 @@ class BrowserPool(Generic[B]):
         return current
 
     async def _dismiss(self, lease: Lease[B]) -> None:
-        """End a browser that nobody uses any more."""
+        """Close a browser without active leases."""
         if self._current is lease:
             self._current = None
         if lease.active == 0 and lease in self._all:

@@ -1,8 +1,8 @@
-"""Brings a page to rest: loaded, its late timers run, its lazy parts loaded.
+"""Page readiness: loads a page, runs its timers, and loads its lazy parts.
 
-The page's clock is virtual. It is run ahead, and stands still while a request is open, so text that a timer adds after
-five seconds costs milliseconds. Lazy parts are loaded by growing the viewport to the page's height and by telling the
-page that it was scrolled. Waiting ends as soon as the text is stable and nothing is open that could bring more.
+The page's clock is virtual. It is advanced faster than real time and pauses while requests are open, so text that a
+timer adds after five seconds takes milliseconds. Lazy parts are loaded by growing the viewport to the page's height and
+sending scroll events. Waiting ends when the text is stable and nothing open can add text.
 """
 
 from __future__ import annotations
@@ -26,9 +26,9 @@ MAX_SCROLLED_PX = 30_000
 LOAD_S = 15.0
 LATE_MS = 6000
 MAX_HIDDEN_MS = 15_000
-"""The longest animation that is waited for while it hides the whole page (that of AMP takes 8 seconds)."""
-_AHEAD_REAL_S = 6.0
-_PLENTY_REAL_S = 3.0
+"""Maximum wait for an animation that hides the whole page (that of AMP takes 8 seconds)."""
+_ADVANCE_REAL_S = 6.0
+_MUCH_TEXT_REAL_S = 3.0
 _EXTRAS_REAL_S = 1.5
 _AFTER_HIDDEN_MS = 500
 _STUCK_REAL_S = 2.0
@@ -41,25 +41,25 @@ _FRAMES_REAL_S = 0.08
 _FRAMES_WATCHED = 5
 _FRAMES_MAX_S = 1.0
 _FLOODED_S = 4.0
-_LOOKS_FOR_THE_END = 25
+_END_CHECKS = 25
 _MAX_RESTARTS = 5
 _LITTLE_CHARS = 300
-_PLENTY_CHARS = 2000
+_MUCH_TEXT_CHARS = 2000
 _GROWTH = 1.1
 
-_WITH_A_CLOCK = ("worker", "shared_worker")
-_WORKERS_TOO = {
+_WORKER_TYPES = ("worker", "shared_worker")
+_ATTACH_WORKERS = {
     "autoAttach": True,
     "waitForDebuggerOnStart": False,
     "flatten": True,
-    "filter": [{"type": kind} for kind in _WITH_A_CLOCK],
+    "filter": [{"type": kind} for kind in _WORKER_TYPES],
 }
 _PARSED = """() => document.readyState !== "loading" ||
   new Promise((resolve) => document.addEventListener("DOMContentLoaded", () => resolve(true), { once: true }))"""
 _IS_PARSED = '() => document.readyState !== "loading"'
 _LOADED = """() => document.readyState === "complete" ||
   new Promise((resolve) => addEventListener("load", () => resolve(true), { once: true }))"""
-_DRAWN = "() => new Promise((resolve) => requestAnimationFrame(() => requestAnimationFrame(() => resolve(true))))"
+_NEXT_FRAME = "() => new Promise((resolve) => requestAnimationFrame(() => requestAnimationFrame(() => resolve(true))))"
 
 _FRAMES = """(wanted) => new Promise((resolve) => {
   const next = () => wanted-- > 0 ? requestAnimationFrame(next) : resolve(true);
@@ -69,7 +69,7 @@ _FRAMES = """(wanted) => new Promise((resolve) => {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Readiness:
-    """How ready the page became. ``cut`` says what was still missing, empty when nothing was."""
+    """Result of waiting for a page. ``cut``: what is incomplete, or empty."""
 
     height_px: int
     viewport_px: int
@@ -77,7 +77,7 @@ class Readiness:
 
 
 class Settling:
-    """Brings one page to rest. ``deadline`` is on the monotonic clock; what is not done by then is left."""
+    """Waits until one page is ready. At ``deadline`` (monotonic time), the page is used as it is."""
 
     def __init__(
         self,
@@ -88,8 +88,14 @@ class Settling:
         framed_chars: Callable[[], Awaitable[int]],
         lane: Lane,
     ) -> None:
-        """``framed_chars`` counts the characters of text that the page's frames show. When a script of the page floods
-        the ``lane`` with failing requests, the scripts are stopped soon after that.
+        """Create the waiting for one page.
+
+        Args:
+            devtools: Session of the page.
+            navigation: Navigation of the page.
+            deadline: Monotonic time at which waiting ends.
+            framed_chars: Returns the number of characters of text in the page's frames.
+            lane: Lane of the page. If the page floods it with failing requests, the page's scripts are stopped.
         """
         self._lane = lane
         self._scripts_run = True
@@ -101,48 +107,48 @@ class Settling:
         self._viewport_px = HEIGHT_PX
         self._expired = asyncio.Event()
         self._page_ms = 0
-        """How far the clock of this document was run ahead."""
+        """Time by which the clock of this document was advanced."""
         self._worker_since = float("-inf")
         devtools.on("Emulation.virtualTimeBudgetExpired", lambda event: self._expired.set())
         devtools.on("Target.attachedToTarget", self._on_target)
 
     async def run(self) -> Readiness:
-        """Settle the page; nothing late or lazy is awaited of an error. Raises PageLost when it goes away."""
-        await self._devtools.send("Target.setAutoAttach", _WORKERS_TOO)
+        """Wait until the page is ready. Error pages are not waited for. Raises PageLost if the page is closed."""
+        await self._devtools.send("Target.setAutoAttach", _ATTACH_WORKERS)
         watch = asyncio.create_task(self._watch_for_flood())
         try:
-            return await self._settled()
+            return await self._wait_until_ready()
         finally:
             watch.cancel()
             await asyncio.wait({watch})
 
-    async def _settled(self) -> Readiness:
-        parsed = await self._arrive()
+    async def _wait_until_ready(self) -> Readiness:
+        parsed = await self._load_document()
         self._navigation.hold()
         if self._navigation.failed or self._navigation.taken.is_set():
             height = int((await self._measure())["height"])
         else:
-            height = await self._bring_in()
+            height = await self._load_late_parts()
             await self._wait_for_promises()
         if self._lane.flooded.is_set():
-            parsed = await self._without_scripts() or parsed
-        late = "the deadline came first" if self._deadline <= time.monotonic() else ""
-        cut = late if parsed else "the document was still arriving"
+            parsed = await self._finish_without_scripts() or parsed
+        late = "the deadline expired" if self._deadline <= time.monotonic() else ""
+        cut = late if parsed else "the document was still loading"
         return Readiness(height_px=height, viewport_px=self._viewport_px, cut=cut)
 
     async def _watch_for_flood(self) -> None:
         """Stop the page's scripts some time after they began to repeat failing requests."""
         await self._lane.flooded.wait()
         with suppress(TimeoutError):
-            async with asyncio.timeout(self._left_s()):  # meanwhile others of its requests may bring text
+            async with asyncio.timeout(self._left_s()):  # other requests may still bring text
                 await self._requests.runaway.wait()
-        with suppress(PageLost):  # whatever is asked of the page next says so
+        with suppress(PageLost):  # the next command to the page raises it
             await self._stop_scripts()
 
     async def _stop_scripts(self) -> None:
-        """Stop the page's scripts for good, in the middle of a loop if need be.
+        """Stop the page's scripts permanently, even in an infinite loop.
 
-        Those that wait for a promise cannot be stopped. They get no answer to their requests any more.
+        Scripts that wait for a promise cannot be stopped, but get no more responses to their requests.
         """
         if self._scripts_run:
             self._scripts_run = False
@@ -153,34 +159,36 @@ class Settling:
             await self._navigation.cut_off()
             await stopping
 
-    async def _without_scripts(self) -> bool:
-        """Stop the page's scripts and wait for the document, which they may have held up; whether it came whole."""
+    async def _finish_without_scripts(self) -> bool:
+        """Stop the page's scripts, and wait for the document that they may block. Return whether it is complete."""
         await self._stop_scripts()
         parsed = False
-        for _ in range(_LOOKS_FOR_THE_END):
+        for _ in range(_END_CHECKS):
             parsed = bool(await self._devtools.run(_IS_PARSED))
             if parsed:
                 break
-            await asyncio.sleep(_FRAMES_REAL_S)  # without scripts, no listener is called when it has come
+            await asyncio.sleep(_FRAMES_REAL_S)  # poll, because no event listener runs without scripts
         return parsed
 
-    async def _arrive(self) -> bool:
-        """Wait for the document, and for the one it sends on to; whether it came whole.
+    async def _load_document(self) -> bool:
+        """Wait for the document, and for documents that it navigates to. Return whether the last one is complete.
 
-        A page with something to read is held as soon as that is known: it is what was cited, wherever it would
-        go next. One with next to nothing may be an announcement that one will be sent on, and may go there.
+        A page with enough text is held, because it is the cited page wherever it navigates next. A page with little
+        text may be an interstitial and may navigate.
         """
         parsed = False
         for _ in range(_MAX_RESTARTS):
             self._navigation.restarted.clear()
             self._page_ms = 0
-            parsed = await self._reached(_PARSED, LOAD_S)
+            parsed = await self._wait_for_state(_PARSED, LOAD_S)
             chars = int((await self._measure())["chars"])
             if chars >= _LITTLE_CHARS:
                 self._navigation.hold()
-            await self._reached(_LOADED, _PLENTY_REAL_S if chars >= _PLENTY_CHARS else LOAD_S, extras=parsed)
+            await self._wait_for_state(
+                _LOADED, _MUCH_TEXT_REAL_S if chars >= _MUCH_TEXT_CHARS else LOAD_S, extras=parsed
+            )
             if not self._navigation.restarted.is_set() and (await self._measure())["chars"] < _LITTLE_CHARS:
-                await self._run_ahead(LATE_MS, real_s=_AHEAD_REAL_S)
+                await self._advance_clock(LATE_MS, real_s=_ADVANCE_REAL_S)
             if not self._navigation.restarted.is_set() or self._navigation.ending is not None:
                 break
             await self._next_document()
@@ -188,46 +196,48 @@ class Settling:
                 break
         return parsed
 
-    async def _reached(self, state: str, limit_s: float, *, extras: bool = False) -> bool:
-        """Wait for a state of the document; return whether it was reached.
+    async def _wait_for_state(self, state: str, limit_s: float, *, extras: bool = False) -> bool:
+        """Wait for a state of the document. Return whether it was reached.
 
-        With ``extras``, do not wait long if only pictures, fonts and the like are still missing.
+        With ``extras``, the wait is short if only requests that bring no text (images, fonts) are open.
         """
-        asked = asyncio.ensure_future(self._devtools.run(state))
+        reached = asyncio.ensure_future(self._devtools.run(state))
         stopped = asyncio.ensure_future(self._navigation.stopped.wait())
         began = time.monotonic()
         try:
             while (left_s := min(began + limit_s - time.monotonic(), self._left_s())) > 0:
-                await asyncio.wait({asked, stopped}, timeout=min(_POLL_S, left_s), return_when=asyncio.FIRST_COMPLETED)
+                await asyncio.wait(
+                    {reached, stopped}, timeout=min(_POLL_S, left_s), return_when=asyncio.FIRST_COMPLETED
+                )
                 only_extras = extras and not self._requests.text_open
-                if asked.done() or stopped.done() or (only_extras and time.monotonic() - began >= _EXTRAS_REAL_S):
+                if reached.done() or stopped.done() or (only_extras and time.monotonic() - began >= _EXTRAS_REAL_S):
                     break
-            return asked.done() and bool(asked.result())
+            return reached.done() and bool(reached.result())
         finally:
             stopped.cancel()
-            asked.cancel()
+            reached.cancel()
 
     async def _next_document(self) -> None:
-        """Wait for the document that the page sends on to."""
+        """Wait for the document that the page navigates to."""
         try:
             async with asyncio.timeout(min(LOAD_S, self._left_s())):
                 await self._navigation.come.wait()
         except TimeoutError:
-            return  # what is there stays the page
+            return  # the current document remains the page
 
-    async def _bring_in(self) -> int:
-        """Late and lazy parts, round after round while the page grows. The page's height in the end."""
+    async def _load_late_parts(self) -> int:
+        """Load late and lazy parts in rounds while the page grows. Return the final height."""
         seen = await self._measure()
         height = int(seen["height"])
         for round_number in range(_ROUNDS):
             stretches = await self._grow_to(height + int(seen["inner"]), height) and not seen["inner"]
             late_ms = LATE_MS - self._page_ms if round_number == 0 else 0
             hidden_ms = min(int(seen["hiddenMs"]) + _AFTER_HIDDEN_MS, MAX_HIDDEN_MS) if seen["hiddenMs"] else 0
-            real_s = _PLENTY_REAL_S if seen["chars"] >= _PLENTY_CHARS else _AHEAD_REAL_S
-            await self._run_ahead(max(late_ms, hidden_ms, _MORE_MS), real_s=real_s)
+            real_s = _MUCH_TEXT_REAL_S if seen["chars"] >= _MUCH_TEXT_CHARS else _ADVANCE_REAL_S
+            await self._advance_clock(max(late_ms, hidden_ms, _MORE_MS), real_s=real_s)
             seen = await self._measure()
             if stretches:
-                # As tall as its window, however tall that is: it is shown in an ordinary one.
+                # The page is always as tall as its viewport, so capture it with the normal height.
                 await self._grow(HEIGHT_PX)
                 return int((await self._measure())["height"])
             if int(seen["height"]) <= _GROWTH * height or self._left_s() <= 0:
@@ -235,31 +245,31 @@ class Settling:
             height = int(seen["height"])
         height = int(seen["height"])
         if height > MAX_GROWN_PX:
-            height = await self._scroll_on(MAX_GROWN_PX, height)
+            height = await self._scroll_through(MAX_GROWN_PX, height)
         await self._grow_to(height, height)
         return height
 
     async def _grow_to(self, wanted_px: int, height_px: int) -> bool:
-        """Grow the viewport, never shrink it; whether the page grew with it at once."""
+        """Grow the viewport, never shrink it. Return whether the page immediately grew with it."""
         wanted = min(wanted_px, MAX_GROWN_PX)
         return wanted > self._viewport_px and await self._grow(wanted) > _GROWTH * height_px
 
-    async def _scroll_on(self, step: int, height: int) -> int:
-        """Beyond what a viewport can grow to, real scrolling."""
+    async def _scroll_through(self, step: int, height: int) -> int:
+        """Scroll through the part of the page beyond the maximum viewport height."""
         top = step
         while top < min(height, MAX_SCROLLED_PX) and self._left_s() > 0:
             height = int(await self._devtools.run(script("scrolled"), top))
-            await self._drawn()
-            await self._run_ahead(_MORE_MS, real_s=_STUCK_REAL_S)
+            await self._wait_for_frame()
+            await self._advance_clock(_MORE_MS, real_s=_STUCK_REAL_S)
             top += step
         await self._devtools.run(script("scrolled"), 0)
         return int((await self._measure())["height"])
 
     async def _wait_for_promises(self) -> None:
-        """Wait in real time for text that running the page's clock ahead does not bring.
+        """Wait in real time for text that advancing the page's clock does not bring.
 
-        That is text which comes over a socket or from a worker, behind a request that is still open, or frame by frame.
-        A page that already shows thousands of characters is waited for only while they change.
+        Such text comes over a socket, from a worker, after a request that is still open, or frame by frame. If a page
+        already shows thousands of characters, wait only while they change.
         """
         first, last = -1, -1
         came = began = time.monotonic()
@@ -267,43 +277,43 @@ class Settling:
         while (now := time.monotonic()) < until:
             seen = await self._measure()
             chars = int(seen["chars"])
-            if seen["frames"] and chars < _PLENTY_CHARS:
+            if seen["frames"] and chars < _MUCH_TEXT_CHARS:
                 chars += await self._framed_chars()
             first, came = (chars if first < 0 else first), (now if chars != last else came)
             is_quiet = last in (-1, chars) and (chars == first or now - came >= _QUIET_S)
-            is_enough = is_quiet and self._is_enough(chars, says_loading=bool(seen["waiting"]), waited_s=now - began)
-            if is_enough and not await self._changes():
+            is_enough = is_quiet and self._is_complete(chars, says_loading=bool(seen["waiting"]), waited_s=now - began)
+            if is_enough and not await self._count_changes():
                 return
             last = chars
-            await self._run_ahead(int(_POLL_S * 1000), real_s=_POLL_S)
-            await asyncio.sleep(_POLL_S)  # a socket or a worker may bring it, and those have no event to wait for
+            await self._advance_clock(int(_POLL_S * 1000), real_s=_POLL_S)
+            await asyncio.sleep(_POLL_S)  # poll, because text from a socket or worker has no event to wait for
 
-    def _is_enough(self, chars: int, *, says_loading: bool, waited_s: float) -> bool:
-        """Whether no more text is to be expected of a page whose text is stable."""
+    def _is_complete(self, chars: int, *, says_loading: bool, waited_s: float) -> bool:
+        """Return whether a page with stable text is not expected to add more."""
         listening_since = max(self._worker_since, self._requests.listening_since)
-        if chars >= _PLENTY_CHARS:
+        if chars >= _MUCH_TEXT_CHARS:
             return True
         if time.monotonic() - listening_since < _WAIT_REAL_S or self._requests.text_open:
             return False
         return waited_s >= _QUIET_S or (chars > 0 and not says_loading)
 
     def _on_target(self, event: dict[str, Any]) -> None:
-        if event["targetInfo"]["type"] in _WITH_A_CLOCK:
+        if event["targetInfo"]["type"] in _WORKER_TYPES:
             self._worker_since = time.monotonic()
 
-    async def _changes(self) -> int:
-        """How often text changes while a few frames are drawn, however long a busy machine takes for them."""
+    async def _count_changes(self) -> int:
+        """Return how often text changes while a few frames are drawn, however long that takes on a busy machine."""
         await self._devtools.run(script("changes"))
-        with suppress(TimeoutError):  # a page may never be drawn
+        with suppress(TimeoutError):  # some pages are never drawn
             async with asyncio.timeout(_FRAMES_MAX_S):
                 await self._devtools.run(_FRAMES, _FRAMES_WATCHED)
         return int(await self._devtools.run(script("changes")))
 
-    async def _run_ahead(self, budget_ms: int, *, real_s: float) -> None:
-        """Run the page's clock ahead.
+    async def _advance_clock(self, budget_ms: int, *, real_s: float) -> None:
+        """Advance the page's clock.
 
-        An open request stops the clock for ``real_s`` at most, and for less if it cannot bring text. After that the
-        page goes on without it, and it is not waited for again.
+        An open request pauses the clock for at most ``real_s``, and less if it cannot bring text. After that, the clock
+        continues and this request is not waited for again.
         """
         requests = self._requests
         self._page_ms += budget_ms
@@ -327,7 +337,7 @@ class Settling:
         )
 
     async def _has_expired(self, limit_s: float) -> bool:
-        """Wait until the clock has run as far ahead as was asked; return whether it has."""
+        """Wait until the clock has advanced by the requested time. Return whether it has."""
         try:
             async with asyncio.timeout(max(0.0, limit_s)):
                 await self._expired.wait()
@@ -336,20 +346,20 @@ class Settling:
         return True
 
     async def _grow(self, height_px: int) -> int:
-        """Set the viewport's height and let the page react; its height right after."""
+        """Set the viewport height and let the page react. Return the page's height immediately after the change."""
         metrics = {"width": WIDTH_PX, "height": height_px, "deviceScaleFactor": 1, "mobile": False}
         await self._devtools.send("Emulation.setDeviceMetricsOverride", metrics)
         self._viewport_px = height_px
         after = int(await self._devtools.run(script("scrolled"), 0))
-        await self._drawn()
+        await self._wait_for_frame()
         return after
 
-    async def _drawn(self) -> None:
+    async def _wait_for_frame(self) -> None:
         try:
             async with asyncio.timeout(1.0):
-                await self._devtools.run(_DRAWN)
+                await self._devtools.run(_NEXT_FRAME)
         except TimeoutError:
-            return  # a page that is never drawn is read as it is
+            return  # some pages are never drawn; read it as it is
 
     async def _measure(self) -> dict[str, Any]:
         seen: dict[str, Any] = await self._devtools.run(script("measure"))

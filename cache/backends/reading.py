@@ -1,4 +1,4 @@
-"""Bytes that came without a browser, as an observation: what they are decides how they are read and checked."""
+"""Conversion of fetched or uploaded bytes to observations, without a browser."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from cache.errors import DocumentRejected
 
 
 async def read_content(arrived: Observation, content: bytes, content_type: str, *, deadline_s: float) -> Observation:
-    """``arrived`` completed with what ``content`` shows; an error page, a wall or damage is an outcome, as ever."""
+    """Return ``arrived`` completed with ``content``. Error pages, walls and damaged content become outcomes."""
     kind = sniff(content, content_type)
     if (arrived.http_status or 200) >= 400 or kind is ByteKind.HTML:
         html = decode_html(content, content_type) if kind in (ByteKind.HTML, ByteKind.TEXT) else ""
@@ -26,7 +26,7 @@ async def read_content(arrived: Observation, content: bytes, content_type: str, 
 
 
 async def read_page(arrived: Observation, html: str, content: bytes) -> Observation:
-    """``arrived`` completed with what a web page shows without being rendered; ``content`` is kept as its HTML."""
+    """Return ``arrived`` completed with the content of an unrendered web page. ``content`` is stored as its HTML."""
     final_url = arrived.final_url or arrived.url
     page = await asyncio.to_thread(read_html, html, final_url)
     facts = PageFacts(

@@ -1,4 +1,4 @@
-"""The requests of a page: which are open, which could not be loaded, and whether failing ones are repeated."""
+"""Request tracking of a page: open requests, failed scripts and style sheets, and repeated failing requests."""
 
 from __future__ import annotations
 
@@ -11,26 +11,26 @@ from urllib.parse import urlsplit
 
 from cache.backends.devtools import DevTools
 
-_BRING_TEXT = frozenset({"Document", "Script", "Stylesheet", "XHR", "Fetch"})
-_NOTED = {"Script": "scripts", "Stylesheet": "style sheets"}
-_MANY = 0.5
+_TEXT_KINDS = frozenset({"Document", "Script", "Stylesheet", "XHR", "Fetch"})
+_REPORTED_KINDS = {"Script": "scripts", "Stylesheet": "style sheets"}
+_REPORTED_SHARE = 0.5
 MAX_RETRIES_PER_HOST = 20
-"""Number of times in a row that a page may ask a host again after a failure. A page that asks a host that is down for
-hundreds of pictures at once does not retry."""
+"""Maximum number of consecutive retries to a host. Requests that are sent before the first failure are not retries, for
+example hundreds of images from a host that is down."""
 MAX_RETRIES = 100
-"""The same for all hosts of a page together."""
-_RUNAWAY = 3
-_ALL = ""
+"""Maximum number of consecutive retries to all hosts of a page."""
+_RUNAWAY_FACTOR = 3
+_ALL_HOSTS = ""
 
 
 class Requests:
-    """Follows the requests of one page over its DevTools session, from before the first navigation.
+    """Tracks the requests of one page over its DevTools session. Create it before the first navigation.
 
     Attributes:
-        listening_since: When the page last opened a channel over which text may come at any time (a socket or an
-            event stream), on the monotonic clock.
+        listening_since: Monotonic time at which the page last opened a channel over which text may arrive at any time
+            (a socket or an event stream).
         on_flood: Called once with a URL when the page repeats failing requests.
-        runaway: Set when the page goes on with that faster than any delay slows it down.
+        runaway: Set when the page repeats them faster than delays can slow it down.
     """
 
     def __init__(self, devtools: DevTools, *, main_frame: str) -> None:
@@ -42,9 +42,9 @@ class Requests:
         self._main_frame = main_frame
         self._open: dict[str, str] = {}
         self._given_up: set[str] = set()
-        self._noted: dict[str, tuple[str, str]] = {}
+        self._reported: dict[str, tuple[str, str]] = {}
         self._loaded: dict[tuple[str, str], bool] = {}
-        devtools.on("Page.frameNavigated", self._on_shown)
+        devtools.on("Page.frameNavigated", self._on_navigated)
         devtools.on("Network.requestWillBeSent", self._on_sent)
         devtools.on("Network.responseReceived", self._on_response)
         devtools.on("Network.loadingFinished", self._on_finished)
@@ -53,38 +53,38 @@ class Requests:
 
     @property
     def any_open(self) -> bool:
-        """Whether a request is open that was not given up."""
+        """Whether any request is open, except those given up."""
         return bool(self._open.keys() - self._given_up)
 
     @property
     def text_open(self) -> bool:
-        """Whether a request is open that may bring text: no picture, no font, no film."""
-        return any(kind in _BRING_TEXT for request, kind in self._open.items() if request not in self._given_up)
+        """Whether a request that may bring text is open (not an image, font or video), except those given up."""
+        return any(kind in _TEXT_KINDS for request, kind in self._open.items() if request not in self._given_up)
 
     @property
     def given_up(self) -> bool:
-        """Whether a request that was given up is still open: it would stop the page's clock."""
+        """Whether a request that was given up is still open. It would pause the page's clock."""
         return bool(self._given_up & self._open.keys())
 
     def give_up(self) -> None:
-        """Do not wait any longer for the requests that are open now."""
+        """Stop waiting for the requests that are open now."""
         self._given_up |= self._open.keys()
 
     def notes(self) -> list[str]:
-        """What a reader must know: that half or more of the scripts or style sheets could not be loaded."""
+        """Return notes for the reader if at least half of the scripts or style sheets failed to load."""
         found = []
-        for kind, name in _NOTED.items():
+        for kind, name in _REPORTED_KINDS.items():
             loaded = [was_loaded for (of_kind, _), was_loaded in self._loaded.items() if of_kind == kind]
             missing = loaded.count(False)
-            if missing and missing >= _MANY * len(loaded):
+            if missing and missing >= _REPORTED_SHARE * len(loaded):
                 found.append(f"{missing} of {len(loaded)} {name} could not be loaded")
         return found
 
-    def _on_shown(self, event: dict[str, Any]) -> None:
-        """Forget what the document before asked for. The new one may still be arriving."""
+    def _on_navigated(self, event: dict[str, Any]) -> None:
+        """Discard the requests of the previous document. The new one may still be loading."""
         if event["frame"]["id"] == self._main_frame:
             self._open = {request: kind for request, kind in self._open.items() if kind == "Document"}
-            self._noted.clear()
+            self._reported.clear()
             self._loaded.clear()
 
     def _on_sent(self, event: dict[str, Any]) -> None:
@@ -95,26 +95,26 @@ class Requests:
         )
         if kind == "EventSource":
             self.listening_since = time.monotonic()
-        elif kind != "Document" or of_main:  # the end of a frame's document may be told to another session
+        elif kind != "Document" or of_main:  # the end of a frame's document may be reported to another session
             self._open[request] = kind
         self._count_attempt(request, str(event["request"]["url"]))
-        if kind in _NOTED and of_main:
-            noted = self._noted[request] = (kind, str(event["request"]["url"]))
-            self._loaded.setdefault(noted, False)
+        if kind in _REPORTED_KINDS and of_main:
+            reported = self._reported[request] = (kind, str(event["request"]["url"]))
+            self._loaded.setdefault(reported, False)
 
     def _count_attempt(self, request: str, url: str) -> None:
-        """Note how many failures in a row precede a request, on its host and on all hosts.
+        """Record how many consecutive failures precede a request, on its host and on all hosts.
 
-        Requests that are sent before the first of them fails all count as one attempt.
+        All requests that are sent before the first of them fails count as one attempt.
         """
         host = urlsplit(url).netloc.lower()
-        attempts = {each: self._failed[each] + 1 for each in (host, _ALL)}
+        attempts = {each: self._failed[each] + 1 for each in (host, _ALL_HOSTS)}
         self._attempts[request] = attempts
-        excess = max(attempts[host] / MAX_RETRIES_PER_HOST, attempts[_ALL] / MAX_RETRIES)
+        excess = max(attempts[host] / MAX_RETRIES_PER_HOST, attempts[_ALL_HOSTS] / MAX_RETRIES)
         if excess > 1 and self.on_flood is not None:
             self.on_flood(url)
             self.on_flood = None
-        if excess > _RUNAWAY:
+        if excess > _RUNAWAY_FACTOR:
             self.runaway.set()
 
     def _count_failure(self, request: str) -> None:
@@ -124,9 +124,9 @@ class Requests:
     def _on_response(self, event: dict[str, Any]) -> None:
         if int(event["response"]["status"]) >= 400:
             self._count_failure(event["requestId"])
-        noted = self._noted.get(event["requestId"])
-        if noted is not None and int(event["response"]["status"]) < 400:
-            self._loaded[noted] = True
+        reported = self._reported.get(event["requestId"])
+        if reported is not None and int(event["response"]["status"]) < 400:
+            self._loaded[reported] = True
 
     def _on_finished(self, event: dict[str, Any]) -> None:
         self._open.pop(event["requestId"], None)
@@ -135,9 +135,9 @@ class Requests:
     def _on_failed(self, event: dict[str, Any]) -> None:
         self._open.pop(event["requestId"], None)
         self._count_failure(event["requestId"])
-        noted = self._noted.get(event["requestId"])
-        if noted is not None and event.get("canceled") and not event.get("blockedReason"):
-            self._loaded.pop(noted, None)
+        reported = self._reported.get(event["requestId"])
+        if reported is not None and event.get("canceled") and not event.get("blockedReason"):
+            self._loaded.pop(reported, None)
 
     def _on_socket(self, event: dict[str, Any]) -> None:
         self.listening_since = time.monotonic()

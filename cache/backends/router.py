@@ -1,5 +1,8 @@
-"""Which backend gets a URL, and when another look is worth it: the quick browser first, the whole one for what
-came back blocked or empty, once more for what may pass by itself, and never too many pages of one host at a time."""
+"""Routing and retries of captures.
+
+The headless shell captures first. Full Chromium repeats captures that were blocked, empty or crashed. Temporary errors
+are retried once. The number of concurrent captures per host is limited.
+"""
 
 from __future__ import annotations
 
@@ -16,14 +19,16 @@ from cache.urls import host_and_port
 
 _log = structlog.get_logger(__name__)
 
-SECOND_LOOK = frozenset({CaptureOutcome.BLOCKED, CaptureOutcome.CAPTCHA, CaptureOutcome.EMPTY, CaptureOutcome.CRASH})
-PASSING_STATUSES = frozenset({429, 502, 503, 504})
+FULL_BROWSER_OUTCOMES = frozenset(
+    {CaptureOutcome.BLOCKED, CaptureOutcome.CAPTCHA, CaptureOutcome.EMPTY, CaptureOutcome.CRASH}
+)
+TEMPORARY_STATUSES = frozenset({429, 502, 503, 504})
 RETRY_S = 2.0
 MAX_RETRY_AFTER_S = 10.0
 
 
 class RoutedCapturer:
-    """Implements Capturer over one or two others, which it closes."""
+    """Capturer that delegates to one or two other capturers and closes them."""
 
     def __init__(
         self,
@@ -35,28 +40,34 @@ class RoutedCapturer:
         places_of_all: Callable[[str], AbstractAsyncContextManager[object]] | None = None,
         sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
     ) -> None:
-        """``second`` looks again at what ``first`` found blocked or empty. ``siblings`` asks once more where what was
-        seen may stand for a page that is missing. ``places_of_all`` gives a place at a host among all processes that
-        capture. ``sleep`` waits before trying again.
+        """Create a capturer.
+
+        Args:
+            first: Captures first.
+            second: Captures again if the result of ``first`` is blocked, empty or a crash.
+            siblings: Probes a random sibling URL if the page may be a soft 404.
+            pages_per_host: Maximum number of concurrent captures per host.
+            places_of_all: Acquires a slot for a host among all processes that capture.
+            sleep: Waits before a retry.
         """
         self._first = first
         self._second = second
         self._siblings = siblings
-        self._hosts = _PerHost(pages_per_host, places_of_all)
+        self._hosts = _HostLimits(pages_per_host, places_of_all)
         self._sleep = sleep
 
     async def capture(self, url: str) -> Observation:
-        async with self._hosts.turn(url):
-            seen = await self._look(url)
+        async with self._hosts.slot(url):
+            seen = await self._capture_with_retries(url)
             return seen if self._siblings is None else await self._siblings.settled(seen)
 
-    async def _look(self, url: str) -> Observation:
+    async def _capture_with_retries(self, url: str) -> Observation:
         seen = await self._first.capture(url)
         wait_s = _pause_before_retry(seen)
         if wait_s is not None:
             await self._sleep(wait_s)
             seen = await self._first.capture(url)
-        if self._second is None or seen.outcome not in SECOND_LOOK:
+        if self._second is None or seen.outcome not in FULL_BROWSER_OUTCOMES:
             return seen
         again = await self._second.capture(url)
         _log.info("page_second_look", url=url, first=seen.outcome.value, second=again.outcome.value)
@@ -77,39 +88,42 @@ class RoutedCapturer:
 
 
 def _pause_before_retry(seen: Observation) -> float | None:
-    """How long to wait before asking again, or None where that would change nothing."""
+    """Return the wait time before a retry, or None if a retry is useless."""
     if seen.gone:
         return None
     if seen.outcome in (CaptureOutcome.CONNECT_ERROR, CaptureOutcome.DNS_ERROR):
         return RETRY_S
-    if seen.http_status in PASSING_STATUSES and not seen.is_evidence:
+    if seen.http_status in TEMPORARY_STATUSES and not seen.is_evidence:
         asked = seen.headers.get("retry-after", "")
         wait_s = float(asked) if asked.isdigit() else RETRY_S
         return wait_s if wait_s <= MAX_RETRY_AFTER_S else None
     return None
 
 
-class _PerHost:
-    """Turns by host; a host that nobody waits for is forgotten."""
+class _HostLimits:
+    """Concurrency limits per host. Hosts without captures are removed."""
 
-    def __init__(self, limit: int, of_all: Callable[[str], AbstractAsyncContextManager[object]] | None) -> None:
+    def __init__(self, limit: int, global_slot: Callable[[str], AbstractAsyncContextManager[object]] | None) -> None:
         self._limit = limit
-        self._of_all = of_all
-        self._gates: dict[tuple[str, int], asyncio.Semaphore] = {}
-        self._users: Counter[tuple[str, int]] = Counter()
+        self._global_slot = global_slot
+        self._semaphores: dict[tuple[str, int], asyncio.Semaphore] = {}
+        self._captures: Counter[tuple[str, int]] = Counter()
 
     @asynccontextmanager
-    async def turn(self, url: str) -> AsyncIterator[None]:
+    async def slot(self, url: str) -> AsyncIterator[None]:
         try:
             host = host_and_port(url)
         except ValueError:
             host = ("", 0)
-        gate = self._gates.setdefault(host, asyncio.Semaphore(self._limit))
-        self._users[host] += 1
+        semaphore = self._semaphores.setdefault(host, asyncio.Semaphore(self._limit))
+        self._captures[host] += 1
         try:
-            async with gate, nullcontext() if self._of_all is None else self._of_all(f"{host[0]}:{host[1]}"):
+            async with (
+                semaphore,
+                nullcontext() if self._global_slot is None else self._global_slot(f"{host[0]}:{host[1]}"),
+            ):
                 yield
         finally:
-            self._users[host] -= 1
-            if not self._users[host]:
-                del self._users[host], self._gates[host]
+            self._captures[host] -= 1
+            if not self._captures[host]:
+                del self._captures[host], self._semaphores[host]

@@ -1,4 +1,4 @@
-"""One visit to one URL in a fresh page, from the first request to the finished observation."""
+"""Visit of one URL in a new page, from the first request to the observation."""
 
 from __future__ import annotations
 
@@ -30,29 +30,34 @@ SHOT_QUALITY = 85
 _TILE_PX = int(MAX_TILE_PX * WIDTH_PX / SHOT_WIDTH_PX)
 MAX_HTML_CHARS = 20_000_000
 _SHOT_S = 15.0
-_STUCK_S = 2.0
-_NUDGE_MS = 100
+_DRAW_WAIT_S = 2.0
+_ADVANCE_MS = 100
 READING_S = 12.0
-_MARKUP = """(limit) => (document.doctype ? new XMLSerializer().serializeToString(document.doctype) : "") +
+_SERIALIZE_HTML = """(limit) => (document.doctype ? new XMLSerializer().serializeToString(document.doctype) : "") +
   (document.documentElement ? document.documentElement.outerHTML.slice(0, limit) : "")"""
 
 
 class Page(DevTools, Protocol):
-    """A fresh page of a browser."""
+    """A new page of a browser."""
 
     async def open(self, url: str, *, timeout_s: float) -> str:
-        """Navigate until the first bytes of a document are shown; the browser's error message, or ""."""
+        """Navigate until the first bytes of a document are shown. Return the browser's error message, or ""."""
 
     def view(self) -> MainDocument: ...
 
     async def framed_chars(self) -> int:
-        """How many characters of text the frames of the page show."""
+        """Return the number of characters of text in the frames of the page."""
 
 
 @dataclass
 class Visit:
-    """``deadline`` is on the monotonic clock; ``blank`` is the observation to fill in. ``reading_s`` is kept back
-    from waiting, for reading what is there."""
+    """Visit of one URL.
+
+    Attributes:
+        blank: Observation to fill in.
+        deadline: In monotonic time.
+        reading_s: Part of the time that is reserved for reading the page.
+    """
 
     page: Page
     lane: Lane
@@ -61,13 +66,13 @@ class Visit:
     reading_s: float = READING_S
 
     async def run(self) -> Observation:
-        """Observe the page. Raises PageLost when the browser goes away."""
+        """Capture the page. Raises PageLost if the browser or the page is lost."""
         navigation = await Navigation.watch(self.page)
         navigation.requests.on_flood = self.lane.delay_refusals
         try:
             seen = await self._observe(navigation)
             if seen.text.startswith("%PDF-") and not navigation.take_all:
-                # A document that calls itself HTML: asked for again, this time for its bytes.
+                # A PDF declared as HTML: request it again as bytes.
                 navigation.again_for_bytes()
                 document = await self._observe(navigation)
                 return seen if document.outcome is CaptureOutcome.UNSUPPORTED else document
@@ -79,38 +84,38 @@ class Visit:
         error = await self.page.open(self.blank.url, timeout_s=max(1.0, self._left_s() - self.reading_s))
         if navigation.taken.is_set() and navigation.answer is not None:
             return await self._document(navigation, navigation.answer)
-        ended = self._ended_early(navigation, error)
+        ended = self._without_document(navigation, error)
         if ended is not None:
             return ended
-        arrived = self._arrived(navigation)
+        arrived = self._with_response(navigation)
         try:
             async with asyncio.timeout(max(1.0, self._left_s())):
                 return await self._read(navigation, arrived)
         except TimeoutError:
             return replace(arrived, outcome=CaptureOutcome.TIMEOUT, detail="the page could not be read in time")
 
-    def _ended_early(self, navigation: Navigation, error: str) -> Observation | None:
-        """The observation of a visit that ended without a document."""
+    def _without_document(self, navigation: Navigation, error: str) -> Observation | None:
+        """Return the observation of a visit without a document, or None if there is a document."""
         refusal = self._refusal(navigation, error)
         if refusal is not None:
-            # The answer, if there is one, is the guard's and not the site's.
-            return replace(self._ended(navigation, of_refusal(refusal)), http_status=None, headers={})
+            # The response, if any, came from the egress proxy and not from the site.
+            return replace(self._failed(navigation, of_refusal(refusal)), http_status=None, headers={})
         ending = self._ending(navigation, error)
-        return None if ending is None else self._ended(navigation, ending)
+        return None if ending is None else self._failed(navigation, ending)
 
     def _refusal(self, navigation: Navigation, error: str) -> Refusal | None:
-        """What the guard refused, if that is why there is no document."""
+        """Return the egress proxy's refusal if it is the reason for the missing document."""
         answer = navigation.answer
         if not error and (answer is None or answer.status not in (403, 502)):
             return None
         return self.lane.refusal_of(navigation.chain[-1] if navigation.chain else self.blank.url)
 
     def _ending(self, navigation: Navigation, error: str) -> Ending | None:
-        """How the visit ended, where it ended without a document."""
+        """Return why there is no document, or None if there is one."""
         if navigation.ending is not None:
             return navigation.ending
         if self.lane.is_exhausted:
-            return Ending(outcome=CaptureOutcome.TOO_LARGE, detail="the byte budget of this page is used up")
+            return Ending(outcome=CaptureOutcome.TOO_LARGE, detail="the page exceeded its byte limit")
         if not error:
             return None
         answer = navigation.answer
@@ -119,10 +124,10 @@ class Visit:
             return Ending(outcome=finding.outcome, detail=finding.detail, gone=finding.gone)
         if navigation.broken:
             return of_browser_error(error) or Ending(outcome=CaptureOutcome.CONNECT_ERROR, detail=navigation.broken)
-        return of_browser_error(error) or Ending(outcome=CaptureOutcome.TIMEOUT, detail="nothing arrived in time")
+        return of_browser_error(error) or Ending(outcome=CaptureOutcome.TIMEOUT, detail="no response in time")
 
-    def _arrived(self, navigation: Navigation) -> Observation:
-        """What is known of the answer, whatever it shows."""
+    def _with_response(self, navigation: Navigation) -> Observation:
+        """Return the observation with the metadata of the response."""
         answer = navigation.answer
         return replace(
             self.blank,
@@ -133,14 +138,14 @@ class Visit:
             detail="",
         )
 
-    def _ended(self, navigation: Navigation, ending: Ending) -> Observation:
-        arrived = self._arrived(navigation)
+    def _failed(self, navigation: Navigation, ending: Ending) -> Observation:
+        arrived = self._with_response(navigation)
         return replace(arrived, outcome=ending.outcome, detail=ending.detail, gone=ending.gone)
 
     async def _document(self, navigation: Navigation, answer: Answer) -> Observation:
-        arrived = self._arrived(navigation)
+        arrived = self._with_response(navigation)
         if answer.body is None:
-            return self._ended(navigation, navigation.ending or Ending(outcome=CaptureOutcome.TOO_LARGE, detail=""))
+            return self._failed(navigation, navigation.ending or Ending(outcome=CaptureOutcome.TOO_LARGE, detail=""))
         try:
             document = await read_document(answer.body, answer.content_type, deadline_s=max(1.0, self._left_s() - 1.0))
         except DocumentRejected as rejected:
@@ -157,41 +162,41 @@ class Visit:
             lane=self.lane,
         )
         ready = await settling.run()
-        # It may have sent on: to a document that is no page, or to where there is nothing.
+        # The page may have navigated to a document that is not a web page, or to an error.
         if navigation.taken.is_set() and navigation.answer is not None:
             return await self._document(navigation, navigation.answer)
-        ended = self._ended_early(navigation, navigation.broken)
+        ended = self._without_document(navigation, navigation.broken)
         if ended is not None:
             return ended
-        arrived = self._arrived(navigation)
+        arrived = self._with_response(navigation)
         view = self.page.view()
         visible = await read_visible_text(view)
-        html = str(await self.page.run(_MARKUP, MAX_HTML_CHARS))
-        shots, drawn = await self._screenshots(ready)  # last: a browser that is busy drawing answers nothing else
+        html = str(await self.page.run(_SERIALIZE_HTML, MAX_HTML_CHARS))
+        shots, drawn = await self._screenshots(ready)  # last: a browser that is drawing does not respond
         sheets = _sheets(ready, len(shots))
-        if ready.height_px <= ready.viewport_px:  # else it was laid out anew for the picture, and may stand elsewhere
-            visible = await self._uncovered(view, visible, ready)
+        if ready.height_px <= ready.viewport_px:  # otherwise the screenshot used another layout with other positions
+            visible = await self._recheck_covered(view, visible, ready)
             visible = await asyncio.to_thread(without_undrawn, visible, sheets, shots)
         facts = _facts(arrived, visible, html)
         if not visible.text and not await asyncio.to_thread(shows_anything, shots):
             facts = replace(facts, drawings=0)
         finding = await asyncio.to_thread(classify, facts)
         outcome, detail, suspicion = finding.outcome, finding.detail, finding.suspicion
-        cut = navigation.cut or ready.cut or ("the page has more text than is kept" if visible.truncated else "")
+        cut = navigation.cut or ready.cut or ("the page has more text than is stored" if visible.truncated else "")
         if outcome is CaptureOutcome.OK and cut:
             outcome, detail = CaptureOutcome.PARTIAL, cut
         elif outcome is CaptureOutcome.SOFT_404 and cut:
-            suspicion = Suspicion.SAID  # what came of it is not enough to take it for a page after all
+            suspicion = Suspicion.SAID  # an incomplete page cannot be cleared by the sibling probe
         elif outcome is CaptureOutcome.EMPTY and ready.cut:
             outcome, detail = CaptureOutcome.TIMEOUT, ready.cut
         if self.lane.is_exhausted:
-            outcome, detail = CaptureOutcome.TOO_LARGE, "the byte budget of this page is used up"
+            outcome, detail = CaptureOutcome.TOO_LARGE, "the page exceeded its byte limit"
         notes = [detail, *navigation.requests.notes()]
-        notes += [] if drawn else ["its picture could not be drawn to the end"]
+        notes += [] if drawn else ["its screenshots are incomplete"]
         notes += (
             ["its scripts were stopped because too many of its requests failed"] if self.lane.flooded.is_set() else []
         )
-        notes += [f"it wanted to move on to {navigation.moved_to[:200]}"] if navigation.moved_to else []
+        notes += [f"it tried to navigate to {navigation.moved_to[:200]}"] if navigation.moved_to else []
         return replace(
             arrived,
             outcome=outcome,
@@ -208,25 +213,26 @@ class Visit:
         )
 
     async def _screenshots(self, ready: Readiness) -> tuple[tuple[bytes, ...], bool]:
-        """JPEGs of the page from its top, 1100 px wide and 10,000 high in all, in tiles where it is above 6,000.
+        """Return screenshots of the page and whether they are complete.
 
-        Whether these are all: from the first tile on that cannot be drawn in time they are left out.
+        JPEGs from the top of the page, 1,100 px wide and 10,000 px high in total, in tiles of at most 6,000 px. If a
+        tile is not drawn in time, it and the following ones are missing.
         """
         height = _shown_px(ready)
         shots: list[bytes] = []
         try:
             async with asyncio.timeout(min(_SHOT_S, self._left_s() / 2)):
                 for top, part in tile_spans(height, _TILE_PX):
-                    # To draw what no window shows, the browser lays the page out anew: not for what it shows.
-                    shots.append(await self._drawn(top, part, beyond_viewport=height > ready.viewport_px))
+                    # For content beyond the viewport, the browser computes a new layout; avoid that if possible.
+                    shots.append(await self._screenshot(top, part, beyond_viewport=height > ready.viewport_px))
         except TimeoutError:
-            return tuple(shots), False  # the text is there all the same
+            return tuple(shots), False  # the text is still usable
         return tuple(shots), True
 
-    async def _uncovered(self, view: MainDocument, visible: VisibleText, ready: Readiness) -> VisibleText:
-        """Read the page again if text that seemed to be covered can be seen in a picture.
+    async def _recheck_covered(self, view: MainDocument, visible: VisibleText, ready: Readiness) -> VisibleText:
+        """Read the page again if screenshots show that text which seemed to be covered is visible.
 
-        The page's scripts are stopped first, so that what is compared differs in nothing but that text.
+        The page's scripts are stopped first, so that the screenshots differ only in that text.
         """
         top, height = _span(visible.facts["covered"], ready)
         if height <= 0:
@@ -237,7 +243,7 @@ class Visit:
                 await self.page.send("Emulation.setScriptExecutionDisabled", {"value": True})
                 for hide in (False, True, False):
                     await view.call(script("covered"), hide)
-                    shots.append(await self._drawn(top, height))
+                    shots.append(await self._screenshot(top, height))
                 seen = await asyncio.to_thread(seen_after_all, visible.facts["covered"], top, WIDTH_PX, shots)
                 if not seen:
                     return visible
@@ -246,8 +252,8 @@ class Visit:
         except TimeoutError:
             return visible
 
-    async def _drawn(self, top: int, height: int, *, beyond_viewport: bool = False) -> bytes:
-        """One picture. A page whose clock stands still for a request that never ends may wait for it to draw."""
+    async def _screenshot(self, top: int, height: int, *, beyond_viewport: bool = False) -> bytes:
+        """Take one screenshot. A paused page clock can block drawing, so it is advanced after a while."""
         request = {
             "format": "jpeg",
             "quality": SHOT_QUALITY,
@@ -257,9 +263,9 @@ class Visit:
         }
         drawing = asyncio.ensure_future(self.page.send("Page.captureScreenshot", request))
         try:
-            await asyncio.wait({drawing}, timeout=_STUCK_S)
+            await asyncio.wait({drawing}, timeout=_DRAW_WAIT_S)
             if not drawing.done():
-                await self.page.send("Emulation.setVirtualTimePolicy", {"policy": "advance", "budget": _NUDGE_MS})
+                await self.page.send("Emulation.setVirtualTimePolicy", {"policy": "advance", "budget": _ADVANCE_MS})
             return base64.b64decode((await drawing)["data"])
         finally:
             drawing.cancel()
@@ -269,13 +275,13 @@ class Visit:
 
 
 def _sheets(ready: Readiness, drawn: int) -> list[Sheet]:
-    """What of the page is on the pictures that were drawn."""
+    """Return the part of the page in each screenshot."""
     spans = tile_spans(_shown_px(ready), _TILE_PX)[:drawn]
     return [Sheet(number=number, top=top, width=WIDTH_PX, height=part) for number, (top, part) in enumerate(spans)]
 
 
 def _span(boxes: Sequence[Box], ready: Readiness) -> tuple[int, int]:
-    """The top and height of the part of the page that has all boxes, as far as one picture shows it."""
+    """Return top and height of the part of the page that contains all boxes, limited to one screenshot."""
     shown = [(top, top + height) for _, top, _, height in boxes if 0 <= top < _shown_px(ready)]
     if not shown:
         return 0, 0
@@ -285,7 +291,7 @@ def _span(boxes: Sequence[Box], ready: Readiness) -> tuple[int, int]:
 
 
 def _shown_px(ready: Readiness) -> int:
-    """How much of the page's height is drawn."""
+    """Return the height of the page in screenshots."""
     return max(1, min(ready.height_px, MAX_GROWN_PX))
 
 

@@ -1,7 +1,7 @@
-"""What the challenge and block pages of protection vendors are made of. Data only; ``quality`` decides.
+"""Signatures of the challenge and block pages of protection vendors. Data only; ``quality`` decides.
 
-Each marker is something a vendor's own challenge page contains and a protected page, once let through, does
-not: the beacons and badges that the same vendors put on good pages are left out on purpose.
+Each marker occurs in the vendor's own challenge page and not in a protected page that was let through. Beacons and
+badges that the vendors also put on normal pages are excluded for this reason.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ _BLOCKED, _CAPTCHA = CaptureOutcome.BLOCKED, CaptureOutcome.CAPTCHA
 
 @dataclass(frozen=True, slots=True)
 class Challenge:
-    """A marker in the HTML, who writes it, and what the page is if a co-signal agrees."""
+    """HTML marker of a vendor's page, and the outcome if a second signal is present."""
 
     vendor: str
     outcome: CaptureOutcome
@@ -70,7 +70,7 @@ CHALLENGE_ADDRESS = re.compile(
     r"|/(?:showcaptcha|checkcaptcha|captcha|validatecaptcha|punish|sorry/index|human-?verification|challenge)(?:[/?.]|$)",
     re.IGNORECASE,
 )
-"""Host and path of where one is sent to prove something; ``/challenge`` and the like only count when sent there."""
+"""Host and path of challenge pages. Generic names such as ``/challenge`` count only after a redirect to them."""
 CAPTCHA_WIDGET = re.compile(
     r"class=[\"'][^\"']*\b(?:g-recaptcha|h-captcha|cf-turnstile|frc-captcha|geetest_)"
     r"|<iframe[^>]{1,300}(?:recaptcha/(?:api2|enterprise)|hcaptcha\.com)",

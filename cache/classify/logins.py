@@ -1,5 +1,5 @@
 # ruff: noqa: E501, RUF001 - words of many languages
-"""Titles, headings and addresses of login pages, in the main languages. Pure."""
+"""Login page detection by titles, headings and URLs in many languages. Pure functions."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ _REGISTER = re.compile(
 )
 _PARTS = re.compile(r"\s+[|\u2013\u2014\u00b7\u2022\u00bb\u00ab:>-]+\s+|\s*[|\u00b7\u2022\u00bb\u00ab:\uff5c]\s*")
 
-# A segment of the path that says little else: "login", "member-login", "login.php"; not a headline with that word.
+# A path segment with little else than the word: "login", "member-login", "login.php"; not a slug that contains it.
 _PATH = re.compile(
     r"(?:^|/)(?:[a-z]+[_.-]){0,1}"
     r"(?:log[-_]?[io]n|sign[-_]?[io]n|sso|oauth2?|authwall|authenticate|session/new|checkpoint|anmelden|anmeldung|einloggen"
@@ -78,7 +78,7 @@ _MAX_TITLE_CHARS = 150
 
 
 def is_login_title(text: str) -> bool:
-    """Whether a title or heading, or a part of it beside the site's name, names a login form and nothing else.
+    """Return whether a title or heading, apart from the site's name, only names a login form.
 
     >>> is_login_title("Member login | Society of Engineers"), is_login_title("How to log in to Weft")
     (True, False)
@@ -87,7 +87,7 @@ def is_login_title(text: str) -> bool:
 
 
 def is_registration_title(text: str) -> bool:
-    """Whether a title or heading names a registration form and nothing else."""
+    """Return whether a title or heading only names a registration form."""
     return _has_part(_REGISTER, text)
 
 
@@ -100,13 +100,13 @@ def _has_part(wanted: re.Pattern[str], text: str) -> bool:
 
 
 def is_login_address(url: str) -> bool:
-    """Whether an address says by its host or path that it is a login page."""
+    """Return whether a URL is that of a login page, by its host or path."""
     parts = urlsplit(url)
     return bool(_PATH.search(unquote(parts.path)) or _HOST.match(parts.hostname or ""))
 
 
 def may_be_login_address(url: str) -> bool:
-    """Whether an address may be a login page, as ``/account.html`` and ``?content=login`` may."""
+    """Return whether a URL may be that of a login page. Weaker: ``/account.html`` and ``?content=login`` count too."""
     parts = urlsplit(url)
     values = (value for _, value in parse_qsl(parts.query[:4096], keep_blank_values=False))
     in_query = any(_IN_QUERY.fullmatch(value) for value in values)

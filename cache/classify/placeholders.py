@@ -1,6 +1,6 @@
-"""What stands at an address where nobody has put a page: parked names, a server's first page, a browser's error.
+"""Placeholder detection: parked domains, default pages of web servers, error pages of browsers and servers.
 
-Markers of their makers, each with a co-signal. Data and pure functions; ``quality`` decides.
+Data and pure functions. ``quality`` combines each marker with a second signal.
 """
 
 from __future__ import annotations
@@ -38,12 +38,12 @@ _OLD_BROWSER = re.compile(
 
 
 def is_browser_error(html: str) -> bool:
-    """Whether it is Chromium's own error page, in any language, saved or served as if it were a page."""
+    """Return whether this is an error page of Chromium, in any language, that was saved or served as a page."""
     return "neterror" in html and _BROWSER_ERROR.search(html) is not None
 
 
 def is_parked(host: str, html: str) -> bool:
-    """Whether a parking service made the page, or it offers its own name on a market for names."""
+    """Return whether this is the page of a parking service, or offers its own domain for sale."""
     if _PARKING.search(html):
         return True
     own = re.escape(host.removeprefix("www."))
@@ -51,7 +51,7 @@ def is_parked(host: str, html: str) -> bool:
 
 
 def is_default_page(title: str) -> bool:
-    """Whether a title is that of the page a server shows before anybody has made one, and nothing else.
+    """Return whether a title is only that of a web server's default page.
 
     >>> is_default_page("Welcome to nginx!"), is_default_page("Welcome to nginx: a first configuration")
     (True, False)
@@ -60,7 +60,7 @@ def is_default_page(title: str) -> bool:
 
 
 def error_in_title(title: str) -> int | None:
-    """The status that a server's own error page names in its title; None for any other title.
+    """Return the status in the title of a server's error page, or None for other titles.
 
     >>> error_in_title("502 Bad Gateway"), error_in_title("HTTP 404 - Encyclopedia")
     (502, None)
@@ -70,7 +70,7 @@ def error_in_title(title: str) -> int | None:
 
 
 def has_crashed(text: str) -> bool:
-    """Whether a script framework says that it broke."""
+    """Return whether a script framework reports that it crashed."""
     return _CRASHED.search(text) is not None
 
 

@@ -1,8 +1,7 @@
-"""Whether what was fetched is the page, or something that stands in its place.
+"""Page classification: decides whether a response is the cited page or a wall, an error page or a placeholder.
 
-Pure: facts in, finding out. Structural markers (a vendor's challenge form, a password field, a consent dialog)
-decide together with a co-signal (status, little text beside it, the title); words alone never do. An article
-about captchas is an article.
+Pure functions. A structural marker (a vendor's challenge form, a password field, a consent dialog) counts only with a
+second signal (status, little other text, title). Words alone never count: an article about captchas is an article.
 """
 
 from __future__ import annotations
@@ -50,13 +49,18 @@ _GARBLED_SHARE = 0.05
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PageFacts:
-    """What a finding is made from. Counts are of visible characters with white space collapsed.
+    """Input of the classification. Counts are visible characters with white space collapsed.
 
-    ``login_form_chars`` and ``consent_chars`` are what stands inside a form with a visible password field and
-    inside a consent dialog; ``inputs`` counts visible fields a person can fill in. ``has_user_field``: one asks for a
-    user name or an e-mail address; ``is_registration``: every password field is one for a new password.
-    ``large_images`` counts pictures that were loaded, ``drawings`` other large things that show a picture: canvas, SVG,
-    video, backgrounds. ``hidden_chars`` is text that cannot be seen, ``script_chars`` prose in scripts and templates.
+    Attributes:
+        login_form_chars: Text in a form with a visible password field.
+        consent_chars: Text in a consent dialog.
+        inputs: Number of visible fields that a person can fill in.
+        has_user_field: A field asks for a user name or an e-mail address.
+        is_registration: All password fields are for a new password.
+        large_images: Number of large images that were loaded.
+        drawings: Number of other large elements that can show an image: canvas, SVG, video, backgrounds.
+        hidden_chars: Text that is not visible.
+        script_chars: Prose in scripts and templates.
     """
 
     url: str
@@ -81,8 +85,13 @@ class PageFacts:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Finding:
-    """What the page is; ``detail`` names the marker and the co-signal, ``suspicion`` says how sure it is of a page that
-    may stand for one that is missing."""
+    """Result of the classification.
+
+    Attributes:
+        detail: Names the marker and the second signal.
+        gone: The page is known not to exist.
+        suspicion: How likely the page is a soft 404.
+    """
 
     outcome: CaptureOutcome
     detail: str = ""
@@ -108,7 +117,7 @@ _WIDE = re.compile(r"[\u1100-\u11ff\u2e80-\u9fff\uac00-\ud7af\uf900-\ufaff]")
 
 
 def classify(facts: PageFacts) -> Finding:
-    """What the page is. ``ok`` unless something says otherwise; its detail then says what a reader should know."""
+    """Classify a page. The outcome is ``ok`` unless a check matches; ``detail`` then contains notes for the reader."""
     chars = len(" ".join(facts.text.split()))
     facts = replace(facts, html=facts.html[:_SEARCHED_CHARS])
     checks = (
@@ -127,8 +136,8 @@ def classify(facts: PageFacts) -> Finding:
         finding = check(facts, chars)
         if finding is not None:
             return finding
-    notes = [f"its status is {facts.status}"] if facts.status in _BLOCK_STATUSES else []
-    notes += ["a paywall: it says that not all of it is free"] if _PAYWALL.search(facts.html) else []
+    notes = [f"HTTP status {facts.status}"] if facts.status in _BLOCK_STATUSES else []
+    notes += ["a paywall: the page states that it is not entirely free"] if _PAYWALL.search(facts.html) else []
     sent_up = is_sent_up(facts.url, facts.final_url, (facts.title, *facts.headlines))
     notes += ["redirected to an address above it"] if sent_up else []
     notes += _where_the_text_is(facts, chars)
@@ -136,13 +145,13 @@ def classify(facts: PageFacts) -> Finding:
 
 
 def _prose(text: str) -> int:
-    """How much of a text stands in long lines: a page that says something has them, a form and its links do not."""
+    """Return the number of characters in long lines. Content has them; forms and link lists do not."""
     sizes = (len(line) + len(_WIDE.findall(line)) for line in text.splitlines())
     return sum(size for size in sizes if size >= _PROSE_LINE)
 
 
 def _sentences(text: str) -> int:
-    """How much of a text stands in long lines with sentences: menus may be long lines, too."""
+    """Return the number of characters in long lines with sentences. Menus can be long lines too."""
     lines = (line for line in text.splitlines() if _SENTENCE.search(line))
     return _prose("\n".join(lines))
 
@@ -155,7 +164,7 @@ def _browser_error(facts: PageFacts, chars: int) -> Finding | None:
 
 def _challenge(facts: PageFacts, chars: int) -> Finding | None:
     if facts.status is not None and facts.status >= 500 and facts.status not in _BLOCK_STATUSES:
-        return None  # the server's own trouble, whoever passes it on
+        return None  # an error of the server itself, even if a protection vendor relays it
     if facts.status in _BLOCK_STATUSES:
         with_signal = f"with status {facts.status}"
     elif CHALLENGE_TITLE.match(facts.title.strip()):
@@ -168,9 +177,7 @@ def _challenge(facts: PageFacts, chars: int) -> Finding | None:
         if challenge.marker.search(facts.html):
             return Finding(outcome=challenge.outcome, detail=f"{challenge.vendor} {with_signal}")
     if _is_challenge_address(facts.final_url) and not _is_challenge_address(facts.url):
-        return Finding(
-            outcome=CaptureOutcome.CAPTCHA, detail=f"sent to where one has to prove something, {with_signal}"
-        )
+        return Finding(outcome=CaptureOutcome.CAPTCHA, detail=f"redirected to a challenge address, {with_signal}")
     return None
 
 
@@ -184,7 +191,7 @@ def _bad_status(facts: PageFacts, chars: int) -> Finding | None:
     if status is None or status < 400:
         return None
     if status == 403 and _prose(facts.text) >= _WHOLE_PAGE:
-        return None  # refused by its number only: the page is there, and no marker says otherwise
+        return None  # the status says refused, but the page is there and no marker contradicts it
     if status in (403, 429):
         return Finding(outcome=CaptureOutcome.BLOCKED, detail=f"HTTP status {status}")
     if status == 401:
@@ -193,7 +200,7 @@ def _bad_status(facts: PageFacts, chars: int) -> Finding | None:
 
 
 def _garbled(facts: PageFacts, chars: int) -> Finding | None:
-    """Bytes that were taken for text: packed, in another charset, or a picture that is called a page."""
+    """Check for binary data decoded as text: compressed, in another charset, or an image declared as a page."""
     unreadable = len(_NO_WRITING.findall(facts.text))
     if unreadable >= _FEW_SIGNS and unreadable >= _GARBLED_SHARE * chars:
         return Finding(outcome=CaptureOutcome.DAMAGED, detail=f"{unreadable} of {chars} characters are no writing")
@@ -201,16 +208,16 @@ def _garbled(facts: PageFacts, chars: int) -> Finding | None:
 
 
 def _captcha_form(facts: PageFacts, chars: int) -> Finding | None:
-    """A captcha and nothing else. One beside a form, as on a contact page, is ordinary."""
+    """Check for a page with only a captcha. A captcha next to a form, as on a contact page, is normal."""
     if facts.inputs or not CAPTCHA_WIDGET.search(facts.html):
         return None
     if chars < 400 and (facts.links <= 3 or CHALLENGE_TITLE.match(facts.title.strip())):
-        return Finding(outcome=CaptureOutcome.CAPTCHA, detail="a captcha and nothing else")
+        return Finding(outcome=CaptureOutcome.CAPTCHA, detail="a captcha and little else")
     return None
 
 
 def _login_wall(facts: PageFacts, chars: int) -> Finding | None:
-    """A form to log in or to register instead of the page. One beside real content is ordinary."""
+    """Check for a login or registration form instead of the page. A form next to real content is normal."""
     beside = chars - facts.login_form_chars
     prose = _prose(facts.text) - facts.login_form_chars
     sentences = _sentences(facts.text)
@@ -240,7 +247,7 @@ def _login_wall(facts: PageFacts, chars: int) -> Finding | None:
 
 
 def _consent_wall(facts: PageFacts, chars: int) -> Finding | None:
-    """Consent asked for instead of the page. A banner over or beside real content is ordinary."""
+    """Check for a consent dialog instead of the page. A banner over or next to real content is normal."""
     final, cited = urlsplit(facts.final_url).hostname or "", urlsplit(facts.url).hostname or ""
     if final != cited and _CONSENT_HOST.match(final):
         return Finding(outcome=CaptureOutcome.CONSENT_WALL, detail=f"redirected to {final}")
@@ -250,13 +257,13 @@ def _consent_wall(facts: PageFacts, chars: int) -> Finding | None:
 
 
 def _placeholder(facts: PageFacts, chars: int) -> Finding | None:
-    """Nobody's page: a parked name, a server's first page or its error under another status."""
+    """Check for a parked domain, a web server's default page, or a server error page with another status."""
     if chars >= _LITTLE_TEXT:
         return None
     if is_parked(urlsplit(facts.final_url).hostname or "", facts.html):
-        return Finding(outcome=CaptureOutcome.SOFT_404, detail="a parked name")
+        return Finding(outcome=CaptureOutcome.SOFT_404, detail="a parked domain")
     if is_default_page(facts.title) and any(map(is_default_page, facts.headlines or ("",))):
-        return Finding(outcome=CaptureOutcome.SOFT_404, detail=f"a server's own page: {facts.title.strip()[:60]!r}")
+        return Finding(outcome=CaptureOutcome.SOFT_404, detail=f"a server's default page: {facts.title.strip()[:60]!r}")
     status = error_in_title(facts.title)
     if status is not None and chars < _ERROR_TEXT:
         return Finding(outcome=CaptureOutcome.HTTP_ERROR, detail=f"a server's error page: {facts.title.strip()[:60]!r}")
@@ -279,7 +286,7 @@ def _soft_404(facts: PageFacts, chars: int) -> Finding | None:
         detail, said = "redirected to the home page", False
     else:
         return None
-    # What would be nothing even if it were the page stays what it is called here.
+    # If the page would be empty even as a real page, the sibling URL cannot make it evidence.
     is_bare = chars < _BARE_TEXT and not facts.large_images
     said = said or is_bare or _empty(facts, chars) is not None
     suspicion = Suspicion.SAID if said else Suspicion.LIKELY
@@ -296,16 +303,16 @@ def _empty(facts: PageFacts, chars: int) -> Finding | None:
         return Finding(outcome=CaptureOutcome.EMPTY, detail="the page is still loading")
     little = chars < _SHORT_SHELL_TEXT or (chars < _SHELL_TEXT and not facts.headlines)
     if little and _NEEDS_SCRIPT.search(facts.text):
-        return Finding(outcome=CaptureOutcome.EMPTY, detail="the page asks for JavaScript")
+        return Finding(outcome=CaptureOutcome.EMPTY, detail="the page requires JavaScript")
     if chars < _CRASH_TEXT and has_crashed(facts.text):
-        return Finding(outcome=CaptureOutcome.EMPTY, detail="the page's scripts broke")
+        return Finding(outcome=CaptureOutcome.EMPTY, detail="the page's scripts failed")
     if chars < _CRASH_TEXT and wants_other_browser(facts.text):
-        return Finding(outcome=CaptureOutcome.EMPTY, detail="the page asks for another browser")
+        return Finding(outcome=CaptureOutcome.EMPTY, detail="the page requires another browser")
     return None
 
 
 def _where_the_text_is(facts: PageFacts, chars: int) -> list[str]:
-    """What a reader must know about a page most of whose text is not visible."""
+    """Return notes for a page whose text is mostly not visible."""
     notes = []
     if facts.script_chars >= max(_MOSTLY_ELSEWHERE, 2 * chars):
         notes.append(f"{chars} characters visible; most text is in scripts")

@@ -1,4 +1,4 @@
-"""How alike two pages are that one site shows for two addresses, one of them made up."""
+"""Similarity of two pages of a site: the cited page and the response of a random sibling URL."""
 
 from __future__ import annotations
 
@@ -9,22 +9,22 @@ from itertools import pairwise
 from urllib.parse import unquote, urlsplit
 
 SAME = 0.9
-"""From this likeness on two pages are one."""
+"""Minimum similarity of two pages that are treated as the same."""
 
 _MAX_CHARS = 200_000
-# Letters of scripts that put no spaces between words stand for themselves.
+# Each character counts as a token in scripts that put no spaces between words.
 _TOKEN = re.compile(r"[\u0e00-\u0e7f\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff]|\w+")
 _PASSING = re.compile(r"(?=.*\d)\w{4,}")
 _SUFFIX = re.compile(r"\.[A-Za-z]{2,5}$")
 
 
 def random_segment() -> str:
-    """A name that no page has."""
+    """Return a path segment that no existing page uses."""
     return secrets.token_hex(8)
 
 
 def sibling_of(url: str, segment: str) -> str:
-    """The address in the same folder whose last segment is ``segment``, as far as its form goes like the one there.
+    """Return a URL in the same folder with ``segment`` as its last segment. File extension and slash are preserved.
 
     >>> sibling_of("https://a.com/news/story.html?from=x#top", "zq81")
     'https://a.com/news/zq81.html?from=x'
@@ -39,11 +39,11 @@ def sibling_of(url: str, segment: str) -> str:
 
 
 def likeness(text: str, url: str, other_text: str, other_url: str) -> float:
-    """The share of pairs of neighbouring words that two texts have in common, 0 to 1 (Dice's coefficient).
+    """Return the similarity of two texts from 0 to 1: Dice's coefficient of their pairs of adjacent words.
 
-    Pairs, because such pages are short: of one of 40 words a single other word costs 0.05, in runs of three 0.08. The
-    words of each page's own address and numbers of requests are left out, since pages that say that there is nothing
-    like to say where.
+    Pairs are used because such pages are short: with 40 words, one different word reduces the value by 0.05 with pairs
+    and by 0.08 with triples. Words of the pages' own URLs and request ids are ignored, because error pages often
+    repeat them.
     """
     pairs, other = (Counter(_pairs(each, at)) for each, at in ((text, url), (other_text, other_url)))
     total = pairs.total() + other.total()

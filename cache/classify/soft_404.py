@@ -1,7 +1,7 @@
-"""Pages that say "not found" with status 200: by a headline that says nothing else, or by being sent home.
+"""Soft 404 detection: error headlines, and redirects to the home page or a parent section.
 
-How far that goes is said too: a page that is called "404" may be about the number, and one that sent on to a section
-above it may have moved there.
+Some signals are weak: a page titled "404" may be about the number, and a page that redirects to a parent section may
+have moved there.
 """
 
 from __future__ import annotations
@@ -77,7 +77,7 @@ _WORD = re.compile(r"[^\W\d_]{4,}")
 
 
 def is_missing_headline(headline: str) -> bool:
-    """Whether a title or headline says that the page is missing, and nothing else but the site's name.
+    """Return whether a title or headline, apart from the site's name, only says that the page is missing.
 
     >>> is_missing_headline("Page not found | Example"), is_missing_headline("404")
     (True, True)
@@ -88,7 +88,7 @@ def is_missing_headline(headline: str) -> bool:
 
 
 def is_only_a_code(headline: str) -> bool:
-    """Whether nothing but the number says that the page is missing: an article may be called that.
+    """Return whether only a status code in the headline says that the page is missing. It can be an article's title.
 
     >>> is_only_a_code("HTTP 404 - Encyclopedia"), is_only_a_code("404 Not Found")
     (True, False)
@@ -98,7 +98,9 @@ def is_only_a_code(headline: str) -> bool:
 
 
 def says_it_is_gone(headlines: Sequence[str], text: str) -> bool:
-    """Whether a headline, or a sentence that says nothing else, speaks of the page and not only of something missing.
+    """Return whether a headline or a whole sentence says that the page is missing.
+
+    A bare "not found" does not count, because it does not say what is missing.
 
     >>> says_it_is_gone(["404"], "404 is the number of a reply."), says_it_is_gone(["404: page not found"], "")
     (False, True)
@@ -116,7 +118,7 @@ def _pieces(headline: str) -> list[str]:
 
 
 def is_sent_home(cited: str, final: str) -> bool:
-    """Whether a deep address ended at the front page of the same site.
+    """Return whether a URL with at least two path segments redirected to the home page of the same site.
 
     >>> is_sent_home("https://a.com/news/2020/story.html", "https://www.a.com/")
     True
@@ -132,8 +134,9 @@ def is_sent_home(cited: str, final: str) -> bool:
 
 
 def is_sent_up(cited: str, final: str, headlines: Sequence[str]) -> bool:
-    """Whether an address ended at a section above it, or one of a single segment at the front page, and what stands
-    there (``headlines``) is not called after it. Too little to tell: pages move.
+    """Return whether a URL redirected to a parent section or the home page whose ``headlines`` do not match the URL.
+
+    This is a weak signal, because pages move.
 
     >>> is_sent_up("https://a.com/news/2020/story", "https://a.com/news", ["News"]), is_sent_up(
     ...     "https://a.com/news/blue-lamps", "https://a.com/news", ["Blue lamps"])

@@ -1,1 +1,1 @@
-"""The filtering proxy through which every capture reaches the network, and its rules."""
+"""Egress proxy: the filtering proxy that all captures go through, and its rules."""

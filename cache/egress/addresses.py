@@ -1,7 +1,6 @@
-"""Which network addresses a capture may never reach: an explicit table, because ``is_global`` misses some.
+"""IP addresses that captures may not connect to. An explicit table, because ``ipaddress.is_global`` misses some.
 
-Judges addresses only, never names: a name is judged by every address it resolves to, at the moment of
-dialling (``cache.egress.guard``).
+Checks addresses only. ``cache.egress.guard`` resolves a host name when it connects and checks every address.
 """
 
 from __future__ import annotations
@@ -30,7 +29,7 @@ _DENIED_V4: tuple[tuple[IPv4Network, str], ...] = tuple(
         ("240.0.0.0/4", "reserved"),
     )
 )
-# In IPv6 only global unicast is let through, and of that not what tunnels, documents or tests.
+# In IPv6, only global unicast is allowed, without the ranges for tunnels, documentation and tests.
 _GLOBAL_V6 = IPv6Network("2000::/3")
 _DENIED_V6: tuple[tuple[IPv6Network, str], ...] = tuple(
     (IPv6Network(network), why)
@@ -47,7 +46,7 @@ _NAT64 = IPv6Network("64:ff9b::/96")
 
 
 def why_denied(address: str) -> str | None:
-    """Why this address may not be dialled, or None if it may.
+    """Return why a connection to this address is denied, or None if it is allowed.
 
     >>> why_denied("127.0.0.1")
     'loopback'
@@ -64,7 +63,7 @@ def why_denied(address: str) -> str | None:
 
 
 def plain_address(address: str) -> str:
-    """One spelling for each place: an IPv4 address also where an IPv6 one only carries it.
+    """Return the normalized form of an address. An IPv6 address that embeds an IPv4 address becomes that IPv4 address.
 
     >>> plain_address("::ffff:8.8.8.8"), plain_address("64:ff9b::808:808"), plain_address("2606:4700::00:1%eth0")
     ('8.8.8.8', '8.8.8.8', '2606:4700::1')
@@ -77,7 +76,7 @@ def plain_address(address: str) -> str:
 
 
 def _carried(address: IPv6Address) -> IPv4Address | None:
-    """The IPv4 address that an IPv6 one leads to."""
+    """Return the IPv4 address that an IPv6 address embeds, if any."""
     within = address in _MAPPED_V4 or address in _NAT64
     return IPv4Address(int(address) & 0xFFFFFFFF) if within else None
 

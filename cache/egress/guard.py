@@ -1,8 +1,8 @@
-"""The only way out: a filtering proxy on loopback that every fetch of a capture passes, browser and httpx alike.
+"""Egress proxy: a filtering proxy on loopback for all requests of a capture, from the browser and from httpx.
 
-It resolves a name once, judges every address, and dials an address it has judged, so that neither a redirect,
-a sub-resource nor a name that changes its mind reaches a private network. Each capture gets a lane of its
-own (a port), so that bytes are counted and refusals known per page. It reads no TLS and keeps no content.
+It resolves a name once, checks all its addresses, and connects to a checked address. Redirects, subresources and DNS
+rebinding therefore cannot reach a private network. Each capture has its own proxy port (a lane), so that bytes and
+refusals are counted per page. TLS is not decrypted, and no content is stored.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ __all__ = ["EgressGuard", "EgressLimits", "Lane", "Refusal", "RefusalReason"]
 
 
 class EgressGuard:
-    """An async context manager; ``url`` is a lane that stays open as long as the guard."""
+    """Egress proxy as an async context manager. ``url`` is the shared lane, which is open as long as the proxy."""
 
     def __init__(
         self,
@@ -36,7 +36,9 @@ class EgressGuard:
         ports: frozenset[int] = DEFAULT_PORTS,
         resolver: Resolver | None = None,
     ) -> None:
-        """``allow`` names ``host:port`` places that may be reached although private or on a port not in ``ports``.
+        """Create the proxy.
+
+        ``allow``: ``host:port`` entries that may be reached although they are private or use a port not in ``ports``.
 
         Raises:
             ValueError: an entry of ``allow`` is not ``host:port``.
@@ -51,7 +53,7 @@ class EgressGuard:
     @property
     def url(self) -> str:
         if self._shared is None:
-            raise RuntimeError("the egress guard is not running")
+            raise RuntimeError("the egress proxy is not running")
         return self._shared.url
 
     async def __aenter__(self) -> EgressGuard:
@@ -71,7 +73,7 @@ class EgressGuard:
 
     @asynccontextmanager
     async def lane(self, *, max_bytes: int | None = None) -> AsyncIterator[Lane]:
-        """A proxy port for one capture; when it closes, so do all its connections."""
+        """Open a proxy port for one capture. All its connections are closed with it."""
         lane = Lane(self._dial, self._limits, max_bytes=self._limits.lane_bytes if max_bytes is None else max_bytes)
         await lane.start()
         try:
@@ -80,17 +82,17 @@ class EgressGuard:
             await lane.aclose()
 
     async def _dial(self, host: str, port: int) -> Stream:
-        """A connection to an address that was judged, or ConnectionRefused."""
+        """Connect to a checked address. Raises ConnectionRefused."""
         allowed = (host.lower(), port) in self._allow
         if not allowed and port not in self._ports:
             raise ConnectionRefused(RefusalReason.PORT, f"port {port} is not allowed")
         addresses = await self._addresses(host, port)
         if not allowed:
             for address in addresses:
-                self._judge(address)
+                self._check_address(address)
         return await self._connect(addresses, port)
 
-    def _judge(self, address: str) -> None:
+    def _check_address(self, address: str) -> None:
         is_own = plain_address(address) in self._own_addresses
         denied = why_denied(address) or ("an address of this machine" if is_own else None)
         if denied is not None:
@@ -105,7 +107,7 @@ class EgressGuard:
         except LookupFailed as failed:
             raise ConnectionRefused(RefusalReason.LOOKUP_FAILED, str(failed)) from failed
         except TimeoutError as late:
-            detail = f"looking up {host}: no answer in {self._limits.resolve_s:g} s"
+            detail = f"DNS lookup of {host} timed out after {self._limits.resolve_s:g} s"
             raise ConnectionRefused(RefusalReason.LOOKUP_FAILED, detail) from late
         if not addresses:
             raise ConnectionRefused(RefusalReason.HOST_UNKNOWN, f"{host} has no address")
@@ -121,13 +123,13 @@ class EgressGuard:
                     except OSError as refused:
                         why = f"{address}: {refused.strerror or refused}"
         except TimeoutError as late:
-            detail = f"no connection in {self._limits.connect_s:g} s"
+            detail = f"connection timed out after {self._limits.connect_s:g} s"
             raise ConnectionRefused(RefusalReason.CONNECT_TIMEOUT, detail) from late
         raise ConnectionRefused(RefusalReason.CONNECT_FAILED, why)
 
 
 def parse_place(entry: str) -> tuple[str, int]:
-    """A ``host:port`` entry of the allow-list as host (lower case, no brackets) and port.
+    """Parse a ``host:port`` entry of the allow-list into host (lower case, no brackets) and port.
 
     >>> parse_place("LocalHost:8000"), parse_place("[::1]:80")
     (('localhost', 8000), ('::1', 80))

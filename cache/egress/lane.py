@@ -1,4 +1,4 @@
-"""One port of the egress guard: speaks the proxy protocol, moves bytes, counts them, and remembers refusals."""
+"""Lane of the egress proxy: one proxy port that forwards and counts bytes and records refusals."""
 
 from __future__ import annotations
 
@@ -17,22 +17,22 @@ from cache.urls import host_and_port
 
 _log = structlog.get_logger(__name__)
 _CHUNK_BYTES = 64 * 1024
-_REMEMBERED_REFUSALS = 1000
+_MAX_STORED_REFUSALS = 1000
 MAX_REFUSALS_PER_HOST = 500
-"""Number of requests to one denied host that are refused immediately. Later ones are delayed, so that a script that
-retries without a pause does not prevent the page from settling. A page may have hundreds of pictures on a host that is
-down; the browser, which knows what is a retry, calls ``Lane.delay_refusals`` much earlier."""
+"""Number of requests to one denied host that are refused immediately. Later ones are delayed. Otherwise a script that
+retries without a pause would keep the page busy. The limit is high because a page can have hundreds of images on a host
+that is down. The browser can detect retries and calls ``Lane.delay_refusals`` much earlier."""
 _DELAY_S = 4.0
-"""Maximum delay of such a request. It is bounded because a synchronous request blocks the page meanwhile."""
+"""Maximum delay of such a request. It is bounded because a synchronous request blocks the page."""
 _MAX_DELAYED = 8  # of the 32 connections that Chromium opens to a proxy
-_NO_BYTES_LEFT = "the byte budget of this page is used up"
+_BYTES_EXCEEDED = "the page exceeded its byte limit"
 
 Stream = tuple[asyncio.StreamReader, asyncio.StreamWriter]
 Dial = Callable[[str, int], Awaitable[Stream]]
 
 
 class RefusalReason(StrEnum):
-    """Why a connection was not made or was cut."""
+    """Why a connection was refused or closed."""
 
     ADDRESS = "address_denied"
     PORT = "port_denied"
@@ -46,12 +46,12 @@ class RefusalReason(StrEnum):
 
 
 _DENIED = frozenset({RefusalReason.ADDRESS, RefusalReason.PORT, RefusalReason.REQUEST})
-_OF_THE_LANE = frozenset({RefusalReason.BYTES, RefusalReason.TIME})
+_LIMIT_REASONS = frozenset({RefusalReason.BYTES, RefusalReason.TIME})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Refusal:
-    """A connection that was not made or was cut; ``host`` is empty where the request could not be read."""
+    """A connection that was refused or closed. ``host`` is empty if the request could not be parsed."""
 
     host: str
     port: int
@@ -60,7 +60,7 @@ class Refusal:
 
 
 class ConnectionRefused(Exception):
-    """Ends one connection of a lane; becomes a Refusal and never leaves the guard."""
+    """Ends one connection of a lane. The lane converts it to a Refusal; it is never raised outside the proxy."""
 
     def __init__(self, reason: RefusalReason, detail: str) -> None:
         super().__init__(detail)
@@ -70,7 +70,7 @@ class ConnectionRefused(Exception):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EgressLimits:
-    """Budgets in bytes and seconds; ``lane_bytes`` counts both directions of all connections of a lane."""
+    """Limits in bytes, seconds and connections. ``lane_bytes`` counts both directions of all connections of a lane."""
 
     lane_bytes: int = 200 * 1024 * 1024
     connection_s: float = 300.0
@@ -80,21 +80,21 @@ class EgressLimits:
 
 
 class Lane:
-    """One proxy port. Made by ``EgressGuard.lane``."""
+    """One proxy port. Created by ``EgressGuard.lane``."""
 
     def __init__(self, dial: Dial, limits: EgressLimits, *, max_bytes: int | None) -> None:
-        """``dial`` judges and connects, or raises ConnectionRefused; ``max_bytes`` None: uncounted."""
+        """``dial`` checks the address and connects, or raises ConnectionRefused. ``max_bytes`` None: unlimited."""
         self._dial = dial
         self._limits = limits
         self._max_bytes = max_bytes
         self._server: asyncio.Server | None = None
         self._connections: set[asyncio.Task[None]] = set()
-        self._refusals: deque[Refusal] = deque(maxlen=_REMEMBERED_REFUSALS)
+        self._refusals: deque[Refusal] = deque(maxlen=_MAX_STORED_REFUSALS)
         self._refused: Counter[tuple[str, int]] = Counter()
         self._retried: set[tuple[str, int]] = set()
         self._delayed = 0
         self.flooded_at: float | None = None
-        """When, on the monotonic clock, a host had been refused too often."""
+        """Monotonic time at which a host had been refused too often."""
         self.flooded = asyncio.Event()
         """Set together with ``flooded_at``."""
         self.bytes_passed = 0
@@ -114,7 +114,7 @@ class Lane:
         return self._max_bytes is not None and self.bytes_passed > self._max_bytes
 
     def refusal_of(self, url: str) -> Refusal | None:
-        """The last refusal of the place a URL is served from."""
+        """Return the last refusal for the host and port of a URL."""
         try:
             place = host_and_port(url)
         except ValueError:
@@ -122,7 +122,7 @@ class Lane:
         return next((known for known in reversed(self._refusals) if (known.host, known.port) == place), None)
 
     def delay_refusals(self, url: str) -> None:
-        """Delay what is refused from now on of the place a URL is served from, because a script retries it."""
+        """Delay further refusals for the host and port of a URL, because a script retries it."""
         try:
             place = host_and_port(url)
         except ValueError:
@@ -161,45 +161,45 @@ class Lane:
                     return
                 request = parse_request(head)
                 place = (request.host, request.port)
-                server = await self._admit(request, client)
+                server = await self._connect(request, client)
                 if server is not None:
-                    await self._pass(request, client, server)
+                    await self._relay(request, client, server)
         except BadMessage as odd:
-            self._remember(place, RefusalReason.REQUEST, str(odd))
+            self._record_refusal(place, RefusalReason.REQUEST, str(odd))
             client[1].write(_refusal_response(RefusalReason.REQUEST))
         except ConnectionRefused as cut:
-            # What was promised has begun: only breaking off tells the client that it is not whole.
-            self._remember(place, cut.reason, cut.detail)
+            # The response has started. Only an aborted connection tells the client that it is incomplete.
+            self._record_refusal(place, cut.reason, cut.detail)
             client[1].transport.abort()
         except TimeoutError:
-            self._remember(place, RefusalReason.TIME, f"the connection lasted {self._limits.connection_s:g} s")
+            self._record_refusal(place, RefusalReason.TIME, f"the connection exceeded {self._limits.connection_s:g} s")
             client[1].transport.abort()
         except OSError:
             pass  # one end closed the connection
         finally:
             client[1].close()
 
-    async def _admit(self, request: Request, client: Stream) -> Stream | None:
-        """The connection to the server, or None after telling the client that there is none."""
+    async def _connect(self, request: Request, client: Stream) -> Stream | None:
+        """Connect to the server. If this fails, send an error response to the client and return None."""
         try:
             if self.is_exhausted:
-                raise ConnectionRefused(RefusalReason.BYTES, _NO_BYTES_LEFT)
-            if self._is_delayed((request.host, request.port)) and await self._leaves_during_delay(client):
+                raise ConnectionRefused(RefusalReason.BYTES, _BYTES_EXCEEDED)
+            if self._is_delayed((request.host, request.port)) and await self._disconnects_during_delay(client):
                 return None
             return await self._dial(request.host, request.port)
         except ConnectionRefused as refused:
-            self._remember((request.host, request.port), refused.reason, refused.detail)
+            self._record_refusal((request.host, request.port), refused.reason, refused.detail)
             client[1].write(_refusal_response(refused.reason))
             return None
 
     def _is_delayed(self, place: tuple[str, int]) -> bool:
-        """Whether a place was refused, and too often."""
+        """Return whether the host was refused too often."""
         return self._refused[place] >= (1 if place in self._retried else MAX_REFUSALS_PER_HOST)
 
-    async def _leaves_during_delay(self, client: Stream) -> bool:
-        """Delay the answer to a client that was refused this host too often. Return whether it went away meanwhile.
+    async def _disconnects_during_delay(self, client: Stream) -> bool:
+        """Delay the response to a client that was refused this host too often. Return whether it disconnected.
 
-        Only a few connections are delayed at a time: the browser opens no more than 32, and the page may need others.
+        Only a few connections are delayed at a time: the browser opens at most 32, and the page may need others.
         """
         if self.flooded_at is None or self._delayed >= _MAX_DELAYED:
             return False
@@ -213,10 +213,10 @@ class Lane:
             self._delayed -= 1
         return True
 
-    def _remember(self, place: tuple[str, int], reason: RefusalReason, detail: str) -> None:
-        """Keep a refusal, and log the first one of a host."""
+    def _record_refusal(self, place: tuple[str, int], reason: RefusalReason, detail: str) -> None:
+        """Record a refusal, and log the first one per host."""
         self._refusals.append(Refusal(host=place[0], port=place[1], reason=reason, detail=detail))
-        if self._max_bytes is None or reason in _OF_THE_LANE:
+        if self._max_bytes is None or reason in _LIMIT_REASONS:
             _log.info("egress_refused", host=place[0], port=place[1], reason=reason.value, detail=detail)
             return
         self._refused[place] += 1
@@ -226,23 +226,23 @@ class Lane:
             self._flood(place)
 
     def _flood(self, place: tuple[str, int]) -> None:
-        """Note that a place is asked again and again, and log the first one."""
+        """Record that a host is requested repeatedly, and log the first one."""
         if self.flooded_at is None:
             self.flooded_at = time.monotonic()
             self.flooded.set()
             _log.info("egress_flood", host=place[0], port=place[1], refusals=self._refused[place])
 
-    async def _pass(self, request: Request, client: Stream, server: Stream) -> None:
+    async def _relay(self, request: Request, client: Stream, server: Stream) -> None:
         try:
             if request.origin_line is None:
                 client[1].write(b"HTTP/1.1 200 Connection established\r\n\r\n")
-                await self._both_ways(client, server)
+                await self._tunnel(client, server)
                 return
             upgrade = request.head.is_upgrade
             connection = b"Upgrade" if upgrade else b"close"
             server[1].write(request.head.without_hops(first=request.origin_line, connection=connection))
             await self._send_body(request.body_bytes, client[0], server[1])
-            await self._answer(client, server, may_switch=upgrade)
+            await self._relay_response(client, server, may_switch=upgrade)
         finally:
             server[1].close()
 
@@ -250,31 +250,31 @@ class Lane:
         while remaining:
             data = await reader.read(min(remaining, _CHUNK_BYTES))
             if not data:
-                raise ConnectionRefused(RefusalReason.REQUEST, "the request breaks off")
+                raise ConnectionRefused(RefusalReason.REQUEST, "the request body is incomplete")
             remaining -= len(data)
             await self._forward(data, writer)
 
-    async def _answer(self, client: Stream, server: Stream, *, may_switch: bool) -> None:
-        """The response to one request. The connection ends with it: the next request may be for another host."""
+    async def _relay_response(self, client: Stream, server: Stream, *, may_switch: bool) -> None:
+        """Forward the response to one request, then close the connection: the next request may be for another host."""
         while True:
             try:
                 head = await read_head(server[0])
                 status = None if head is None else status_of(head)
             except BadMessage as odd:
-                raise ConnectionRefused(RefusalReason.CONNECT_FAILED, f"the server's answer: {odd}") from odd
+                raise ConnectionRefused(RefusalReason.CONNECT_FAILED, f"invalid response of the server: {odd}") from odd
             if head is None or status is None:
-                raise ConnectionRefused(RefusalReason.CONNECT_FAILED, "the server closed without an answer")
+                raise ConnectionRefused(RefusalReason.CONNECT_FAILED, "the server sent no response")
             switched = status == 101 and may_switch
             client[1].write(head.without_hops(first=head.first, connection=b"Upgrade" if switched else b"close"))
             if switched:
-                await self._both_ways(client, server)
+                await self._tunnel(client, server)
                 return
             if status >= 200:
-                await _first_done(self._copy(server[0], client[1]), _until_closed(client[0]))
+                await _run_until_first(self._copy(server[0], client[1]), _until_closed(client[0]))
                 return
 
-    async def _both_ways(self, client: Stream, server: Stream) -> None:
-        await _first_done(self._copy(client[0], server[1]), self._copy(server[0], client[1]))
+    async def _tunnel(self, client: Stream, server: Stream) -> None:
+        await _run_until_first(self._copy(client[0], server[1]), self._copy(server[0], client[1]))
 
     async def _copy(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         while data := await reader.read(_CHUNK_BYTES):
@@ -283,13 +283,13 @@ class Lane:
     async def _forward(self, data: bytes, writer: asyncio.StreamWriter) -> None:
         self.bytes_passed += len(data)
         if self.is_exhausted:
-            raise ConnectionRefused(RefusalReason.BYTES, _NO_BYTES_LEFT)
+            raise ConnectionRefused(RefusalReason.BYTES, _BYTES_EXCEEDED)
         writer.write(data)
         await writer.drain()
 
 
 def _refusal_response(reason: RefusalReason) -> bytes:
-    """No body: a page must never show words of ours."""
+    """Return an error response without a body, so that no text of the proxy becomes page content."""
     status = b"403 Forbidden" if reason in _DENIED else b"502 Bad Gateway"
     named = reason.value.encode("ascii")
     return (
@@ -299,13 +299,13 @@ def _refusal_response(reason: RefusalReason) -> bytes:
 
 
 async def _until_closed(reader: asyncio.StreamReader) -> None:
-    """Read and drop: a second request on this connection would go to the wrong server."""
+    """Discard input until the connection closes. A second request on it would go to the wrong server."""
     while await reader.read(_CHUNK_BYTES):
         pass
 
 
-async def _first_done(*ways: Coroutine[Any, Any, None]) -> None:
-    """Run side by side until one ends; raises what that one raised."""
+async def _run_until_first(*ways: Coroutine[Any, Any, None]) -> None:
+    """Run coroutines concurrently until one ends. Cancel the others. Raise the error of the one that ended."""
     tasks = [asyncio.create_task(way) for way in ways]
     try:
         await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)

@@ -1,4 +1,4 @@
-"""Visits to a host are kept apart, so that judging an answer that cites one site twenty times does not storm it."""
+"""Minimum interval between captures of the same host, so that a site that is cited often is not overloaded."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from cache.urls import host_and_port
 
 
 class PoliteCapturer:
-    """Implements Capturer over another, which it closes. Hosts that are the operator's own are not waited for."""
+    """Capturer with a rate limit per host, except the operator's own hosts. It closes the wrapped capturer."""
 
     def __init__(
         self,
@@ -20,7 +20,7 @@ class PoliteCapturer:
         gap_s: float,
         is_own: Callable[[tuple[str, int]], bool] = lambda place: False,
     ) -> None:
-        """``gap_s``: seconds between the beginnings of two visits. ``is_own`` is asked with (host, port)."""
+        """``gap_s``: seconds between the starts of two captures of a host. ``is_own`` is called with (host, port)."""
         self._capturer = capturer
         self._pace = pace
         self._gap_s = gap_s
@@ -37,7 +37,7 @@ class PoliteCapturer:
 
     @property
     def sandboxed(self) -> bool | None:
-        """Whether what captures does so in a sandbox; None where nobody knows."""
+        """Whether the wrapped capturer runs in a sandbox; None if unknown."""
         found: bool | None = getattr(self._capturer, "sandboxed", None)
         return found
 

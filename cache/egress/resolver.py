@@ -1,4 +1,4 @@
-"""Names to addresses, off the event loop and with its own threads, so that a slow name server starves nobody."""
+"""DNS lookups in a separate thread pool, so that a slow name server does not block other work."""
 
 from __future__ import annotations
 
@@ -12,17 +12,17 @@ from cache.daemon_threads import DaemonThreads
 from cache.errors import HostUnknown, LookupFailed
 
 WORLD = "example.com"
-"""A name that every name server knows that knows any of the public network's."""
+"""A name that every name server with access to public DNS resolves."""
 _THREADS = 16
-_BELIEVED_S = 600.0
-_DOUBTED_S = 15.0
-_UNKNOWN = (socket.EAI_NONAME, socket.EAI_NODATA)
+_PUBLIC_DNS_TTL_S = 600.0
+_NO_PUBLIC_DNS_TTL_S = 15.0
+_UNKNOWN_HOST = (socket.EAI_NONAME, socket.EAI_NODATA)
 
 LookUp = Callable[[str, int], Sequence[tuple[Any, ...]]]
 
 
 class Resolver(Protocol):
-    """Finds all addresses of a host. Raises HostUnknown or LookupFailed."""
+    """Returns all addresses of a host. Raises HostUnknown or LookupFailed."""
 
     async def resolve(self, host: str, port: int) -> Sequence[str]: ...
 
@@ -30,31 +30,31 @@ class Resolver(Protocol):
 
 
 class SystemResolver:
-    """The resolver of the operating system.
+    """Resolver of the operating system.
 
-    That a host does not exist is a verdict on whoever cites it. A name server that knows none but its own network's
-    says the same of every host there is: it is believed only where it knows at least one name of the public network.
+    HostUnknown counts against the answer that cites the host. A name server without access to public DNS reports every
+    public host as unknown. Therefore HostUnknown is raised only if a well-known public name resolves.
     """
 
     def __init__(self, look_up: LookUp | None = None, *, now: Callable[[], float] = time.monotonic) -> None:
-        """``look_up`` is called in a thread and raises ``socket.gaierror``, as ``socket.getaddrinfo`` does."""
+        """``look_up`` is called in a thread and raises ``socket.gaierror``, like ``socket.getaddrinfo``."""
         self._look_up = look_up or _look_up
         self._now = now
         self._threads = DaemonThreads(_THREADS, name="resolve")
-        self._knows_the_world = False
-        self._asked_again_at = float("-inf")
+        self._has_public_dns = False
+        self._check_again_at = float("-inf")
 
     async def resolve(self, host: str, port: int) -> Sequence[str]:
-        # RFC 6761: this top-level domain never exists; asking would only leak the name or fail for want of a network.
+        # RFC 6761: ".invalid" never exists. A query would leak the name, or fail without a network.
         if host == "invalid" or host.endswith(".invalid"):
             raise HostUnknown(host)
         try:
-            return await self._found(host, port)
+            return await self._query(host, port)
         except socket.gaierror as failed:
-            if failed.errno not in _UNKNOWN:
+            if failed.errno not in _UNKNOWN_HOST:
                 raise LookupFailed(host, failed.strerror or str(failed)) from failed
-            if not await self._is_believed():
-                raise LookupFailed(host, f"the name server knows not even {WORLD}") from failed
+            if not await self._check_public_dns():
+                raise LookupFailed(host, f"the name server does not resolve {WORLD} either") from failed
             raise HostUnknown(host) from failed
         except (UnicodeError, OSError) as failed:
             raise LookupFailed(host, str(failed)) from failed
@@ -62,18 +62,18 @@ class SystemResolver:
     def close(self) -> None:
         self._threads.shutdown(wait=False, cancel_futures=True)
 
-    async def _found(self, host: str, port: int) -> list[str]:
+    async def _query(self, host: str, port: int) -> list[str]:
         found = await asyncio.get_running_loop().run_in_executor(self._threads, self._look_up, host, port)
         return list(dict.fromkeys(str(entry[4][0]) for entry in found))
 
-    async def _is_believed(self) -> bool:
-        if self._now() >= self._asked_again_at:
+    async def _check_public_dns(self) -> bool:
+        if self._now() >= self._check_again_at:
             try:
-                self._knows_the_world = bool(await self._found(WORLD, 80))
+                self._has_public_dns = bool(await self._query(WORLD, 80))
             except OSError:
-                self._knows_the_world = False
-            self._asked_again_at = self._now() + (_BELIEVED_S if self._knows_the_world else _DOUBTED_S)
-        return self._knows_the_world
+                self._has_public_dns = False
+            self._check_again_at = self._now() + (_PUBLIC_DNS_TTL_S if self._has_public_dns else _NO_PUBLIC_DNS_TTL_S)
+        return self._has_public_dns
 
 
 def _look_up(host: str, port: int) -> Sequence[tuple[Any, ...]]:

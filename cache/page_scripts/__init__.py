@@ -1,4 +1,4 @@
-"""The scripts that run inside a page: each one JavaScript function, run where the page's own scripts cannot reach."""
+"""JavaScript functions that run inside a page, in an isolated world that the page's own scripts cannot access."""
 
 from __future__ import annotations
 
@@ -11,6 +11,6 @@ _INCLUDE = re.compile(r"/\* include (\w+) \*/")
 
 @cache
 def script(name: str) -> str:
-    """The text of ``<name>.js``; a comment that says ``include other`` becomes that function, in brackets."""
+    """Return the text of ``<name>.js``. The comment ``include other`` is replaced by that function, in parentheses."""
     text = (Path(__file__).parent / f"{name}.js").read_text(encoding="utf-8")
     return _INCLUDE.sub(lambda found: f"(\n{script(found[1])})", text)

@@ -1,4 +1,4 @@
-// How often text came, went or changed since this was asked last; the first time nothing, and from then on it counts.
+// Return how often text was added, removed or changed since the last call. The first call starts counting and returns 0.
 () => {
   const count = globalThis.__assayChanges || (globalThis.__assayChanges = { seen: 0, watch: null });
   if (!count.watch) {

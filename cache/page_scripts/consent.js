@@ -1,9 +1,9 @@
-// How much of a document asks for consent over the page: dialogs, and what floats, that are called after it. Reads only.
+// Consent dialogs: length of the text in dialogs and floating elements that ask for consent. Read-only.
 (root, floats, squeeze) => {
   const CONSENT = /cookie|consent|gdpr|onetrust|didomi|usercentrics|truste|sp_message|iubenda|qc-cmp|cmpbox|cmp-/i;
   const isDialog = (el) => /dialog$/.test(el.getAttribute("role") || "");
   const named = (el) => CONSENT.test(`${el.id} ${el.getAttribute("class") || ""}`);
-  // Whether an element is, or stands in, something called after consent; also across the border of a shadow root.
+  // Whether an element or one of its ancestors, also outside its shadow root, is named after consent.
   const within = (el) => {
     for (let at = el; at && at !== root; at = at.parentElement || (at.getRootNode() || {}).host) if (named(at)) return true;
     return false;

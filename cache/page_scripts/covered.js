@@ -1,5 +1,5 @@
-// Hide or show the texts and frames that visible_text.js found covered: pictures with and without them tell what really
-// is. Texts are hidden by a highlight, which changes nothing but their own ink and cannot be noticed by the page's styles.
+// Hide or show the texts and frames that visible_text.js found covered. Screenshots with and without them show whether
+// they are visible. A highlight hides text, because it changes only the text's own pixels and the page cannot detect it.
 (hide) => {
   const NAME = "assay-covered";
   const covered = globalThis.__assayCovered || [];

@@ -1,12 +1,13 @@
-// What tells a login form from other forms. Reads only.
+// Facts that distinguish login forms from other forms. Read-only.
 (squeeze) => {
   const MAX_FORM_CHARS = 1000, MAX_NEAR_CHARS = 400, MOST = 0.8;
   const USER = /user|log-?in|e-?mail|account|identifier|member|customer|kunde|benutzer|utilisateur|identifiant|usuario|utente|gebruiker|u[zż]ytkownik|логин|почт|kullan[ıi]c|メール|ユーザー|用户|用戶|账号|帳號|아이디|이메일|المستخدم|البريد/i;
-  // What a person sees of an element's text: of a list only what is chosen.
+  // Length of an element's visible text. Of a list, only the selected option is visible.
   const seenChars = (el) => [...el.querySelectorAll("select")].reduce(
     (sum, list) => sum - squeeze(list.innerText || "").length + ((list.selectedOptions || [])[0] || { text: "" }).text.length,
     squeeze(el.innerText || "").length);
-  // The text of the form around a field. A form around most of a page, as ASP.NET makes it, is none: then what is near.
+  // Length of the text of the form around a field. A form around most of the page, as ASP.NET generates it, does not
+  // count; then the text near the field counts.
   const formChars = (el) => {
     const form = el.form || el.closest("form");
     const inForm = form ? seenChars(form) : Infinity;

@@ -1,9 +1,9 @@
-// What a text is drawn with, and whether that can be told from what is behind it. Reads styles only.
+// Colours of text, and whether text has enough contrast to its background. Reads styles only.
 (() => {
   const MIN_OPACITY = 0.1, MIN_CONTRAST = 20, FAR_PX = 40;
   const drawn = new Map();
   let pen = null;
-  // lab(), oklch(), color() and their like: drawn, since nothing else says how red, green and blue they are.
+  // lab(), oklch(), color() and similar: draw a pixel, because there is no other way to get red, green and blue.
   const mixed = (css) => {
     if (!drawn.has(css)) {
       pen = pen || new OffscreenCanvas(1, 1).getContext("2d", { willReadFrequently: true });
@@ -37,14 +37,14 @@
     const fill = style.fill === "none" ? [0, 0, 0, 0] : rgba(style.fill);
     return fill && [fill[0], fill[1], fill[2], fill[3] * parseFloat(style.fillOpacity)];
   };
-  // "none": it cannot be seen on anything; "same": only if something else lies between it and its background; else "".
+  // "none": invisible on any background. "same": visible only if another element is drawn behind it. "": visible.
   const lost = (el, style, context) => {
     const ink = drawnWith(el, style);
     if (!ink || shaded(style, context.background) || outlined(style, context.background)) return "";
     if (ink[3] < MIN_OPACITY) return context.clipText ? "" : "none";
     return near(ink, context.background) ? "same" : "";
   };
-  // The colour behind what an element holds; null where it is a picture, or shines through.
+  // Background colour of an element's content. null if it is an image or translucent.
   const behind = (style, background) => {
     if (style.backgroundImage !== "none") return flat(style.backgroundImage);
     const colour = rgba(style.backgroundColor);
@@ -55,9 +55,9 @@
       (image.match(/rgba?\([^)]*\)/g) || []).map(rgba) : [];
     return colours.length && colours.every((each) => each && each[3] >= 0.9 && near(each, colours[0])) ? colours[0] : null;
   };
-  // Whether what is behind shines through a gradient, or there is none.
+  // Whether an image is missing or a translucent gradient.
   const isClear = (image) => (image.match(/[a-z-]+\([^()]*\)/g) || []).map(rgba).some((colour) => colour !== null && colour[3] < 0.9) || image === "none";
-  // Letters cut out of a background show only what is told from the one behind that.
+  // Text clipped out of a background is visible only if that background differs from the one behind it.
   const cutOut = (style, background) => (style.webkitBackgroundClip || style.backgroundClip) === "text" &&
     (style.backgroundImage !== "none" ? !flat(style.backgroundImage) || !near(flat(style.backgroundImage), background) : stands(style.backgroundColor, background));
   const erased = (style) => {

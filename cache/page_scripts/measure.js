@@ -1,5 +1,5 @@
-// How much text a page shows, how tall it is, whether it says that it is still loading, how many frames it shows, and
-// for how many milliseconds an animation still hides all of it. Reads only.
+// Measures of a page: length of its text, height, loading indicators, number of visible frames, and the remaining
+// milliseconds of an animation that hides the whole page. Read-only.
 () => {
   const BUSY = `[aria-busy="true"], [role="progressbar"], [class*="skeleton" i], [class*="spinner" i],
     [class*="loading" i], [class*="loader" i]`;
@@ -8,18 +8,18 @@
   const SAYS = /(?:loading|please wait|wird geladen|chargement|cargando|caricamento)\s*(?:\.{2,}|\u2026)/i;
   const root = document.scrollingElement || document.documentElement;
   if (!root) return { chars: 0, height: 0, inner: 0, waiting: false, frames: 0, hiddenMs: 0 };
-  // Laying out what can be seen takes long on a huge page, where the difference does not matter.
+  // innerText is slow on a huge page. There, the difference to textContent does not matter.
   const whole = document.body ? document.body.textContent : "";
   const text = whole.length > 300000 ? whole : document.body ? document.body.innerText : "";
   const isShown = (el) => {
     const box = el.getBoundingClientRect();
     return box.width > 0 && box.height > 0 && el.checkVisibility();
   };
-  // A class counts by its whole words: "uploader-icon" is no loader, "page-loader" is one.
+  // Compare whole words of a class: "uploader-icon" is not a loader, "page-loader" is one.
   const words = (name) => name.split(/[-_]+|(?<=[a-z])(?=[A-Z])/);
   const isNamed = (el) => el.matches('[aria-busy="true"], [role="progressbar"]') ||
     [...el.classList].some((name) => words(name).some((word) => LOADING.test(word)) && !/lazy/i.test(name));
-  // A mark of loading is small: a list that is merely called "loading" and holds something is no mark.
+  // A loading indicator is small: a list with content whose class is "loading" is not one.
   const isBusy = (el) =>
     el.tagName !== "IMG" && isNamed(el) && el.textContent.trim().length < 60 && !el.querySelector("img") && isShown(el);
   const busy = [...document.querySelectorAll(BUSY)].slice(0, 200).some(isBusy);

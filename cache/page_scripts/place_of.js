@@ -1,4 +1,4 @@
-// Where an element stands in its document: the way from the top, the same seen from any world. Reads only.
+// Position of an element in its document: its path from the root, which is equal in all worlds. Read-only.
 (el) => {
   const steps = [];
   for (let at = el; at && at.parentNode; at = at.parentNode.host || at.parentNode) {

@@ -1,4 +1,4 @@
-// Scroll to a place and tell the page that it was scrolled and resized; the page's height right after.
+// Scroll to a position and send scroll and resize events. Return the page's height immediately afterwards.
 (top) => {
   window.scrollTo(0, top);
   for (const [target, kind] of [[window, "resize"], [document, "scroll"], [window, "scroll"]]) {

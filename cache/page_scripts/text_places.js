@@ -1,10 +1,10 @@
-// Where the text of a document stands: of each of its nodes how it begins, how long it is, and its lines with their
-// boxes in pixels of the page. A box without a width is one that cannot be seen, scrolled out of an inner box. Of frames
-// the number, the box of what they hold, and what of it can be seen.
+// Text boxes of a document. For each text node: its beginning, its length, and its lines with boxes in pixels of the page.
+// A box of width 0 is not visible because it is scrolled out of an inner element. For each frame: its number, its content
+// box, and the visible part of that box.
 (() => {
   const found = [], range = document.createRange();
-  let probes = 0;  // looks at where a single character stands
-  let noted = 0;  // lines
+  let probes = 0;  // number of lookups of a single character's position
+  let noted = 0;  // number of lines
   const squeeze = (text) => text.replace(/[\s\u00a0]+/g, " ").trim();
   const linesOf = (rects) => {
     const lines = [];
@@ -16,7 +16,7 @@
     }
     return lines;
   };
-  // Whether a place in a text stands above a line, and the first place from there on that can be seen at all.
+  // Return whether an offset in a text is above a line, and the first offset from there that has a position.
   const above = (node, place, end, line, mayProbe) => {
     for (let at = place; at < end && probes <= mayProbe; at += 1) {
       probes += 1;
@@ -26,9 +26,9 @@
     }
     return [false, end];
   };
-  // The first character at or below a line: looked up around where it should be by how wide the lines are, in steps
-  // that grow, and halved from there. What is spent is counted and not timed: the same page has the same places, and
-  // the clock that a page has is too coarse for what one look takes.
+  // Return the offset of the first character at or below a line: exponential search around the offset that the widths of
+  // the lines suggest, then binary search. The limit is a number of lookups and not a time, so that the same page always
+  // has the same boxes. A page's clock is also too coarse to measure a single lookup.
   const breakBefore = (node, line, from, guess, mayProbe) => {
     let low = from, high = node.nodeValue.length, next = Math.min(Math.max(from, guess), high);
     if (probes > mayProbe) return next;
@@ -54,8 +54,8 @@
     if (sight && !(y > sight.top && y < sight.bottom && x > sight.left && x < sight.right)) return [0, 0, 0, 0];
     return [line.left + scrollX, line.top + scrollY, line.right - line.left, line.bottom - line.top].map(Math.round);
   };
-  // How much of the text as it is shown stands before a place in the raw one. To be asked in rising order: what was
-  // counted is not counted again, or a text of megabytes in thousands of lines would take minutes.
+  // Map offsets in the raw text to offsets in the displayed text. Offsets must be ascending, so that each part is counted
+  // only once; otherwise a text of megabytes with thousands of lines would take minutes.
   const counter = (raw, shown, pre) => {
     const indent = raw.length - raw.trimStart().length;
     let at = 0, count = 0, afterSpace = true;
@@ -89,7 +89,7 @@
     });
     if (boxes.length) found.push([shown.slice(0, 40), shown.length, boxes]);
   };
-  // What stands in a frame that is turned or slanted has no upright box: better none than a wrong one.
+  // Content of a rotated or skewed frame has no upright box. No box is better than a wrong one.
   const upright = (el) => {
     for (let at = el; at; at = at.assignedSlot || at.parentElement || at.getRootNode().host) {
       const style = getComputedStyle(at), matrix = new DOMMatrixReadOnly(style.transform === "none" ? "" : style.transform);

@@ -1,4 +1,4 @@
-// Note which of the texts and frames that visible_text.js found covered can be seen all the same.
+// Record which of the texts and frames that visible_text.js found covered are visible in a screenshot.
 (numbers) => {
   const covered = globalThis.__assayCovered || [];
   const seen = (globalThis.__assayUncovered = globalThis.__assayUncovered || new Set());

@@ -1,8 +1,8 @@
-// What a person would read on this document, in reading order, as plain text with markdown headings, lists and
-// table rows. Text that is in the document but cannot be seen is collected apart. Runs in an isolated world;
-// reads only. Frames leave a mark in the text; what may hold a closed shadow root waits in globalThis.__assayHosts,
-// and the roots that were found there come back in globalThis.__assayRoots. What seems to be covered is kept in
-// globalThis.__assayCovered; what a picture showed to be visible all the same comes back in globalThis.__assayUncovered.
+// Visible text of this document in reading order, as plain text with markdown headings, lists and table rows. Hidden text
+// is collected separately. Runs in an isolated world; read-only. Frames are represented by markers in the text.
+// Input and output through globals: __assayHosts (elements that may have a closed shadow root), __assayRoots (the roots
+// that were found for them), __assayCovered (texts and frames that seem to be covered), __assayUncovered (those that a
+// screenshot showed to be visible).
 (limits) => {
   const placeOf = /* include place_of */;
   const textPlaces = /* include text_places */;
@@ -30,7 +30,7 @@
   const squeeze = (text) => text.replace(/[\s\u00a0]+/g, " ").trim();
   const forms = (/* include forms */)(squeeze);
 
-  // ---- what is written: lines with at most one blank line between them -------------------------------------
+  // ---- output: lines with at most one blank line between them ----------------------------------------------
   class Writer {
     constructor(oneLine) { this.lines = []; this.line = ""; this.prefix = ""; this.oneLine = oneLine; this.blank = false; }
     text(text, pre) {
@@ -58,16 +58,16 @@
     value() { this.end(); return this.oneLine ? squeeze(this.line) : this.lines.join("\n"); }
   }
 
-  // ---- what can be seen ------------------------------------------------------------------------------------
+  // ---- visibility ------------------------------------------------------------------------------------------
   const clipped = (style) =>
     (/absolute|fixed/.test(style.position) && /rect\((?:0px|1px),? (?:0px|1px),? (?:0px|1px),? (?:0px|1px)\)/.test(style.clip)) ||
     /inset\((?:[5-9]\d|100)(?:\.\d+)?%|circle\(0(?:px|%)?(?: |\))|polygon\(0(?:px)? 0(?:px)?, 0(?:px)? 0(?:px)?/.test(style.clipPath);
   const isLoaded = (img) => img.complete && img.naturalWidth > 1 && img.naturalHeight > 1;
   const coloured = (style) => { const colour = ink.rgba(style.backgroundColor); return colour !== null && colour[3] >= MIN_COVER; };
-  // Whether an element may draw something of its own, at least in part.
+  // Whether an element may draw something itself, at least partly.
   const draws = (el, style) => /^(IMG|VIDEO|CANVAS|IFRAME)$/.test(el.tagName) || style.backgroundImage !== "none" || coloured(style);
-  // Whether an element may hide what lies behind it. What cannot be told here, as of a canvas, a frame or a picture with
-  // clear parts, is taken to hide it; a screenshot with and without the text then decides (`covered.js`).
+  // Whether an element may hide the content behind it. If this is unknown (canvas, frame, partly transparent image), assume
+  // that it does. Screenshots with and without the text decide later (`covered.js`).
   const opaque = (el, style) => {
     const clear = () => {
       if (el.tagName === "IMG") return !isLoaded(el);
@@ -89,8 +89,8 @@
   const holds = (outer, el) => outer === el || outer.contains(el);
   const inWindow = (x, y) => x >= 0 && y >= 0 && x < innerWidth && y < innerHeight;
 
-  // An opaque box that is neither around the text nor a floating banner, and lies over all of it.
-  let under = false;  // whether a floating one lies over the text that was looked at last
+  // Whether an opaque element, which neither contains the text nor floats, covers the text completely.
+  let under = false;  // whether a floating element covers the last checked text
   const covered = (el, rect) => {
     under = false;
     if (hitTests++ > limits.hitTests) return false;
@@ -114,7 +114,7 @@
     for (let at = el; at && at !== outer; at = at.parentElement) if (parseInt(getComputedStyle(at).zIndex) < 0) return true;
     return false;
   };
-  // Text in its background's colour, unless something else is drawn between the two.
+  // Whether text has the colour of its background, unless another element is drawn in between.
   const blends = (el, rect, context, style) => {
     const lost = ink.lost(el, style, context);
     if (lost !== "same") return lost === "none";
@@ -122,7 +122,7 @@
     const stack = inWindow(x, y) ? document.elementsFromPoint(x, y) : [];
     return !stack.some((under) => !holds(under, el) && draws(under, getComputedStyle(under)));
   };
-  // Where a path cuts pieces out of what is around a text, it is seen where it can be touched.
+  // If a clip path removes parts of an ancestor, text is visible where a hit test finds it.
   const cutAway = (el, rect, context) => {
     if (!context.cut || context.style.pointerEvents === "none" || hitTests++ > limits.hitTests) return false;
     const y = rect.top + rect.height / 2;
@@ -131,11 +131,11 @@
   };
   const onPage = (rect, context) => rect.right + sx > 0 && rect.bottom + sy > 0 && rect.left + sx < pageWidth &&
     !(context.fixed && (rect.top >= innerHeight || rect.left >= innerWidth));
-  // What a small box cuts off nobody can scroll to. A large one may be a "read more", or a page locked by a dialog.
+  // Content cut off by a small box cannot be scrolled to. A large box may be a "read more" or a page locked by a dialog.
   const within = (rect, box) => box === null || (Math.min(rect.bottom, box.bottom) - Math.max(rect.top, box.top) >= Math.min(MIN_BOX_PX, rect.height / 2) &&
     (!box.indented || (rect.right > box.left + 1 && rect.left < box.right - 1)));
   const range = document.createRange();
-  let rects = [];  // of the text that was looked at last
+  let rects = [];  // of the last checked text
   const seenRect = (node, context) => {
     range.selectNodeContents(node);
     rects = range.getClientRects();
@@ -180,7 +180,7 @@
     };
   };
 
-  // ---- the walk --------------------------------------------------------------------------------------------
+  // ---- traversal -------------------------------------------------------------------------------------------
   const visible = (el, context) => {
     const rect = el.getBoundingClientRect();
     return !context.concealed && context.style.visibility === "visible" && rect.width > 1 && rect.height > 1;
@@ -200,7 +200,7 @@
   };
   const line = (el, context) => { const out = new Writer(true); contents(el, context, out); return out.value(); };
 
-  // An element that shows something but has nothing to show it from may have a shadow root that only its maker knows.
+  // An element that is visible but has no content of its own may have a closed shadow root.
   const mayHost = (el, tag, context) => {
     if (el.shadowRoot || roots.has(el) || hosts.length >= limits.hosts || !(tag.includes("-") || HOSTS.test(tag))) return false;
     const first = el.firstElementChild;
@@ -231,15 +231,15 @@
     else element(node, { ...inside(node, context), el: node }, out);
   };
 
-  // ---- text that only the style sheet has ------------------------------------------------------------------
+  // ---- generated content of style sheets -------------------------------------------------------------------
   const wordsOf = (content, el) => {
     let words = "";
     for (const [token, quoted, name] of content.matchAll(/"((?:[^"\\]|\\.)*)"|attr\(\s*([\w-]+)[^)]*\)|(?:open|close)-quote|\//g)) {
-      if (token === "/") break;  // what follows is said to those who do not see it
+      if (token === "/") break;  // alternative text for screen readers
       if (quoted !== undefined) words += quoted.replace(/\\([0-9a-f]{1,6}) ?|\\(.)/gi, (all, code, one) => code ? String.fromCodePoint(parseInt(code, 16)) : one);
       else words += name ? el.getAttribute(name) || "" : '"';
     }
-    return words.replace(/[\ue000-\uf8ff\u{f0000}-\u{10ffff}]/gu, "");  // the glyphs of icon fonts
+    return words.replace(/[\ue000-\uf8ff\u{f0000}-\u{10ffff}]/gu, "");  // glyphs of icon fonts
   };
   const generated = (el, which, context, out) => {
     const style = getComputedStyle(el, which);
@@ -255,7 +255,7 @@
     out.text(placed ? ` ${words} ` : words, inner.pre);
     if (apart) out.end();
   };
-  // No rectangle can be had of it: the style's own figures have to do, and the place of the element it belongs to.
+  // Generated content has no rectangle, so use the values of its style and the box of its element.
   const generatedIsSeen = (el, style, context, width, height) => {
     if (context.concealed || style.visibility !== "visible" || parseFloat(style.fontSize) < MIN_FONT_PX) return false;
     if (context.collapsed) return true;
@@ -274,7 +274,7 @@
   };
 
   const isLarge = (rect) => rect.width >= BIG_IMAGE_PX && rect.height >= BIG_IMAGE_PX;
-  // A drawing, a film, or a picture behind an element. Whether it shows anything, the screenshot tells.
+  // A drawing, a video, or a background image. The screenshot shows whether it is blank.
   const drawing = (el, context) => {
     const own = { ...context, ...styled(getComputedStyle(el), context, false) };
     if (visible(el, own) && isLarge(el.getBoundingClientRect())) facts.drawings += 1;
@@ -361,7 +361,7 @@
     out.text("[end of collapsed]", false);
     out.end();
   };
-  // What stands behind a tab that can be seen, and is shown when the tab is chosen: its label, else null.
+  // Label of the visible tab that shows this hidden panel, else null.
   const tabOf = (el, context) => {
     if (context.concealed || el.getAttribute("role") !== "tabpanel" || getComputedStyle(el).display !== "none") return null;
     const named = (el.getAttribute("aria-labelledby") || "").split(" ")[0];
@@ -410,7 +410,7 @@
       parseFloat(style.fontSize) >= MIN_FONT_PX && Math.abs(parseFloat(style.textIndent)) < Math.max(rect.width, 1);
   };
 
-  // The number of characters of prose inside scripts and templates, which is not visible until a script renders it.
+  // Number of characters of prose in scripts and templates, which is invisible until a script renders it.
   const proseInScripts = () => {
     const all = [...document.querySelectorAll("script:not([src]), template")].map((el) => el.tagName === "TEMPLATE" ? el.innerHTML : el.textContent);
     return all.join("\n").slice(0, 2000000).replace(/<[^>]*>|\\n/g, "\n").match(/[\p{L}\p{N}][\p{L}\p{M}\p{N} ,.:!?%'\u2019\u201c\u201d\u2013\u2014-]{59,}/gu)
@@ -422,7 +422,7 @@
   facts.consentChars = consent.chars([document, ...shadows]);
   return {
     title: document.title || "", text: out.value(), hidden, alternatives, links, headlines: headlines.length ? headlines : subheads.slice(0, 1), frames, hosts: hosts.length,
-    // As text: what carries values out of the page needs a second, and 300 MB, for a hundred thousand numbers.
+    // As a string: transferring a hundred thousand numbers as values takes a second and 300 MB.
     places: JSON.stringify(textPlaces.found), view: [sx, sy, window.innerWidth, window.innerHeight], covered: covers.map((each) => each.box), scriptChars: proseInScripts(), truncated, ...facts,
   };
 }

@@ -1,7 +1,7 @@
-"""Where the text of inner frames stands on the page around them. Pure.
+"""Text boxes of inner frames, converted to the coordinates of the page. Pure functions.
 
-A frame's own reader tells places in the frame's document. On the page these lie in the box of what the frame holds,
-scrolled as the frame is, and can be seen only as far as the frame can.
+The walker reports boxes of a frame in the coordinates of the frame's document. On the page they are offset by the
+frame's position and scroll state, and visible only inside the visible part of the frame.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from cache.page_text.text_boxes import Line, Piece
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class View:
-    """The window of a document: how far it is scrolled, and how large it is, in pixels of the document."""
+    """Viewport of a document: scroll position and size, in pixels of the document."""
 
     left: float
     top: float
@@ -25,7 +25,7 @@ class View:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Framed:
-    """What a frame told: its pieces, in pixels of its own document, and the window that it has on that."""
+    """Text of a frame: its pieces, in pixels of the frame's document, and the viewport."""
 
     pieces: Sequence[Piece]
     view: View
@@ -33,8 +33,10 @@ class Framed:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Hole:
-    """Where a frame stands on the page: the box of what it holds, and ``shown``, what of it can be seen (left, top,
-    right, bottom), in pixels of the page."""
+    """Content box of a frame on the page, in pixels of the page.
+
+    ``shown``: visible part of the box (left, top, right, bottom).
+    """
 
     left: float
     top: float
@@ -44,9 +46,9 @@ class _Hole:
 
 
 def pieces_of(noted: Sequence[Sequence[Any]], frames: Mapping[int, Framed]) -> tuple[Piece, ...]:
-    """The pieces of a document with those of its frames among them, in the order of the text.
+    """Return the pieces of a document, with those of its frames inserted in text order.
 
-    ``noted`` is what the script ``text_places`` told; ``frames`` those that could be read, by their number.
+    ``noted``: result of the script ``text_places``. ``frames``: the readable frames, by number.
     """
     found: list[Piece] = []
     for entry in noted:
@@ -74,7 +76,7 @@ def _on_page(framed: Framed, hole: _Hole) -> Sequence[Piece]:
 
 
 def _through(line: Line, view: View, hole: _Hole) -> Line:
-    """A line of the frame as it stands on the page; without a width where its middle cannot be seen."""
+    """Convert a line of the frame to page coordinates. The width is 0 if its centre is not visible."""
     across, down = hole.width / view.width, hole.height / view.height
     left = hole.left + (line.left - view.left) * across
     top = hole.top + (line.top - view.top) * down

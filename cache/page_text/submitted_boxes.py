@@ -1,8 +1,8 @@
-"""Where text stands in a picture that somebody's own browser put together. Nothing of it is taken on trust.
+"""Text boxes submitted by a person's browser, validated against the submitted screenshot.
 
-The browser tells the boxes in pixels of the page, and how much of the page its picture shows. The picture is decoded
-first: it has to be of these proportions, every box is kept within it, and a line where the picture shows nothing at all
-has no place. Takes some ten milliseconds a megapixel: call it off the event loop.
+The browser sends boxes in pixels of the page, and the size of the part of the page that its screenshot shows. None of
+it is trusted: the screenshot must have these proportions, boxes are clipped to it, and lines where the screenshot is
+blank are dropped. CPU-bound, some 10 ms per megapixel: run it in a thread.
 """
 
 from __future__ import annotations
@@ -17,12 +17,12 @@ from cache.page_text.text_boxes import Piece, Sheet, places_json
 from cache.page_text.unrendered_text import drawn_of
 
 MOST_OFF = 0.02
-"""Share by which a picture may be higher or lower than the page that it is said to show."""
+"""Maximum relative difference between the height of the screenshot and the submitted height of the page."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ToldPlaces:
-    """Pieces of text in pixels of a page, of which a picture shows ``width`` by ``height`` from the top left."""
+    """Submitted boxes, in pixels of the page. The screenshot shows ``width`` x ``height`` from the top left."""
 
     width: float
     height: float
@@ -36,7 +36,7 @@ def places_in(told: ToldPlaces, text: str, shots: Sequence[bytes]) -> bytes | No
 
 
 def _sheets(told: ToldPlaces, shots: Sequence[bytes]) -> list[Sheet]:
-    """What of the page each picture shows, one below the other; none where they do not fit what was told."""
+    """Return the part of the page in each screenshot, or none if their size does not match the submitted size."""
     sheets: list[Sheet] = []
     top = 0.0
     for number, shot in enumerate(shots):

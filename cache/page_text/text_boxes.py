@@ -1,7 +1,7 @@
-"""Where a page's text stands in its pictures: a box for each line, found at the time of capture and kept as JSON. Pure.
+"""Text boxes: position of each line of a page's text in its screenshots, stored as JSON. Pure functions.
 
-A renderer tells pieces of text in reading order, each with its lines; which stretch of the page's text a piece is, is
-found by its beginning. What is not found has no place: better none than a wrong one.
+A renderer reports pieces of text in reading order, each with its lines. Each piece is located in the page's text by its
+beginning. A piece that is not found gets no box, because no box is better than a wrong one.
 """
 
 from __future__ import annotations
@@ -13,15 +13,15 @@ from typing import NamedTuple
 
 VERSION = 1
 UNIT = 10_000
-"""Boxes are in parts of their picture's width and height, which has this many."""
+"""Boxes are in fractions of the screenshot's width and height, in units of 1/10,000."""
 MAX_LINES = 20_000
 _NEAR_CHARS = 400
 _TELLING_CHARS = 24
-"""A beginning of this length is found wherever it comes next, a shorter one only nearby."""
+"""A piece whose beginning is shorter than this is only searched for nearby, because it may occur several times."""
 
 
 class Line(NamedTuple):
-    """One line of a piece: where in the piece it begins (characters), and its box; no width: it cannot be seen."""
+    """One line of a piece: offset in the piece (characters) and box. A width of 0 means that it is not visible."""
 
     start: int
     left: float
@@ -32,7 +32,7 @@ class Line(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Piece:
-    """A piece of text on one picture: how it begins, how long it is, and its lines; ``framed``: an inner frame's."""
+    """A piece of text in one screenshot: beginning, length and lines. ``framed``: it is in an inner frame."""
 
     begins: str
     length: int
@@ -42,7 +42,7 @@ class Piece:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sheet:
-    """One picture: its number, and the part of the surface that it shows, in the units of the lines."""
+    """One screenshot: its number and the part of the page that it shows, in the units of the lines."""
 
     number: int
     top: float
@@ -51,10 +51,10 @@ class Sheet:
 
 
 def places_json(text: str, shown: Iterable[tuple[Sequence[Sheet], Sequence[Piece]]]) -> bytes | None:
-    """The boxes of a page's text for keeping: ``[start, end, picture, left, top, width, height]`` each, by start.
+    """Return the boxes as JSON, sorted by start: ``[start, end, screenshot, left, top, width, height]`` each.
 
-    ``shown`` are surfaces in the order of the text, each with the pictures of it. None where no place was found.
-    Blocks for some milliseconds a megabyte.
+    ``shown``: rendered surfaces in text order, each with its screenshots and pieces.
+    Returns None if there are no boxes. Blocks for some milliseconds per megabyte.
     """
     lines: list[list[int]] = []
     cursor = 0
@@ -70,7 +70,7 @@ def places_json(text: str, shown: Iterable[tuple[Sequence[Sheet], Sequence[Piece
 
 
 def aligned(text: str, pieces: Iterable[Piece], cursor: int) -> Iterator[tuple[int, Piece]]:
-    """Where in the text each piece begins. Pieces come in its order, so each is looked for behind the one before."""
+    """Find the offset of each piece in the text. Pieces are in text order, so each search starts after the last hit."""
     for piece in pieces:
         begins = piece.begins.partition("\n")[0].rstrip()
         if not begins:
@@ -79,7 +79,7 @@ def aligned(text: str, pieces: Iterable[Piece], cursor: int) -> Iterator[tuple[i
         start = text.find(begins, cursor, len(text) if far else cursor + _NEAR_CHARS + len(begins))
         if start >= 0:
             yield start, piece
-            # Of a piece on several lines of the text, blanks at their ends were left out of it.
+            # Blanks at the line ends of a multi-line piece are missing in its length, so skip only its beginning.
             whole = "\n" not in text[start : start + piece.length]
             cursor = start + (piece.length if whole else len(begins))
 
@@ -97,7 +97,7 @@ def _boxes(start: int, piece: Piece, sheets: Sequence[Sheet]) -> Iterator[list[i
 
 
 def sheet_of(line: Line, sheets: Sequence[Sheet]) -> Sheet | None:
-    """The picture that shows the middle of a line."""
+    """Return the screenshot that shows the centre of a line."""
     middle = line.top + line.height / 2
     across = line.left + line.width / 2
     if line.width <= 0 or line.height <= 0:

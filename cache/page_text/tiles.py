@@ -1,7 +1,7 @@
-"""A tall page as pictures of a sane height, and as one picture again for layouts that hold one.
+"""Screenshot tiles: splits tall screenshots into sections, and joins sections for layouts with a single image.
 
-Models scale a picture down until it fits their own bounds; one of 10,000 pixels would come out too small to read,
-or be refused. Joining and splitting are CPU-bound: call them in a thread.
+Models downscale images to their own limits. An image of 10,000 pixels would become unreadable or be rejected.
+Joining and splitting are CPU-bound: run them in a thread.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ _UNREADABLE = (UnidentifiedImageError, OSError, ValueError, SyntaxError, Image.D
 
 
 def tile_spans(height: int, max_tile: int) -> tuple[tuple[int, int], ...]:
-    """(top, height) of each tile: as few as will do, equally high but for a rest.
+    """Return (top, height) of each tile: as few tiles as possible, of equal height except for rounding.
 
     >>> tile_spans(6000, 6000), tile_spans(10_000, 6000)
     (((0, 6000),), ((0, 5000), (5000, 5000)))
@@ -29,7 +29,7 @@ def tile_spans(height: int, max_tile: int) -> tuple[tuple[int, int], ...]:
 
 
 def join_tiles(tiles: Sequence[bytes]) -> bytes | None:
-    """One JPEG of all tiles, top to bottom; of one tile its own bytes, of none or of what is no image None."""
+    """Join tiles from top to bottom into one JPEG. One tile is returned unchanged; None if none or not decodable."""
     if len(tiles) < 2:
         return tiles[0] if tiles else None
     try:
@@ -45,7 +45,7 @@ def join_tiles(tiles: Sequence[bytes]) -> bytes | None:
 
 
 def split_tall(picture: bytes) -> tuple[bytes, ...]:
-    """The tiles of a JPEG that is too tall to be one, else itself, byte for byte; also of what is no image."""
+    """Split a JPEG that is too tall into tiles. Other images and undecodable data are returned unchanged."""
     try:
         with Image.open(io.BytesIO(picture)) as whole:
             if whole.height <= MAX_TILE_PX:

@@ -1,8 +1,8 @@
-"""Text that is on a page by all that its styles say, and is not in the picture of it: taken out of what is read.
+"""Unrendered text: detects text that is visible according to its styles, but is missing from the screenshot.
 
-A style can be told in too many ways for a list of tricks to be complete; the picture is what a person sees. It only
-ever speaks against a text, and not where it may be mistaken: where most of a page seems not to be drawn, the picture is
-what went wrong. Takes time, some ten milliseconds a megapixel: call it off the event loop.
+There are too many ways to hide text with styles for a complete list of checks. The screenshot shows what a person sees.
+It is only used to remove text. If most of a page seems to be missing, the screenshot is assumed to be wrong.
+CPU-bound, some 10 ms per megapixel: run it in a thread.
 """
 
 from __future__ import annotations
@@ -19,12 +19,12 @@ from cache.page_text.text_boxes import Line, Piece, Sheet, aligned, sheet_of
 from cache.page_text.visible_text import MAX_HIDDEN_CHARS, VisibleText
 
 MIN_CONTRAST = 12
-"""Of 255: below that, a patch of the picture is one colour; what JPEG makes of one differs by less."""
+"""Of 255. A region with less contrast has a single colour; JPEG artefacts are smaller."""
 MIN_CHANGE = 24
-"""Of 255: what a text that can be seen changes at least when it is taken away."""
+"""Of 255. Minimum change of the screenshot when a visible text is hidden."""
 MAX_SHARE = 0.5
 MAX_PIECES = 3000
-"""Of more the walker does not know whether anything that floats lies over them."""
+"""For more pieces, the walker does not check whether a floating element covers them."""
 _INSET_PX = 2
 Box = tuple[float, float, float, float]
 """Left, top, width and height."""
@@ -32,9 +32,9 @@ _MANY_BREAKS = re.compile(r"\n{3,}")
 
 
 def without_undrawn(visible: VisibleText, sheets: Sequence[Sheet], shots: Sequence[bytes]) -> VisibleText:
-    """``visible`` without the pieces of which the pictures show nothing; those are with what is hidden.
+    """Move pieces that the screenshots do not show from the visible to the hidden text.
 
-    ``shots`` are JPEGs of ``sheets``, whose units are those of the places of ``visible``.
+    ``shots`` are JPEGs of ``sheets``. Both use the units of ``visible.places``.
     """
     pictures = _decoded(shots[: len(sheets)])
     if not pictures or not visible.places:
@@ -54,18 +54,18 @@ def without_undrawn(visible: VisibleText, sheets: Sequence[Sheet], shots: Sequen
 
 
 def shows_anything(shots: Sequence[bytes]) -> bool:
-    """Return whether any of the pictures has more than one colour; True if none can be read."""
+    """Return whether any screenshot has more than one colour. True if none can be decoded."""
     pictures = _decoded(shots)
     return not pictures or any(_spread(picture) >= MIN_CONTRAST for picture in pictures)
 
 
 def seen_after_all(boxes: Sequence[Box], top: float, width: float, shots: Sequence[bytes]) -> list[int]:
-    """Return which texts can be seen although something lies over them, by their number.
+    """Return the indices of texts that are visible although an element lies over them.
 
     Args:
-        boxes: Where the texts stand, in pixels of the page.
-        top: Where the pictures begin, in pixels of the page.
-        width: The width of the pictures, in pixels of the page.
+        boxes: Boxes of the texts, in pixels of the page.
+        top: Top of the screenshots, in pixels of the page.
+        width: Width of the screenshots, in pixels of the page.
         shots: Three JPEGs of the same part of the page: with the texts, without them, and with them again.
     """
     pictures = _decoded(shots)
@@ -84,13 +84,13 @@ def seen_after_all(boxes: Sequence[Box], top: float, width: float, shots: Sequen
 
 
 def drawn_of(pieces: Sequence[Piece], sheets: Sequence[Sheet], shots: Sequence[bytes]) -> tuple[Piece, ...]:
-    """Those of the pieces that the pictures do not speak against."""
+    """Return the pieces without those that the screenshots show to be blank."""
     pictures = _decoded(shots[: len(sheets)])
     return tuple(piece for piece in pieces if _is_drawn(piece, sheets, pictures) is not False)
 
 
 def _cut_out(text: str, pieces: Sequence[tuple[Piece, bool | None]]) -> tuple[str, list[str]]:
-    """The text without the pieces that are not drawn, and those."""
+    """Split the text into the rendered text and the unrendered pieces."""
     kept: list[str] = []
     gone: list[str] = []
     cursor = 0
@@ -106,9 +106,9 @@ def _cut_out(text: str, pieces: Sequence[tuple[Piece, bool | None]]) -> tuple[st
 
 
 def _is_drawn(piece: Piece, sheets: Sequence[Sheet], pictures: Sequence[Image.Image]) -> bool | None:
-    """Whether there is anything on the picture where a piece stands; None where that cannot be said."""
+    """Return whether the screenshot shows anything in the box of a piece, or None if this cannot be determined."""
     if piece.framed or not any(map(str.isalnum, piece.begins)):
-        return None  # a frame is drawn by another process, perhaps late; dots and dashes are soon overlooked
+        return None  # a frame is drawn by another process, perhaps late; punctuation may have too little ink
     lines = [_has_contrast(line, sheets, pictures) for line in piece.lines]
     return True if True in lines else None if None in lines or not lines else False
 
@@ -123,10 +123,10 @@ def _has_contrast(line: Line, sheets: Sequence[Sheet], pictures: Sequence[Image.
 
 
 def _inner(line: Line, scale: float, sheet_top: float, picture: Image.Image) -> tuple[int, int, int, int] | None:
-    """The inside of a line's box in pixels of a picture; None if it is not on it."""
+    """Return the inner part of a line's box in pixels of a screenshot, or None if it is outside."""
     left, top = line.left * scale, (line.top - sheet_top) * scale
     right, bottom = left + line.width * scale, top + line.height * scale
-    beside = min(_INSET_PX, (right - left) / 4)  # a letter may be all there is
+    beside = min(_INSET_PX, (right - left) / 4)  # the box may contain a single letter
     box = (
         max(0, int(left + beside)),
         max(0, int(top + _INSET_PX)),
@@ -139,7 +139,7 @@ def _inner(line: Line, scale: float, sheet_top: float, picture: Image.Image) -> 
 
 
 def _spread(picture: Image.Image) -> int:
-    """The greatest difference within one colour of a picture."""
+    """Return the maximum contrast within one colour channel."""
     return max(high - low for low, high in map(_extremes, picture.split()))
 
 
@@ -149,17 +149,17 @@ def _highest(picture: Image.Image) -> int:
 
 def _extremes(band: Image.Image) -> tuple[int, int]:
     low, high = band.getextrema()
-    return int(low), int(high)  # type: ignore[arg-type]  # of one band, in whole numbers
+    return int(low), int(high)  # type: ignore[arg-type]  # a single band of integers
 
 
 def _decoded(shots: Sequence[bytes]) -> list[Image.Image]:
-    """The pictures up to the first that cannot be read."""
+    """Decode the screenshots, up to the first that is damaged."""
     pictures = []
     for shot in shots:
         try:
             picture: Image.Image = Image.open(io.BytesIO(shot))
             picture.load()
-            # To convert what is in these colours already would copy some ten megabytes.
+            # Converting an RGB image would copy some ten megabytes.
             pictures.append(picture if picture.mode == "RGB" else picture.convert("RGB"))
         except (UnidentifiedImageError, OSError, ValueError, Image.DecompressionBombError):
             break

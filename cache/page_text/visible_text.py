@@ -1,4 +1,4 @@
-"""What a person would read on a rendered page: runs the walker in every frame and puts the pieces together."""
+"""Visible text of a rendered page: runs the walker script in every frame and combines the results."""
 
 from __future__ import annotations
 
@@ -19,32 +19,38 @@ MAX_HIDDEN_CHARS = 200_000
 MAX_FRAMES = 20
 MAX_HOSTS = 500
 MAX_PLACES = 20_000
-"""Lines whose place on the page is noted."""
+"""Maximum number of lines with text boxes."""
 MAX_PROBES = 2_500
-"""Looks at where one character stands (some 10 us each), to find where lines break; from then on that is reckoned from
-how wide the lines are."""
+"""Maximum number of character position lookups (some 10 us each) to find line breaks. After that, positions are
+estimated from the width of the lines."""
 MAX_COVERED = 500
-"""Pieces of text under something else of which a picture is asked whether they can be seen."""
+"""Maximum number of covered pieces of text that are checked with screenshots."""
 _FRAME_DEPTH = 3
 _FRAME_S = 5.0
-_MARK = "\ue000"  # private use: taken out of page text before it means anything
+_MARK = "\ue000"  # private use character: removed from page text
 _MARKED = re.compile(f"{_MARK}(\\d+){_MARK}")
 
 
 class FrameView(Protocol):
-    """A document in a rendered page, as the walker needs it."""
+    """A document in a rendered page, as the walker accesses it."""
 
     async def run(self, function: str, argument: object) -> Any:
-        """The value of a function, called in a world of its own in this document."""
+        """Return the value of a JavaScript function, called in an isolated world of this document."""
 
     async def children(self) -> Sequence[tuple[str, FrameView]]:
-        """Inner frames with their place in this document, as the script ``place_of`` names it."""
+        """Return inner frames with their position in this document, as returned by the script ``place_of``."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class VisibleText:
-    """What is read and seen. ``hidden`` is in the document but cannot be seen, the alternative texts of its pictures
-    in a section of their own at the end; ``facts`` are the main document's, ``places`` in pixels of the page."""
+    """Text of a rendered page.
+
+    Attributes:
+        text: Visible text.
+        hidden: Text that is not visible, followed by a section with the alternative texts of images.
+        facts: Facts of the main document.
+        places: Text boxes, in pixels of the page.
+    """
 
     title: str
     text: str
@@ -57,7 +63,7 @@ class VisibleText:
 
 
 async def read_visible_text(main: FrameView, *, budget_ms: int = 8000) -> VisibleText:
-    """The visible text of a page with its frames, headings as ``#``, lists as ``-``, table rows with ``|``."""
+    """Return the visible text of a page and its frames: headings with ``#``, lists with ``-``, tables with ``|``."""
     found = await _run_walker(main, budget_ms)
     text, hidden, frames = await _with_frames(main, found, depth=1)
     hidden = _with_alternatives(hidden, found["alternatives"])
@@ -74,7 +80,7 @@ async def read_visible_text(main: FrameView, *, budget_ms: int = 8000) -> Visibl
 
 
 def _facts(found: Mapping[str, Any], pieces: Mapping[int, _Frame]) -> Mapping[str, Any]:
-    """The facts of a document, and what of its frames belongs to them: consent or a sign-in may be asked for there."""
+    """Merge the facts of frames into those of the document, because a frame can contain a consent or login form."""
     framed = [frame.facts for frame in pieces.values()]
     asked = (pieces[number].text for number in found.get("consentFrames", ()) if number in pieces)
     return {
@@ -92,7 +98,7 @@ def _facts(found: Mapping[str, Any], pieces: Mapping[int, _Frame]) -> Mapping[st
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Frame:
-    """What a frame shows and hides, and where in it."""
+    """Visible and hidden text of a frame, with its boxes."""
 
     text: str
     hidden: str
@@ -103,8 +109,7 @@ class _Frame:
 async def _with_frames(
     view: FrameView, found: Mapping[str, Any], *, depth: int
 ) -> tuple[str, str, Mapping[int, _Frame]]:
-    """The text of a document with the texts of its frames in their places, everything hidden, and the frames by their
-    number."""
+    """Return the text with the frames inserted, all hidden text, and the frames by number."""
     text, hidden = str(found["text"]), [str(piece) for piece in found["hidden"]]
     pieces: dict[int, _Frame] = {}
     if _MARK in text and depth <= _FRAME_DEPTH:
@@ -120,7 +125,7 @@ async def _with_frames(
 
 
 def _with_alternatives(hidden: str, alternatives: Sequence[object]) -> str:
-    """Hidden text and, in a section that says what it is, what pictures are said to show."""
+    """Append a section with the alternative texts of images to the hidden text."""
     if not alternatives:
         return hidden
     section = "\n".join([ALTERNATIVES, *(f"- {text}" for text in alternatives)])
@@ -128,7 +133,7 @@ def _with_alternatives(hidden: str, alternatives: Sequence[object]) -> str:
 
 
 async def _read_frame(child: FrameView, depth: int) -> _Frame | None:
-    """A frame's text, or None where it does not answer: one frame must not cost the page."""
+    """Return the text of a frame. None if the frame does not respond, so that one frame cannot block the page."""
     try:
         async with asyncio.timeout(_FRAME_S):
             found = await _run_walker(child, 2000)
@@ -139,7 +144,7 @@ async def _read_frame(child: FrameView, depth: int) -> _Frame | None:
 
 
 def _framed(found: Mapping[str, Any], frames: Mapping[int, _Frame]) -> Framed | None:
-    """Where the text of a frame stands in its document; None where its window is not known."""
+    """Return the boxes of a frame's text in its document, or None if its viewport is unknown."""
     if not found.get("view"):
         return None
     left, top, width, height = found["view"]
@@ -147,13 +152,13 @@ def _framed(found: Mapping[str, Any], frames: Mapping[int, _Frame]) -> Framed | 
 
 
 def _places(found: Mapping[str, Any], frames: Mapping[int, _Frame]) -> tuple[Piece, ...]:
-    """Where the text of a document and of its frames stands, in pixels of that document."""
+    """Return the boxes of a document's text and of its frames, in pixels of that document."""
     framed = {number: frame.framed for number, frame in frames.items() if frame.framed is not None}
     return pieces_of(json.loads(found.get("places") or "[]"), framed)
 
 
 class FrameLost(Exception):
-    """A document went away or cannot be read. Raised by FrameView implementations."""
+    """A document was closed or cannot be read. Raised by FrameView implementations."""
 
 
 async def _run_walker(view: FrameView, budget_ms: int) -> Mapping[str, Any]:

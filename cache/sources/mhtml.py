@@ -1,7 +1,7 @@
-"""Pages saved as one file (MHTML): which of its parts is the page, and where and when it was saved.
+"""MHTML files (pages saved as one file): extraction of the page and of where and when it was saved.
 
-Headers are read by the standard library, parts are found by their boundary in one pass: nothing that a file says of
-itself makes reading it slower than its size.
+Headers are parsed by the standard library, and parts are split at their boundary in one pass. The processing time is
+linear in the file size, whatever the file contains.
 """
 
 from __future__ import annotations
@@ -37,8 +37,13 @@ _BLANK_LINE = re.compile(rb"\r?\n\r?\n")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SavedPage:
-    """The page in the file. ``url`` and ``saved_at`` are what the file claims; None where it does not say. ``whole``:
-    the file comes to its end."""
+    """The page in an MHTML file.
+
+    Attributes:
+        url: Address that the file claims, or None.
+        saved_at: Time that the file claims, or None.
+        whole: The file is not truncated.
+    """
 
     html: bytes
     content_type: str
@@ -49,7 +54,7 @@ class SavedPage:
 
 
 def is_mhtml(data: bytes, content_type: str = "") -> bool:
-    """Whether these bytes are such a file.
+    """Return whether the bytes are an MHTML file.
 
     >>> is_mhtml(b"From: <Saved by Blink>\\nMIME-Version: 1.0\\nContent-Type: multipart/related; boundary=x\\n\\n--x")
     True
@@ -61,20 +66,20 @@ def is_mhtml(data: bytes, content_type: str = "") -> bool:
 
 
 def read_mhtml(data: bytes) -> SavedPage:
-    """The page that was saved. Takes time: call it off the event loop.
+    """Extract the page. CPU-bound: run it in a thread.
 
     Raises:
-        DocumentRejected: the file is damaged or has no page in it.
+        DocumentRejected: the file is damaged or contains no page.
     """
     try:
-        message, body = _headed(data.removeprefix(codecs.BOM_UTF8).lstrip())
+        message, body = _split_head(data.removeprefix(codecs.BOM_UTF8).lstrip())
         url = _text(message, "Snapshot-Content-Location")
-        root = _root(message, body, location=url, depth=1)
+        root = _page_part(message, body, location=url, depth=1)
         if root is None:
             raise DocumentRejected(CaptureOutcome.DAMAGED, "the MHTML file has no HTML part")
         part, content = root
         return SavedPage(
-            html=_decoded(part, content),
+            html=_decode(part, content),
             content_type=f"text/html; charset={part.get_content_charset() or ''}".removesuffix("; charset="),
             url=url or _text(part, "Content-Location") or None,
             title=_text(message, "Subject"),
@@ -85,16 +90,16 @@ def read_mhtml(data: bytes) -> SavedPage:
         raise DocumentRejected(CaptureOutcome.DAMAGED, f"the MHTML file cannot be read: {broken}") from broken
 
 
-def _headed(data: bytes) -> tuple[Message, bytes]:
-    """The headers of a part, and what comes after them."""
+def _split_head(data: bytes) -> tuple[Message, bytes]:
+    """Split a part into headers and body."""
     end = _BLANK_LINE.search(data, 0, _MAX_HEAD_BYTES)
     if end is None:
-        raise DocumentRejected(CaptureOutcome.DAMAGED, "a part of the MHTML file has no end to its headers")
+        raise DocumentRejected(CaptureOutcome.DAMAGED, "the MHTML file has a part with incomplete or too long headers")
     return BytesHeaderParser().parsebytes(data[: end.end()].lstrip()), data[end.end() :]
 
 
-def _root(message: Message, body: bytes, *, location: str, depth: int) -> tuple[Message, bytes] | None:
-    """The part that is the page: the one named as the start, else the one from where it was saved, else the first."""
+def _page_part(message: Message, body: bytes, *, location: str, depth: int) -> tuple[Message, bytes] | None:
+    """Return the part with the page: the one named as the start, else the one with the saved URL, else the first."""
     if message.get_content_maintype() != "multipart":
         return (message, body) if message.get_content_type() in _HTML_TYPES else None
     boundary = message.get_boundary()
@@ -103,17 +108,17 @@ def _root(message: Message, body: bytes, *, location: str, depth: int) -> tuple[
     start = str(message.get_param("start") or "")
     first: tuple[Message, bytes] | None = None
     for part, content in _parts(body, boundary):
-        found = _root(part, content, location=location, depth=depth + 1)
+        found = _page_part(part, content, location=location, depth=depth + 1)
         if found is None:
             continue
         if start and _text(part, "Content-ID") == start:
             return found
-        if first is None or (location and not _is_at(first[0], location) and _is_at(found[0], location)):
+        if first is None or (location and not _has_location(first[0], location) and _has_location(found[0], location)):
             first = found
     return first
 
 
-def _is_at(part: Message, location: str) -> bool:
+def _has_location(part: Message, location: str) -> bool:
     return _text(part, "Content-Location") == location
 
 
@@ -125,10 +130,10 @@ def _parts(body: bytes, boundary: str) -> Iterator[tuple[Message, bytes]]:
     for piece in pieces[1:]:
         if piece.startswith(b"--"):
             return
-        yield _headed(piece.lstrip(b" \t").removeprefix(b"\r").removeprefix(b"\n").removesuffix(b"\r"))
+        yield _split_head(piece.lstrip(b" \t").removeprefix(b"\r").removeprefix(b"\n").removesuffix(b"\r"))
 
 
-def _decoded(part: Message, content: bytes) -> bytes:
+def _decode(part: Message, content: bytes) -> bytes:
     match _text(part, "Content-Transfer-Encoding").lower():
         case "quoted-printable":
             return quopri.decodestring(content)
@@ -139,12 +144,12 @@ def _decoded(part: Message, content: bytes) -> bytes:
 
 
 def _text(message: Message, name: str) -> str:
-    """A header as text, encoded words decoded, folds undone."""
+    """Return a header as text, with encoded words decoded and folded lines joined."""
     value = message.get(name)
     if value is None:
         return ""
     text = str(value)
-    with suppress(LookupError, ValueError, MessageError):  # in a charset that nobody knows: as it is written
+    with suppress(LookupError, ValueError, MessageError):  # unknown charset: use the raw value
         text = str(make_header(decode_header(text)))
     return " ".join(text.split())
 

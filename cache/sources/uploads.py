@@ -1,8 +1,8 @@
-"""What somebody hands in for a page that we cannot capture, made into an observation by the checks of a capture.
+"""Uploads: conversion of pages that a person uploads to observations, with the same checks as a capture.
 
-Its type is told by its bytes, its size is bounded, PDFs and pictures are decoded in the child process, and walls and
-error pages are found by the same detectors: a saved captcha is no evidence either. Nobody has rendered it, which the
-``detail`` says, and who handed it in stands in the ``provenance``.
+The type is determined from the bytes, the size is limited, and PDFs and images are decoded in the child process. Walls
+and error pages are detected as in captures, so a saved captcha is not evidence. ``detail`` says that the page was not
+rendered, and ``provenance`` contains the uploader.
 """
 
 from __future__ import annotations
@@ -38,10 +38,14 @@ BACKEND = "upload"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class InBrowser:
-    """What a person's browser said of the page that it showed: its address, title and HTML, how much of a
-    sign-in form, a consent dialog, fields and large pictures could be seen, in ``places`` where its text stands in its
-    picture, and in ``noted`` what the provenance shall say. The counts are those of
-    ``cache.classify.quality.PageFacts``."""
+    """Data that a person's browser sent about the page that it displayed.
+
+    The counts have the same meaning as in ``cache.classify.quality.PageFacts``.
+
+    Attributes:
+        places: Position of the text in the screenshot.
+        noted: Entries to add to the provenance.
+    """
 
     url: str = ""
     title: str = ""
@@ -57,10 +61,14 @@ class InBrowser:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HandedIn:
-    """One page as somebody handed it in: ``content`` (PDF, HTML, MHTML, text or a picture) or ``text``; perhaps a
-    picture of the page besides. ``by`` names who, never with what key.
+    """An uploaded page.
 
-    ``browser``: the text is what a person's browser showed, which said more about it.
+    Attributes:
+        by: Name of the uploader (never the API key).
+        content: PDF, HTML, MHTML, text or image.
+        text: Text of the page, if there is no ``content``.
+        image: Optional screenshot of the page.
+        browser: Set if the text was captured in a person's browser.
     """
 
     url: str
@@ -74,10 +82,10 @@ class HandedIn:
 
 
 async def observe(given: HandedIn, *, source: CaptureSource = CaptureSource.UPLOAD) -> Observation:
-    """The observation that a page handed in amounts to.
+    """Convert an uploaded page to an observation.
 
     Raises:
-        DocumentRejected: damaged, encrypted, a bomb, too large, of a type that cannot be shown, or nothing at all.
+        DocumentRejected: damaged, encrypted, a decompression bomb, too large, of an unsupported type, or empty.
     """
     blank = Observation(
         url=given.url,
@@ -89,51 +97,54 @@ async def observe(given: HandedIn, *, source: CaptureSource = CaptureSource.UPLO
         provenance={"by": given.by, "at": given.at.isoformat()},
     )
     if given.content is not None:
-        seen = await _of_content(blank, given.content, given.content_type)
+        observation = await _from_content(blank, given.content, given.content_type)
     elif given.text is not None and given.browser is not None:
-        seen = await _of_browser(blank, given.text, given.browser)
+        observation = await _from_browser(blank, given.text, given.browser)
     elif given.text is not None:
-        seen = _of_text(blank, given.text, has_image=given.image is not None)
+        observation = _from_text(blank, given.text, has_image=given.image is not None)
     else:
-        raise DocumentRejected(CaptureOutcome.UNSUPPORTED, "neither a document nor a text")
+        raise DocumentRejected(CaptureOutcome.UNSUPPORTED, "upload a document or a text")
     if given.image is None:
-        return seen
-    seen = await _with_image(seen, given.image)
+        return observation
+    observation = await _with_image(observation, given.image)
     if given.browser is None or given.browser.places is None:
-        return seen
-    return replace(seen, places=await asyncio.to_thread(places_in, given.browser.places, seen.text, seen.screenshots))
+        return observation
+    return replace(
+        observation,
+        places=await asyncio.to_thread(places_in, given.browser.places, observation.text, observation.screenshots),
+    )
 
 
-async def _of_content(blank: Observation, content: bytes, content_type: str) -> Observation:
+async def _from_content(blank: Observation, content: bytes, content_type: str) -> Observation:
     if b"\0" in content[:SNIFFED_BYTES] and not content.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
-        content_type = ""  # no text, whatever it is called
+        content_type = ""  # binary data, whatever its declared type
     saved_as = "mhtml" if is_mhtml(content, content_type) else sniff(content, content_type).value
     limit = MAX_PAGE_BYTES if saved_as == "mhtml" else byte_limit(content, content_type)
     if len(content) > limit:
         raise DocumentRejected(CaptureOutcome.TOO_LARGE, f"more than {limit} bytes")
     digest = await asyncio.to_thread(lambda: hashlib.sha256(content).hexdigest())
-    known = {**blank.provenance, "as": saved_as, "sha256": digest}
+    details = {**blank.provenance, "as": saved_as, "sha256": digest}
     if saved_as == "mhtml":
-        return await _of_mhtml(replace(blank, provenance=known), content)
-    arrived = replace(blank, provenance=known, detail="not rendered" if saved_as == ByteKind.HTML else "")
-    seen = await read_content(arrived, content, content_type, deadline_s=DEADLINE_S)
-    if saved_as != ByteKind.HTML and not seen.is_evidence:
-        raise DocumentRejected(seen.outcome, seen.detail)
-    return replace(seen, original=content) if seen.kind is PageKind.IMAGE else seen
+        return await _from_mhtml(replace(blank, provenance=details), content)
+    arrived = replace(blank, provenance=details, detail="not rendered" if saved_as == ByteKind.HTML else "")
+    observation = await read_content(arrived, content, content_type, deadline_s=DEADLINE_S)
+    if saved_as != ByteKind.HTML and not observation.is_evidence:
+        raise DocumentRejected(observation.outcome, observation.detail)
+    return replace(observation, original=content) if observation.kind is PageKind.IMAGE else observation
 
 
-async def _of_mhtml(arrived: Observation, content: bytes) -> Observation:
+async def _from_mhtml(arrived: Observation, content: bytes) -> Observation:
     saved = await asyncio.to_thread(read_mhtml, content)
     claimed = {"saved_url": saved.url, "saved_at": saved.saved_at and saved.saved_at.isoformat()}
-    known = {**arrived.provenance, **{name: value for name, value in claimed.items() if value}}
+    details = {**arrived.provenance, **{name: value for name, value in claimed.items() if value}}
     html = decode_html(saved.html, saved.content_type)
-    seen = await read_page(replace(arrived, provenance=known, detail="not rendered"), html, saved.html)
-    if seen.outcome is CaptureOutcome.OK and not saved.whole:
-        seen = replace(seen, outcome=CaptureOutcome.PARTIAL, detail="not rendered; the file breaks off")
-    return replace(seen, title=seen.title or saved.title)
+    observation = await read_page(replace(arrived, provenance=details, detail="not rendered"), html, saved.html)
+    if observation.outcome is CaptureOutcome.OK and not saved.whole:
+        observation = replace(observation, outcome=CaptureOutcome.PARTIAL, detail="not rendered; the file breaks off")
+    return replace(observation, title=observation.title or saved.title)
 
 
-def _of_text(blank: Observation, text: str, *, has_image: bool) -> Observation:
+def _from_text(blank: Observation, text: str, *, has_image: bool) -> Observation:
     if len(text) > MAX_TEXT_CHARS:
         raise DocumentRejected(CaptureOutcome.TOO_LARGE, f"more than {MAX_TEXT_CHARS} characters of text")
     facts = PageFacts(url=blank.url, final_url=blank.url, status=None, text=text, large_images=int(has_image))
@@ -141,55 +152,57 @@ def _of_text(blank: Observation, text: str, *, has_image: bool) -> Observation:
     return replace(
         blank,
         outcome=finding.outcome,
-        detail=finding.detail or "text as it was typed in",
+        detail=finding.detail or "text entered by a person",
         text=text,
         provenance={**blank.provenance, "as": "text"},
     )
 
 
-async def _of_browser(blank: Observation, text: str, told: InBrowser) -> Observation:
-    """What a person's browser showed: rendered at last, and searched for walls as every page is.
+async def _from_browser(blank: Observation, text: str, page_data: InBrowser) -> Observation:
+    """Convert a page captured in a person's browser. It is rendered, and checked for walls like every page.
 
-    What the browser did not say of its forms and headings is read from its HTML.
+    Facts that the browser did not send (forms, headings) are read from its HTML.
     """
     if len(text) > MAX_TEXT_CHARS:
         raise DocumentRejected(CaptureOutcome.TOO_LARGE, f"more than {MAX_TEXT_CHARS} characters of text")
-    if told.html is not None and len(told.html) > MAX_PAGE_BYTES:
+    if page_data.html is not None and len(page_data.html) > MAX_PAGE_BYTES:
         raise DocumentRejected(CaptureOutcome.TOO_LARGE, f"more than {MAX_PAGE_BYTES} bytes of HTML")
-    html = "" if told.html is None else told.html.decode("utf-8", "replace")
-    page = await asyncio.to_thread(read_html, html, told.url or blank.url)
+    html = "" if page_data.html is None else page_data.html.decode("utf-8", "replace")
+    page = await asyncio.to_thread(read_html, html, page_data.url or blank.url)
     shown = " ".join(text.split())
     facts = PageFacts(
         url=blank.url,
-        final_url=told.url or blank.url,
+        final_url=page_data.url or blank.url,
         status=None,
-        title=told.title,
+        title=page_data.title,
         text=text,
         html=html,
         headlines=tuple(headline for headline in page.headlines if headline in shown),
-        has_password_field=told.password_field,
-        login_form_chars=told.login_form_chars,
-        consent_chars=told.consent_chars,
-        inputs=told.inputs,
-        large_images=told.large_images,
+        has_password_field=page_data.password_field,
+        login_form_chars=page_data.login_form_chars,
+        consent_chars=page_data.consent_chars,
+        inputs=page_data.inputs,
+        large_images=page_data.large_images,
         has_user_field=page.has_user_field,
-        is_registration=told.password_field and page.is_registration,
+        is_registration=page_data.password_field and page.is_registration,
     )
     finding = await asyncio.to_thread(classify, facts)
-    known = {**blank.provenance, "as": "browser", **told.noted}
+    details = {**blank.provenance, "as": "browser", **page_data.noted}
     return replace(
         blank,
         outcome=finding.outcome,
         detail=finding.detail or "captured in a person's browser",
-        title=told.title,
+        title=page_data.title,
         text=text,
-        html=told.html,
-        provenance=known | ({"saved_url": told.url} if told.url else {}),
+        html=page_data.html,
+        provenance=details | ({"saved_url": page_data.url} if page_data.url else {}),
     )
 
 
-async def _with_image(seen: Observation, image: bytes) -> Observation:
+async def _with_image(observation: Observation, image: bytes) -> Observation:
     if sniff(image, "") is not ByteKind.IMAGE:
-        raise DocumentRejected(CaptureOutcome.UNSUPPORTED, "the picture is no PNG, JPEG, GIF, WebP, BMP or TIFF")
+        raise DocumentRejected(CaptureOutcome.UNSUPPORTED, "the image is not PNG, JPEG, GIF, WebP, BMP or TIFF")
     shown = (await read_document(image, "", deadline_s=DEADLINE_S)).screenshots
-    return replace(seen, screenshots=(*shown, *seen.screenshots), original=None if shown == (image,) else image)
+    return replace(
+        observation, screenshots=(*shown, *observation.screenshots), original=None if shown == (image,) else image
+    )

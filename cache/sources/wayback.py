@@ -1,8 +1,8 @@
-"""The copy of a page in the web archive, for a page that its own server does not show (any more).
+"""Web archive: copies of pages that their own servers no longer deliver.
 
-Asks the archive's two interfaces, the availability call first and its index (CDX) then, at most one request a second,
-through the same guard as every capture. The copy is taken raw (``id_``), without what the archive adds to pages. What
-the archive does not say is left open: only an index that answered, and has no good copy, says "never seen".
+Queries the archive's availability API first and then its index (CDX), at most one request per second, through the
+egress proxy. The copy is fetched raw (``id_``), without the archive's additions. "Never seen" is reported only if the
+index answered and has no usable copy.
 """
 
 from __future__ import annotations
@@ -25,17 +25,17 @@ PUBLIC_ARCHIVE = "https://web.archive.org"
 GAP_S = 1.0
 BACKEND = "wayback"
 _STAMP = "%Y%m%d%H%M%S"
-_NOT_THEIRS = frozenset({CaptureOutcome.UNSUPPORTED, CaptureOutcome.EGRESS_DENIED})
-"""What was not asked for at all, or leads to a private place, is no business of an archive's."""
+_NOT_ARCHIVABLE = frozenset({CaptureOutcome.UNSUPPORTED, CaptureOutcome.EGRESS_DENIED})
+"""Outcomes for which the archive is not queried: unsupported URLs and denied addresses."""
 _log = structlog.get_logger(__name__)
 
 
-class ArchiveSilent(Exception):
-    """The archive did not answer, or not sensibly. Never leaves this module."""
+class ArchiveUnavailable(Exception):
+    """The archive did not answer, or sent an unexpected response. Never raised outside this module."""
 
 
 class Wayback:
-    """Implements ``cache.pages.Archive``. ``fetch`` makes one plain GET; it is closed by whoever made it."""
+    """Implements ``cache.pages.Archive``. ``fetch`` sends single GET requests and is closed by its owner."""
 
     def __init__(
         self,
@@ -47,7 +47,7 @@ class Wayback:
         archive: str = PUBLIC_ARCHIVE,
         gap_s: float = GAP_S,
     ) -> None:
-        """``availability`` and ``archive`` are the addresses of the two services, without a slash at their end."""
+        """``availability`` and ``archive`` are the base URLs of the two services, without a trailing slash."""
         self._fetch = fetch
         self._pace = pace
         self._now = now
@@ -56,21 +56,21 @@ class Wayback:
         self._gap_s = gap_s
 
     async def copy_of(self, url: str, live: Observation, near: datetime | None) -> Observation:
-        """The copy closest to ``near`` (None: to now), labelled; else ``live``, with what the archive knows of it."""
-        if live.is_evidence or live.outcome in _NOT_THEIRS:
+        """Return the copy closest to ``near`` (default: now). If there is none, return ``live`` with a note."""
+        if live.is_evidence or live.outcome in _NOT_ARCHIVABLE:
             return live
         wanted = (near or self._now()).astimezone(UTC)
         try:
-            stamp = await self._available(url, wanted) or await self._listed(url, wanted)
+            stamp = await self._query_availability(url, wanted) or await self._query_index(url, wanted)
             if stamp is None:
-                return _noted(live, "never seen by the web archive either", {"wayback": "never seen"})
-            return await self._copy(url, stamp, live)
-        except ArchiveSilent as silent:
-            _log.warning("archive_silent", url=url, detail=str(silent))
-            return _noted(live, f"the web archive did not say: {silent}", {"wayback": "no answer"})
+                return _with_note(live, "never seen by the web archive either", {"wayback": "never seen"})
+            return await self._fetch_copy(url, stamp, live)
+        except ArchiveUnavailable as failed:
+            _log.warning("archive_silent", url=url, detail=str(failed))
+            return _with_note(live, f"the web archive did not answer: {failed}", {"wayback": "no answer"})
 
-    async def _available(self, url: str, wanted: datetime) -> str | None:
-        """The time stamp of the closest good copy by the quick call; None: it knows of none, which proves nothing."""
+    async def _query_availability(self, url: str, wanted: datetime) -> str | None:
+        """Return the time stamp of the closest usable copy from the availability API. None proves nothing."""
         query = urlencode({"url": url, "timestamp": wanted.strftime(_STAMP)})
         answer = await self._json(f"{self._availability}/wayback/available?{query}")
         closest = answer.get("archived_snapshots", {}) if isinstance(answer, dict) else {}
@@ -79,8 +79,8 @@ class Wayback:
             return None
         return _stamp(closest.get("timestamp"))
 
-    async def _listed(self, url: str, wanted: datetime) -> str | None:
-        """The same by the index of all copies; None: there never was a good one."""
+    async def _query_index(self, url: str, wanted: datetime) -> str | None:
+        """Return the time stamp of the closest usable copy from the index, or None if there never was one."""
         query = urlencode(
             {
                 "url": url,
@@ -94,21 +94,21 @@ class Wayback:
         )
         rows = await self._json(f"{self._archive}/cdx/search/cdx?{query}")
         if not isinstance(rows, list):
-            raise ArchiveSilent("its index is no list")
+            raise ArchiveUnavailable("its index response is not a list")
         stamps = [found for row in rows[1:] if isinstance(row, list) and row and (found := _stamp(row[0]))]
         return min(stamps, key=lambda stamp: abs(_time(stamp) - wanted), default=None)
 
-    async def _copy(self, url: str, stamp: str, live: Observation) -> Observation:
+    async def _fetch_copy(self, url: str, stamp: str, live: Observation) -> Observation:
         place = f"{self._archive}/web/{stamp}id_/{quote(url, safe=_URL_CHARS)}"
-        seen = await self._ask(place)
+        seen = await self._get(place)
         final = seen.final_url or place
         if not final.startswith(f"{self._archive}/web/"):
-            raise ArchiveSilent("the copy leads out of the archive")
+            raise ArchiveUnavailable("the copy redirects out of the archive")
         if not seen.is_evidence:
-            raise ArchiveSilent(f"the copy of {stamp} ended in {seen.outcome.value}")
-        # A copy that redirects ends at another one, which has a time of its own.
+            raise ArchiveUnavailable(f"the copy of {stamp} ended with {seen.outcome.value}")
+        # A redirect in the archive leads to another copy, which has its own time.
         at = _time(_stamp(final.removeprefix(f"{self._archive}/web/").partition("id_")[0]) or stamp)
-        known = {
+        details = {
             "archived_at": at.isoformat(),
             "archive_url": final,
             "live_outcome": live.outcome.value,
@@ -122,21 +122,21 @@ class Wayback:
             backend=BACKEND,
             source=CaptureSource.WAYBACK,
             detail=f"as archived on {at:%Y-%m-%d}; the page itself: {live.outcome.value}",
-            provenance={name: value for name, value in known.items() if value},
+            provenance={name: value for name, value in details.items() if value},
         )
 
     async def _json(self, address: str) -> Any:
-        seen = await self._ask(address)
+        seen = await self._get(address)
         if seen.http_status != 200 or seen.kind is not PageKind.TEXT:
-            raise ArchiveSilent(f"{seen.outcome.value} {seen.http_status or ''} {seen.detail}".strip())
+            raise ArchiveUnavailable(f"{seen.outcome.value} {seen.http_status or ''} {seen.detail}".strip())
         if not seen.text.strip():
-            return []  # how the index says that it has nothing
+            return []  # the index sends an empty response if it has no copies
         try:
             return json.loads(seen.text)
         except ValueError as broken:
-            raise ArchiveSilent(f"no JSON: {broken}") from broken
+            raise ArchiveUnavailable(f"invalid JSON: {broken}") from broken
 
-    async def _ask(self, address: str) -> Observation:
+    async def _get(self, address: str) -> Observation:
         await self._pace.wait(host_and_port(address)[0], self._gap_s)
         return await self._fetch.capture(address)
 
@@ -144,12 +144,14 @@ class Wayback:
 _URL_CHARS = "%/:?&=#+,;@!$'()*~[]"
 
 
-def _noted(live: Observation, detail: str, known: dict[str, str]) -> Observation:
-    return replace(live, detail=f"{live.detail}; {detail}".removeprefix("; "), provenance={**live.provenance, **known})
+def _with_note(live: Observation, detail: str, details: dict[str, str]) -> Observation:
+    return replace(
+        live, detail=f"{live.detail}; {detail}".removeprefix("; "), provenance={**live.provenance, **details}
+    )
 
 
 def _stamp(found: object) -> str | None:
-    """A time stamp of the archive's, if it is one."""
+    """Return a time stamp of the archive if it is valid, else None."""
     text = str(found)
     return text if text.isdigit() and len(text) == 14 and _is_time(text) else None
 

@@ -40,7 +40,7 @@ async def test_the_checksum_travels_with_the_body_in_one_request() -> None:
 
 async def test_what_the_store_holds_is_compared_before_a_put_counts() -> None:
     async with StandInS3(lambda request, nth: "half" if request.method == "PUT" else None) as server:
-        with pytest.raises(BlobStoreFailed, match="not the 12000 that were sent"):
+        with pytest.raises(BlobStoreFailed, match="wrote 12000 bytes, but the store has other content"):
             await store(server).put(BODY, "text/plain")
         assert server.methods["PUT"] == 2
 

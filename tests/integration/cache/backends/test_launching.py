@@ -81,7 +81,7 @@ async def test_a_group_that_has_become_somebody_elses_is_left_alone(folder: Path
 
 
 def test_a_browser_that_is_not_there_is_named(folder: Path) -> None:
-    with pytest.raises(BrowserUnavailable, match="no browser at"):
+    with pytest.raises(BrowserUnavailable, match="browser not found"):
         prepare_launch(folder / "chromium", allow_unsandboxed=False)
 
 
