@@ -22,7 +22,7 @@ class UnknownNode(RubricError):
 
 
 class SchemaError(RubricError):
-    """A JSON document that is not a rubric of a supported version. ``path`` locates the problem: ``tree.children.0``."""
+    """JSON document that is not a rubric of a supported version. ``path`` locates the problem (``tree.children.0``)."""
 
     def __init__(self, path: str, message: str) -> None:
         super().__init__(f"{path}: {message}" if path else message)

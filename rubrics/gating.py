@@ -35,8 +35,8 @@ class PrerequisiteKind(StrEnum):
 class Prerequisite(Generic[N]):
     """Leaf or inner node that another node depends on.
 
-    ``settled_first``: a native leaf waits for it. The others are judged concurrently with the leaf: critical siblings of
-    a critical node, and critical siblings that come later in a sequence.
+    ``settled_first``: a native leaf waits for it. The others are judged concurrently with the leaf: critical siblings
+    of a critical node, and critical siblings that come later in a sequence.
     """
 
     node: N

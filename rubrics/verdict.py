@@ -158,8 +158,8 @@ class ModelRequest:
 class Verdict:
     """Decision on one leaf, with everything needed to check it.
 
-    ``evidence`` contains the SHA-256 digests (hex) of the evidence that the model received, ``quotes`` the passages that
-    code found, ``blocked_by`` the id of the node that gated a skipped leaf.
+    ``evidence`` contains the SHA-256 digests (hex) of the evidence that the model received, ``quotes`` the passages
+    that code found, ``blocked_by`` the id of the node that gated a skipped leaf.
     """
 
     outcome: Outcome
