@@ -1,6 +1,4 @@
-"""What a result rests on besides pages, kept so that anybody can look at it later: what models were asked and said, and
-the source of the judge file.
-"""
+"""Call log of a result: all model requests with their replies, stored together with the source of the judge file."""
 
 from __future__ import annotations
 
@@ -23,7 +21,7 @@ _log = structlog.get_logger(__name__)
 
 
 class Basis:
-    """That of one answer. Within ``with`` it is made; what is left over at its end is forgotten."""
+    """Call log of one answer. Use it as a context manager: it records until the block ends."""
 
     def __init__(self, runtime: Runtime, pages: PagesSeen, result_id: str | None) -> None:
         self._runtime = runtime
@@ -32,11 +30,11 @@ class Basis:
         self._recorder = CallRecorder(result_id, kept=self._is_of_a_page, mask=runtime.redactor.redact)
 
     def recording(self, client: LLMClient) -> LLMClient:
-        """``client``, heard out."""
+        """Return a client that records the requests to ``client``."""
         return RecordingLLM(client, self._recorder)
 
     async def kept(self, judge: Judge) -> dict[str, Any] | None:
-        """Store it; returns what the result says of the calls. A store that refuses costs no more than the record."""
+        """Store the log. Return its entry in the result, or None if the store fails, which does not fail the job."""
         try:
             if judge.source is not None:
                 await self._runtime.blobs.put_aside(Shelf.SCRIPTS, judge.source)

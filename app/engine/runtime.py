@@ -1,6 +1,7 @@
-"""What judging an answer needs, chosen from the settings. The only file that names concrete backends.
+"""Runtime: the components of the pipeline, built from the settings.
 
-Usable without a database (``assay evaluate``) and with one (the service and its workers).
+This is the only module that selects concrete backends. It works without a database (``assay evaluate``) and with one
+(the service and its workers).
 """
 
 from __future__ import annotations
@@ -59,7 +60,7 @@ PlacesAtHosts: TypeAlias = Callable[[str], AbstractAsyncContextManager[object]]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Runtime:
-    """Everything the pipeline works with."""
+    """Components of the pipeline."""
 
     settings: Settings
     limits: Limits
@@ -72,24 +73,24 @@ class Runtime:
     prepared: PagePreparer
     redactor: Redactor
     nursery: Nursery | None = None
-    """Where judge files' processes come from; None: they run in this one."""
+    """Fork server pool for judge files. None: they run in this process."""
     replies: SharedReplies | None = None
-    """The models' replies that all workers keep together; None where each machine keeps its own."""
+    """Reply cache that all workers share. None: each machine has its own."""
     sandboxed: Callable[[], bool | None] = field(default=lambda: None)
-    """Whether this process's browsers run in their sandbox; None while none runs."""
+    """Whether the browsers of this process run in their sandbox. None if no browser runs."""
     clock: Clock = field(default_factory=SystemClock)
     ids: Ids = field(default_factory=lambda: SortableIds(SystemClock()))
 
     def knows_task(self, task_id: str) -> bool:
-        """Whether there is a judge file for this task, sound or broken."""
+        """Return whether there is a judge file for this task, even one that does not load."""
         return task_id in self.catalogue.judges or task_id in self.catalogue.broken
 
     def judge(self, task_id: str) -> Judge:
-        """The judge of a task.
+        """Return the judge of a task.
 
         Raises:
-            UnknownTask: there is none.
-            JudgeNotLoadable: its file is broken.
+            UnknownTask: There is no judge file for the task.
+            JudgeNotLoadable: The judge file does not load.
         """
         found = self.catalogue.judges.get(task_id)
         if found is not None:
@@ -104,13 +105,14 @@ class Runtime:
 async def open_runtime(
     settings: Settings, database: Database | None = None, *, and_folder: bool = False
 ) -> AsyncIterator[Runtime]:
-    """The runtime for as long as the block lasts; with a ``database`` captures are recorded there.
+    """Open a runtime and close it at the end of the block.
 
-    ``and_folder``: in the data folder too, for commands that work without a server.
+    If there is a ``database``, captures are recorded in it. ``and_folder`` also records them in the data folder, for
+    commands that work without a server.
 
     Raises:
-        WrongSettings: a folder or store of the settings cannot be used.
-        ModelNotConfigured: the settings' model names no provider.
+        WrongSettings: A folder or store of the settings cannot be used.
+        ModelNotConfigured: The model of the settings names no known provider.
     """
     parse_model(settings.model)
     clock = SystemClock()
@@ -132,7 +134,7 @@ async def open_runtime(
         index = await _index(settings, database, and_folder=and_folder)
         guard = await stack.enter_async_context(EgressGuard(settings.egress_allow))
         pace: HostPace = PostgresPace(database) if database else ProcessPace()
-        hosts = _places_at_hosts(settings, sharing)
+        hosts = _shared_host_slots(settings, sharing)
         capturer = await asyncio.to_thread(_capturer, settings, limits, guard, pace, hosts)
         pages = PageCache(
             capturer,
@@ -172,10 +174,10 @@ async def open_runtime(
 
 
 def load_catalogue(settings: Settings) -> JudgeCatalogue:
-    """Every judge file of the settings' folders, then the shipped ones. Blocks.
+    """Load the judge files in the folders of the settings, then the shipped ones. Blocks.
 
-    The settings' files are imported in a child process (native ones in this one where nothing is isolated): one that
-    cannot be is listed as broken.
+    The files of the settings are imported in a child process; without isolation, native judges are imported in this
+    process. A file that cannot be imported is listed as broken.
     """
     shipped = Path(judges.tasks.__file__).parent
     found = load_judges(settings.judges, importing=not settings.isolate)
@@ -196,14 +198,14 @@ def load_catalogue(settings: Settings) -> JudgeCatalogue:
 
 
 def _limits(settings: Settings, sharing: Sharing | None) -> Limits:
-    """This process's limits and, where workers share a limit, the places at the models of all of them."""
+    """Return the limits of this process, combined with the model request limit that all workers share, if any."""
     total = settings.max_llm_total
     of_all = None if sharing is None or total is None else sharing.slots.places("llm", total)
     return Limits.from_settings(settings, llm_of_all=of_all)
 
 
 def nursery_of(settings: Settings) -> Nursery | None:
-    """Where the settings have judge files run; None: in this process."""
+    """Create the fork server pool for judge files. None: the settings run them in this process."""
     if not settings.isolate:
         return None
     limits = ScriptLimits(
@@ -218,7 +220,7 @@ def nursery_of(settings: Settings) -> Nursery | None:
 
 
 class NoBrowser:
-    """The ``Capturer`` of a machine without a browser: says so, once a page is asked for."""
+    """``Capturer`` for a machine without a browser. Every capture raises ``BrowserUnavailable``."""
 
     def __init__(self, why: str) -> None:
         self._why = why
@@ -238,7 +240,7 @@ async def _index(settings: Settings, database: Database | None, *, and_folder: b
 
 
 def _archive(settings: Settings, limits: Limits, guard: EgressGuard, pace: HostPace, clock: Clock) -> Archive | None:
-    """The web archive, where the settings allow to ask it."""
+    """Return the client of the web archive; None if the settings disable it."""
     if not settings.wayback:
         return None
     fetch = HttpCapturer(guard, semaphore=limits.pages, contact=settings.contact)
@@ -247,8 +249,8 @@ def _archive(settings: Settings, limits: Limits, guard: EgressGuard, pace: HostP
     return Wayback(fetch, pace, now=clock.now, availability=settings.wayback, archive=settings.wayback)
 
 
-def _places_at_hosts(settings: Settings, sharing: Sharing | None) -> PlacesAtHosts | None:
-    """Where a database is shared, a host is not visited by more workers at once than one alone would send."""
+def _shared_host_slots(settings: Settings, sharing: Sharing | None) -> PlacesAtHosts | None:
+    """Return the limit of concurrent captures per host that all workers share; None without a shared database."""
     if sharing is None or settings.database_url is None:
         return None
     slots, total = sharing.slots, settings.max_pages_per_host_total or settings.max_pages_per_host
@@ -258,12 +260,12 @@ def _places_at_hosts(settings: Settings, sharing: Sharing | None) -> PlacesAtHos
 def _capturer(
     settings: Settings, limits: Limits, guard: EgressGuard, pace: HostPace, hosts: PlacesAtHosts | None
 ) -> Capturer:
-    """The small headless browser first, where there is one, and the whole browser for a second look."""
+    """Create the capturer: the headless shell first if it is installed, full Chromium as the fallback."""
     found = find_browser(settings.browser, downloads=(Path.home() / ".cache" / "ms-playwright",))
     programs = [program for program in (found.shell, found.full) if program is not None]
     if not programs:
         looked = ", ".join(map(str, found.looked_in))
-        return NoBrowser(found.problem or f"no Chromium in {looked}: install one, or set ASSAY_BROWSER")
+        return NoBrowser(found.problem or f"no Chromium in {looked}: install it, or set ASSAY_BROWSER")
     own_places = frozenset(parse_place(entry) for entry in settings.egress_allow)
     browsers = [
         PoliteCapturer(
@@ -280,7 +282,7 @@ def _capturer(
         )
         for program in programs
     ]
-    # Probes wait for no place among the pages: each belongs to a page that has just given up its own.
+    # Probes have their own semaphore. Each one belongs to a page that has just released its slot.
     few = asyncio.Semaphore(_PROBES_AT_ONCE)
     probe = HttpCapturer(guard, semaphore=few, deadline_s=PROBE_S, max_bytes=PROBE_BYTES, contact=settings.contact)
     polite = PoliteCapturer(probe, pace, gap_s=settings.host_gap_s, is_own=own_places.__contains__)
@@ -293,10 +295,10 @@ def _capturer(
 
 
 def open_blobs(settings: Settings) -> BlobStore:
-    """Where the bodies of pages are kept. Blocks.
+    """Open the store of page bodies. Blocks.
 
     Raises:
-        ValueError: that place cannot be used.
+        ValueError: The store cannot be used.
     """
     if not settings.blobs:
         return BlobStore.open((settings.data_dir.absolute() / "blobs").as_uri())
@@ -311,10 +313,10 @@ def open_blobs(settings: Settings) -> BlobStore:
 
 
 def _installation_secret(data_dir: Path) -> bytes:
-    """A random secret that is made once and kept: what it marks stays the same over restarts."""
+    """Return the random secret of this data folder. It is created once and survives restarts."""
     place = data_dir / "secret"
     data_dir.mkdir(parents=True, exist_ok=True)
-    # Written aside and linked into place, so that no process ever reads half of it.
+    # Write a temporary file and link it, so that no process reads an incomplete secret.
     with suppress(FileExistsError), NamedTemporaryFile(dir=data_dir, prefix=".secret-") as fresh:
         fresh.write(secrets.token_bytes(_SECRET_BYTES))
         fresh.flush()
