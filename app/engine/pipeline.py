@@ -211,7 +211,7 @@ async def _run_judge(case: _Case, watch: RefusalWatch) -> _Judged:
 
 
 async def _run_native(case: _Case) -> _Judged:
-    """Run a native judge: declare the rubric, then settle it. A judge that was not loaded from a file runs in-process."""
+    """Run a native judge: declare the rubric, then settle it. Judges not loaded from a file run in-process."""
     separator, prepared = case.runtime.separator, case.runtime.prepared
     if case.runtime.nursery is not None and case.judge.source is not None:
         confined = await judge_confined(

@@ -38,7 +38,7 @@ async def observe_stored(stored: CacheFileSys, url: str) -> Observation:
 
 
 async def _with_picture(seen: Observation, picture: bytes) -> Observation:
-    """Add the screenshot tiles of a stored picture. A huge one, possibly a decompression bomb, is decoded in a child."""
+    """Add the screenshot tiles of a stored picture. Huge ones, possible decompression bombs, are decoded in a child."""
     if await asyncio.to_thread(fits, picture):
         shown = await asyncio.to_thread(split_tall, picture)
     else:
