@@ -93,7 +93,7 @@ def leaves_by_id(result: dict[str, Any]) -> dict[str, Any]:
 
 def test_all_nine_answers_are_judged_and_it_says_so(first_run: subprocess.CompletedProcess[str], results: Results):
     assert sorted(results) == sorted(CASES)
-    assert "All scores are the expected ones" in first_run.stderr
+    assert "All scores are as expected" in first_run.stderr
 
 
 @pytest.mark.parametrize(("agent", "task"), CASES)
