@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from judges.llm.response_cache import ModelReplies, ReplyStore, StoreSize
 
 CacheOption: TypeAlias = Annotated[
-    Path | None, typer.Option("--cache", help="Page cache used with `assay evaluate`.  [default: the data folder]")
+    Path | None, typer.Option("--cache", help="Page cache used with `assay evaluate` (default: the data folder).")
 ]
 
 

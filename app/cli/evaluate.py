@@ -53,7 +53,7 @@ def evaluate(
     judges: JudgesOption = None,
     cache: CacheOption = None,
     out: Annotated[Path, typer.Option(help="Folder for the results.")] = Path("eval_results"),
-    model: Annotated[str | None, typer.Option(help="Model, as provider/model.  [default: ASSAY_MODEL]")] = None,
+    model: Annotated[str | None, typer.Option(help="Model, as provider/model (default: ASSAY_MODEL).")] = None,
     reasoning_effort: EffortOption = None,
     temperature: TemperatureOption = None,
     max_output_tokens: MaxOutputOption = None,
@@ -63,14 +63,12 @@ def evaluate(
     extract_reasoning_effort: RoleEffortOption = None,
     extract_temperature: RoleTemperatureOption = None,
     extract_max_output_tokens: RoleMaxOutputOption = None,
-    max_tasks: Annotated[int | None, typer.Option(min=1, help="Maximum concurrent tasks.  [default: 2]")] = None,
+    max_tasks: Annotated[int | None, typer.Option(min=1, help="Maximum concurrent tasks (default: 2).")] = None,
     max_answers: Annotated[
-        int | None, typer.Option(min=1, help="Maximum concurrent answers of a task.  [default: 3]")
+        int | None, typer.Option(min=1, help="Maximum concurrent answers of a task (default: 3).")
     ] = None,
     max_pages: MaxPagesOption = None,
-    max_llm: Annotated[
-        int | None, typer.Option(min=1, help="Maximum concurrent model requests.  [default: 30]")
-    ] = None,
+    max_llm: Annotated[int | None, typer.Option(min=1, help="Maximum concurrent model requests (default: 30).")] = None,
     overwrite: Annotated[
         bool, typer.Option("--overwrite", help="Judge all answers again, even if their results are still valid.")
     ] = False,

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 def reindex(
     cache: Annotated[
         Path | None,
-        typer.Option("--cache", help="Page cache used with `assay evaluate`.  [default: the data folder]"),
+        typer.Option("--cache", help="Page cache used with `assay evaluate` (default: the data folder)."),
     ] = None,
     check: Annotated[bool, typer.Option("--check", help="Read every stored body and verify its hash.")] = False,
     as_json: JsonOption = False,

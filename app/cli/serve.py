@@ -24,7 +24,7 @@ def serve(
     host: Annotated[str, typer.Option(help="Address to listen on. A public address requires API keys.")] = "127.0.0.1",
     port: Annotated[int, typer.Option(min=0, max=65535, help="Port to listen on; 0 selects a free port.")] = 8000,
     workers: Annotated[
-        int | None, typer.Option(min=0, help="Number of embedded workers; 0 for none.  [default: ASSAY_MAX_TASKS]")
+        int | None, typer.Option(min=0, help="Number of embedded workers; 0 for none (default: ASSAY_MAX_TASKS).")
     ] = None,
     isolate: IsolateOption = None,
 ) -> None:

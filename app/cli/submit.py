@@ -22,7 +22,7 @@ def submit(
     agent: Annotated[str, typer.Option(help="Agent that wrote the answers.")],
     task: Annotated[str, typer.Option(help="Task of the answers.")],
     url: UrlOption = URL,
-    model: Annotated[str | None, typer.Option(help="Model, as provider/model.  [default: that of the server]")] = None,
+    model: Annotated[str | None, typer.Option(help="Model, as provider/model (default: that of the server).")] = None,
     run: Annotated[str | None, typer.Option(help="Label for this run of the agent.")] = None,
     wait: Annotated[bool, typer.Option("--wait", help="Wait for the results and print the scores.")] = False,
     timeout: Annotated[float | None, typer.Option(help="Stop waiting after this many seconds.")] = None,

@@ -28,7 +28,7 @@ _SUMS = ("calls", "input_tokens", "output_tokens")
 
 def usage(
     by: Annotated[
-        list[By] | None, typer.Option("--by", help="Group by this dimension. Repeatable.  [default: all]")
+        list[By] | None, typer.Option("--by", help="Group by this dimension. Repeatable (default: all).")
     ] = None,
     agent: Annotated[str | None, typer.Option(help="Only this agent.")] = None,
     task: Annotated[str | None, typer.Option(help="Only this task.")] = None,

@@ -22,7 +22,7 @@ TaskOption: TypeAlias = Annotated[list[str] | None, typer.Option("--task", help=
 AnswersOption: TypeAlias = Annotated[Path, typer.Option("--answers", help="Folder with <agent>/<task>/answer_<k>.md.")]
 CacheOption: TypeAlias = Annotated[
     Path | None,
-    typer.Option("--cache", help="Page cache in the public layout to read and update.  [default: the data folder]"),
+    typer.Option("--cache", help="Page cache in the public layout to read and update (default: the data folder)."),
 ]
 JudgesOption: TypeAlias = Annotated[Path | None, typer.Option("--judges", help="Additional folder with judge files.")]
 
@@ -37,25 +37,23 @@ class OnOff(StrEnum):
 IsolateOption: TypeAlias = Annotated[
     OnOff | None,
     typer.Option(
-        "--isolate", help="Run each judge file in a separate process without keys. Use off to debug it.  [default: on]"
+        "--isolate", help="Run each judge file in a separate process without keys. Use off to debug it (default: on)."
     ),
 ]
 EffortOption: TypeAlias = Annotated[
     str | None,
     typer.Option(
         metavar="EFFORT",
-        help="Reasoning effort: none, minimal, low, medium, high, xhigh, max, or default (that of the provider).  "
-        "[default: ASSAY_REASONING_EFFORT, or max for the default model]",
+        help="Reasoning effort: none, minimal, low, medium, high, xhigh, max, or default for that of the provider "
+        "(default: ASSAY_REASONING_EFFORT, or max for the default model).",
     ),
 ]
 TemperatureOption: TypeAlias = Annotated[
-    float | None, typer.Option(min=0.0, max=2.0, help="Temperature.  [default: 0 if the model supports it]")
+    float | None, typer.Option(min=0.0, max=2.0, help="Temperature (default: 0 if the model supports it).")
 ]
 MaxOutputOption: TypeAlias = Annotated[
     int | None,
-    typer.Option(
-        metavar="N", min=1, help="Maximum output tokens of a reply, including reasoning.  [default: no limit]"
-    ),
+    typer.Option(metavar="N", min=1, help="Maximum output tokens of a reply, including reasoning (default: no limit)."),
 ]
 RoleEffortOption: TypeAlias = Annotated[
     str | None, typer.Option(metavar="EFFORT", help="--reasoning-effort for this role only.")
@@ -67,7 +65,7 @@ RoleMaxOutputOption: TypeAlias = Annotated[
     int | None, typer.Option(metavar="N", min=1, help="--max-output-tokens for this role only.")
 ]
 MaxPagesOption: TypeAlias = Annotated[
-    int | None, typer.Option("--max-pages", min=1, help="Maximum concurrent page captures.  [default: 5]")
+    int | None, typer.Option("--max-pages", min=1, help="Maximum concurrent page captures (default: 5).")
 ]
 
 

@@ -198,6 +198,6 @@ def test_a_demo_that_is_stopped_leaves_nothing_running(home: Path, number: signa
     demo.send_signal(number)
 
     assert demo.wait(60) == 130
-    assert "stopped before it was done" in demo.stderr.read()
+    assert "interrupted; all processes of the demo have stopped" in demo.stderr.read()
     demo.stderr.close()
     assert processes_of(home) == []
