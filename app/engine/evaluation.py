@@ -141,8 +141,8 @@ def _planned(
     if last is None or overwrite:
         why = "overwrite" if overwrite else "no result yet"
         return PlannedAnswer(folder=folder, answer=answer, urls=urls, judge=judge, why=why, earlier=last)
-    asked_with = None if parameters is None else parameters.as_json(model)
-    basis = Basis(answer_sha256=answer.sha256, script_sha256=judge.sha256, model=model, parameters=asked_with)
+    parameters_by_role = None if parameters is None else parameters.as_json(model)
+    basis = Basis(answer_sha256=answer.sha256, script_sha256=judge.sha256, model=model, parameters=parameters_by_role)
     again = why_again(last, basis)
     if again is None and pages is not None:
         again = pages.why_again(submission.agent, task_id, last)
@@ -174,7 +174,7 @@ async def evaluate_all(
     for number, one in enumerate(planned):
         by_task.setdefault(one.folder.task_id, []).append((number, one))
 
-    under_way, bringing_in = asyncio.Semaphore(2 * runtime.settings.max_tasks), asyncio.Semaphore(1)
+    task_slots, import_slot = asyncio.Semaphore(2 * runtime.settings.max_tasks), asyncio.Semaphore(1)
 
     async def task(answers: Sequence[tuple[int, PlannedAnswer]]) -> None:
         slots = runtime.limits.answers()
@@ -185,20 +185,20 @@ async def evaluate_all(
             watcher.done(done[number])
 
         # Twice as many tasks as are judged at once: pages are imported and exported while other tasks wait for models.
-        async with under_way:
+        async with task_slots:
             folder = answers[0][1].folder
             urls = [url for _, one in answers if one.to_judge for url in one.urls]
             # Import the folder even if the answers cite no URL, because a judge may request other pages in it.
-            brought_in: BroughtIn | None = None
+            imported: BroughtIn | None = None
             if cache is not None and any(one.to_judge for _, one in answers):
-                async with bringing_in:
-                    brought_in = await cache.bring_in(runtime, folder.agent, folder.task_id, urls)
+                async with import_slot:
+                    imported = await cache.bring_in(runtime, folder.agent, folder.task_id, urls)
             async with runtime.limits.tasks, asyncio.TaskGroup() as group:
                 for number, one in answers:
                     group.create_task(answer(number, one))
             if cache is not None:
-                cited, looked_at = _cited(one for _, one in answers), _looked_at(done[number] for number, _ in answers)
-                await cache.keep(runtime, folder.agent, folder.task_id, cited, looked_at, brought_in=brought_in)
+                cited, judged = _cited(one for _, one in answers), _judged_pages(done[number] for number, _ in answers)
+                await cache.keep(runtime, folder.agent, folder.task_id, cited, judged, brought_in=imported)
 
     failed: BaseException | None = None
     try:
@@ -244,7 +244,7 @@ async def _evaluate(runtime: Runtime, planned: PlannedAnswer, watcher: Watcher) 
     return Evaluated(planned=planned, outcome=planned.outcome(result), path=path)
 
 
-def _looked_at(evaluated: Iterable[Evaluated]) -> list[str]:
+def _judged_pages(evaluated: Iterable[Evaluated]) -> list[str]:
     """Return the URLs of all pages in the results."""
     return [page["url"] for one in evaluated if one.outcome.result for page in one.outcome.result.get("pages", ())]
 

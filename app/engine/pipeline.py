@@ -54,7 +54,7 @@ class _Case:
     llm: LLMClient
     model: str
     pages: PagesSeen
-    steps: _Steps
+    reporter: _ProgressReporter
     deadline_s: float
 
 
@@ -105,12 +105,12 @@ async def evaluate(
 
     urls = unique_urls(answer.text)
     pages = PagesSeen(runtime.pages, near=answered_at)
-    basis = Basis(runtime, pages, result_id)
-    meter = UsageMeter(basis.recording(around(client)))
+    call_log = Basis(runtime, pages, result_id)
+    meter = UsageMeter(call_log.recording(around(client)))
     refusals = RefusalWatch(meter, model_name)
     llm = ParameterizedLLM(refusals, parameters, provider=name.provider, model=model_name)
-    steps = _Steps(progress, pages=len(urls))
-    await pages.capture_all(urls, steps.captured)
+    reporter = _ProgressReporter(progress, pages=len(urls))
+    await pages.capture_all(urls, reporter.captured)
     watch.lap("capture_s")
 
     case = _Case(
@@ -121,14 +121,14 @@ async def evaluate(
         llm=llm,
         model=model_name,
         pages=pages,
-        steps=steps,
+        reporter=reporter,
         deadline_s=max(1.0, runtime.settings.job_deadline_s * _JUDGING_SHARE - watch.total_s),
     )
-    with basis:
+    with call_log:
         judged = await _run_judge(case, refusals)
         watch.lap("judge_s")
-        steps.storing()
-        calls = await basis.kept(judge)
+        reporter.storing()
+        calls = await call_log.kept(judge)
     result = _result(case, judged, id=result_id, usage=meter.total, timing=watch.seconds(), calls=calls)
     result["usage_by"] = meter.rows()
     result["judge"] |= _model_parameters(parameters, model_name)
@@ -225,7 +225,7 @@ async def _run_native(case: _Case) -> _Judged:
             evidence_for=case.pages.evidence_for,
             bodies=case.runtime.blobs,
             nursery=case.runtime.nursery,
-            progress=case.steps.judged,
+            progress=case.reporter.judged,
             deadline_s=case.deadline_s,
         )
         return _Judged(summary=confined.summary, prompts=confined.prompts, usage=confined.usage)
@@ -234,7 +234,7 @@ async def _run_native(case: _Case) -> _Judged:
         extractor=Extractor(case.llm, case.model, separator=separator, pages=prepared),
         evidence_for=case.pages.evidence_for,
     )
-    judgement = await run(case.judge, case.answer, tools, progress=case.steps.judged, deadline_s=case.deadline_s)
+    judgement = await run(case.judge, case.answer, tools, progress=case.reporter.judged, deadline_s=case.deadline_s)
     summary = native_summary(judgement, agent_name=case.agent)
     return _Judged(summary=summary, prompts=judgement.prompts, usage=judgement.usage)
 
@@ -252,7 +252,7 @@ async def _run_script(case: _Case) -> _Judged:
         pages=case.pages,
         blobs=case.runtime.blobs,
         captures=case.pages.seen,
-        progress=case.steps.judged,
+        progress=case.reporter.judged,
         deadline_s=case.deadline_s,
         ahead=case.runtime.pages if case.runtime.settings.look_ahead else None,
         nursery=case.runtime.nursery,
@@ -263,7 +263,7 @@ async def _run_script(case: _Case) -> _Judged:
     )
 
 
-class _Steps:
+class _ProgressReporter:
     """Combines the progress of capturing and judging."""
 
     def __init__(self, progress: Report, *, pages: int) -> None:
