@@ -16,7 +16,7 @@ URL_START = re.compile(r"https?://|(?<![\w.@/:-])www\.(?=[^\s./]+\.[^\s./])", re
 
 # White space, characters that are invalid in URLs, and the quotes, brackets, full stops and commas of other scripts,
 # which often follow a URL without a space. Characters that also occur in page titles, such as the middle dot, are not
-# listed here. They are only removed at the end of a URL.
+# listed here. They are removed only at the end of a URL.
 _NEVER = (
     r"\s\x00-\x1f\x7f<>\"`|{}\\\u00ab\u00bb\u2014\u2018-\u201f\u2039\u203a\u200b\u2060\ufeff"
     r"\u060c\u061b\u061f\u0964\u0965"  # Arabic and Devanagari

@@ -176,8 +176,8 @@ class Verdict:
     """The requests that ``usage`` is the sum of; empty if they are not known individually."""
     blocked_by: str | None = None
     grounded: bool | None = None
-    """True: a quote was found in the page, or code decided the leaf. False: no valid quote, or a signal on the evidence
-    casts doubt on the verdict. None: grounding does not apply (claims about the answer alone, every outcome except
+    """True: a quote was found in the page, or code decided the leaf. False: there is no valid quote, or a
+    signal casts doubt on the evidence. None: grounding does not apply (claims about the answer alone, every outcome except
     passed)."""
     signals: tuple[str, ...] = ()
     """Warnings that code attached about the answer, the page or its URL, sorted."""

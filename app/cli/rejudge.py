@@ -39,7 +39,7 @@ def rejudge(
 ) -> None:
     """Judge answers again: reuse verdicts whose inputs did not change, and print why the others were judged again."""
     if bool(jobs) == (agent is not None):
-        raise WrongUsage("either give job ids or an agent with --agent", hint="`assay jobs` lists the jobs.")
+        raise WrongUsage("give either job ids or an agent (--agent)", hint="`assay jobs` lists the jobs.")
     with connected(url) as client:
         chosen = [client.job(job_id) for job_id in jobs] if jobs else newest_of_each(client, agent, task)
         waiting = [job for job in chosen if not job.done]

@@ -27,7 +27,7 @@ class Basis:
         self._runtime = runtime
         self._pages = pages
         self._stack = ExitStack()
-        self._recorder = CallRecorder(result_id, kept=self._is_of_a_page, mask=runtime.redactor.redact)
+        self._recorder = CallRecorder(result_id, kept=self._is_page_body, mask=runtime.redactor.redact)
 
     def recording(self, client: LLMClient) -> LLMClient:
         """Return a client that records the requests to ``client``."""
@@ -41,11 +41,11 @@ class Basis:
             record = await self._recorder.finished()
             sha256 = await self._runtime.blobs.put_aside(Shelf.CALLS, record)
         except BlobStoreFailed as error:
-            _log.warning("calls not kept", task_id=judge.task, error=str(error))
+            _log.warning("call log not stored", task_id=judge.task, error=str(error))
             return None
         return {"sha256": sha256, "bytes": len(record), "count": self._recorder.calls}
 
-    def _is_of_a_page(self, sha256: str) -> bool:
+    def _is_page_body(self, sha256: str) -> bool:
         return any(blob.sha256 == sha256 for capture in self._pages.seen for blob in capture.blobs.values())
 
     def __enter__(self) -> Self:

@@ -81,7 +81,7 @@ async def forecast(apart: Runtime, question: Question) -> Forecast:
     async def run(mood: Mood) -> Tally:
         tally = Tally()
 
-        def guessing(client: LLMClient) -> LLMClient:
+        def simulated(client: LLMClient) -> LLMClient:
             kept, key_of = _kept(client, question)
             return GuessingLLM(
                 habits=habits,
@@ -101,7 +101,7 @@ async def forecast(apart: Runtime, question: Question) -> Forecast:
                 agent=question.agent,
                 answer=question.answer,
                 model=question.model,
-                around=guessing,
+                around=simulated,
             )
         except (JudgeBug, JudgeError) as error:
             problems.append(str(error).partition("\n")[0])
@@ -134,15 +134,15 @@ def _by_past_runs(found: Forecast, habits: Habits) -> Forecast:
     other claims than the real ones, so a sequence may end too early. They are a weak upper limit, because cancelled
     requests are not among their calls.
     """
-    asked = found.expected.calls + found.expected.cached_calls
+    forecast_calls = found.expected.calls + found.expected.cached_calls
     calls = habits.calls_of_this or habits.calls
     least = min(calls, default=0) / (1 if habits.calls_of_this else 2)
-    if not calls or least <= asked <= 2 * max(calls):
+    if not calls or least <= forecast_calls <= 2 * max(calls):
         return found
     usual = sum(calls) / len(calls)
     if not found.expected.calls:
         return found if found.expected.cached_calls else replace(found, high=found.high + Load(calls=usual))
-    return scaled_to(found, found.expected.calls * usual / asked)
+    return scaled_to(found, found.expected.calls * usual / forecast_calls)
 
 
 def _kept(client: LLMClient, question: Question) -> tuple[Kept, KeyOf]:

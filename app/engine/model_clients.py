@@ -58,7 +58,7 @@ class ModelClients:
         secret: bytes = b"",
         lists_models: bool = True,
     ) -> None:
-        """Create the clients, but no connections.
+        """Initialize without creating any client.
 
         Args:
             policy: Retry policy (default: from the settings).

@@ -60,20 +60,20 @@ class PublicCache:
             known_as = await asyncio.to_thread(urls_in, stored, folder.with_name(f"{task_id}.json"))
             slots = asyncio.Semaphore(PAGES_AT_ONCE)
 
-            async def bring(url: str) -> None:
+            async def import_page(url: str) -> None:
                 async with slots:
-                    fate, capture = await _bring(runtime, stored, url)
+                    fate, capture = await _import(runtime, stored, url)
                 counts[fate] += 1
                 if capture is not None:
                     pages[url] = capture.id
 
             every = [url for url in dict.fromkeys([*urls, *known_as]) if is_fetchable(url)]
-            held = await asyncio.to_thread(lambda: [url for url in every if stored.has(url) is not None])
+            stored_urls = await asyncio.to_thread(lambda: [url for url in every if stored.has(url) is not None])
             failed: BaseException | None = None
             try:
                 async with asyncio.TaskGroup() as group:
-                    for url in held:
-                        group.create_task(bring(url))
+                    for url in stored_urls:
+                        group.create_task(import_page(url))
             except* CacheError as errors:
                 failed = first_of(errors)
             if failed is not None:
@@ -106,7 +106,7 @@ class PublicCache:
                 and imported.get(url) != capture.id
                 and not await asyncio.to_thread(shows_the_same, stored, url, capture)
             ):
-                await _put(runtime, stored, url, capture)
+                await _export(runtime, stored, url, capture)
         await asyncio.to_thread(stored.save)
         types = {url: kind for url in cited if (kind := stored.has(url)) is not None}
         overview = {
@@ -147,7 +147,7 @@ class BroughtIn:
     pages: Mapping[str, str] = field(default_factory=dict)
 
 
-async def _bring(runtime: Runtime, stored: CacheFileSys, url: str) -> tuple[Fate, Capture | None]:
+async def _import(runtime: Runtime, stored: CacheFileSys, url: str) -> tuple[Fate, Capture | None]:
     known = await runtime.index.find(canonical_key(url))
     if known is not None and known.is_evidence and await asyncio.to_thread(shows_the_same, stored, url, known):
         return Fate.SAME, known
@@ -162,7 +162,7 @@ def _open(folder: Path) -> CacheFileSys | None:
     return CacheFileSys(folder) if folder.is_dir() else None
 
 
-async def _put(runtime: Runtime, stored: CacheFileSys, url: str, capture: Capture) -> None:
+async def _export(runtime: Runtime, stored: CacheFileSys, url: str, capture: Capture) -> None:
     """Copy the bodies of one capture into the folder. A capture with unavailable bodies is skipped."""
 
     async def body(role: str) -> bytes | None:
@@ -174,7 +174,7 @@ async def _put(runtime: Runtime, stored: CacheFileSys, url: str, capture: Captur
     except CacheError:
         return
 
-    def put() -> None:
+    def write() -> None:
         status, final_url, at = capture.http_status, capture.final_url, capture.captured_at
         if pdf is not None:
             stored.put_pdf(url, pdf, status=status, final_url=final_url, headers=capture.headers, captured_at=at)
@@ -185,4 +185,4 @@ async def _put(runtime: Runtime, stored: CacheFileSys, url: str, capture: Captur
                 url, page, shot, status=status, final_url=final_url, headers=capture.headers, captured_at=at, as_is=True
             )
 
-    await asyncio.to_thread(put)
+    await asyncio.to_thread(write)

@@ -97,7 +97,7 @@ class Runtime:
             return found
         broken = self.catalogue.broken.get(task_id)
         if broken is None:
-            raise UnknownTask(f"there is no judge for task {task_id!r}")
+            raise UnknownTask(f"no judge for task {task_id!r}")
         raise JudgeNotLoadable(broken.partition("\n")[0], traceback=broken)
 
 

@@ -101,8 +101,8 @@ def _damaged(url: str, detail: str) -> Observation:
 def urls_in(stored: CacheFileSys, overview: Path) -> list[str]:
     """Return the URLs of all stored pages.
 
-    If the URL of a page was not recorded, return the URLs of the overview file that have the same key, because keys are
-    percent-decoded and several URLs may share one; without an overview, the quoted key.
+    If the URL of a page was not recorded, return the URLs of the overview file that have the same key. There may be
+    several, because keys are percent-decoded. Without an overview, return the percent-encoded key.
     """
     by_key: dict[str, list[str]] = {}
     for url in _cited_urls(overview):
