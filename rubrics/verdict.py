@@ -177,8 +177,8 @@ class Verdict:
     blocked_by: str | None = None
     grounded: bool | None = None
     """True: a quote was found in the page, or code decided the leaf. False: there is no valid quote, or a
-    signal casts doubt on the evidence. None: grounding does not apply (claims about the answer alone, every outcome except
-    passed)."""
+    signal casts doubt on the evidence. None: grounding does not apply (claims about the answer alone, every
+    outcome except passed)."""
     signals: tuple[str, ...] = ()
     """Warnings that code attached about the answer, the page or its URL, sorted."""
 

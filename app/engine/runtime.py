@@ -229,7 +229,7 @@ class NoBrowser:
         raise BrowserUnavailable(self._why)
 
     async def aclose(self) -> None:
-        """Nothing was opened."""
+        """Do nothing: there is nothing to close."""
 
 
 async def _index(settings: Settings, database: Database | None, *, and_folder: bool) -> CaptureIndex:
