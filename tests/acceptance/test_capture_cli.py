@@ -134,7 +134,7 @@ def test_ctrl_c_while_capturing_ends_at_once(home: Path, site: Served) -> None:
     _, said = process.communicate(timeout=30)
     took = time.monotonic() - began
     assert process.returncode == 130, said
-    assert said.splitlines()[-1].startswith("error: stopped"), said
+    assert said.splitlines()[-1].startswith("error: interrupted"), said
     assert "Traceback" not in said
     assert took < 5, took  # some 1.5 s where the machine has nothing else to do, and where it has
 
