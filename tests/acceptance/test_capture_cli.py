@@ -163,7 +163,7 @@ def test_what_was_captured_comes_out_goes_in_and_is_indexed_again(home: Path, si
 @pytest.mark.parametrize(
     ("arguments", "says"),
     [
-        ((), "Name the agent with --agent"),
+        ((), "missing option --agent"),
         (("--agent", "nobody"), "otter"),
         (("import", "nothing.zip"), "there is no such file"),
         (("import", "answers"), "nothing to bring in"),
