@@ -1,6 +1,6 @@
-"""Answers: what agents hand in, the rules it keeps, and the URLs it cites. Knows nothing of pages or judges.
+"""Answers of agents: validation, import formats and citations. Independent of pages and judges.
 
-The everyday names are here; ``citations``, ``bundle`` and ``archive`` are used by module.
+Import the common names from here. Import ``citations``, ``bundle`` and ``archive`` as modules.
 """
 
 from __future__ import annotations

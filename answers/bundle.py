@@ -1,7 +1,6 @@
-"""Answers in the public layout, ``<agent>/<task_id>/answer_<k>.md``, from a folder or an archive.
+"""Answers in the public layout ``<agent>/<task_id>/answer_<k>.md``, read from a folder or an archive.
 
-Nothing is written: an archive's members are read into memory, each within the limits of
-``answers.archive``, and their names are data that never become a path.
+Members of an archive are read into memory within the limits of ``answers.archive``. Their names never become paths.
 """
 
 from __future__ import annotations
@@ -29,13 +28,13 @@ LAYOUT = f"<agent>/<task_id>/<answer>{SUFFIX}"
 
 
 def read_folder(root: Path, agent: str, task_ids: Collection[str] = ()) -> tuple[Submission, ...]:
-    """The answers of one agent below ``root``, one submission per task, sorted; all tasks unless some are named.
+    """Return the answers of one agent below ``root``, sorted, one submission per task. Blocks on disk reads.
 
-    Hidden entries and files that do not end in ``.md`` are passed over. Blocks on the disk.
+    Reads all tasks unless ``task_ids`` names some. Ignores hidden entries and files that do not end in ``.md``.
 
     Raises:
-        AnswersNotFound: the agent, or a named task, has no answers there.
-        InvalidSubmission: a name or a text breaks a rule; every file that does is listed.
+        AnswersNotFound: The agent, or a named task, has no answers.
+        InvalidSubmission: Names or texts are invalid. All invalid files are listed.
     """
     problems = [*name_problems(agent, "agent")]
     for task_id in task_ids:
@@ -63,10 +62,10 @@ def _answers_in(root: Path, task: Path) -> Iterator[tuple[str, bytes]]:
         if path.suffix == SUFFIX and path.is_file():
             name = path.relative_to(root).as_posix()
             if not path.resolve().is_relative_to(inside):
-                message = "is a link to a file outside of the folder"
+                message = "is a link to a file outside the folder"
                 raise InvalidSubmission([Problem(path=name, message=message, code=ProblemCode.BAD_NAME)])
             with path.open("rb") as file:
-                yield name, file.read(MAX_ANSWER_BYTES + 1)  # one byte too many is enough to refuse it
+                yield name, file.read(MAX_ANSWER_BYTES + 1)  # one byte over the limit is enough to reject it
 
 
 def _visible(folder: Path) -> Iterator[Path]:
@@ -74,14 +73,14 @@ def _visible(folder: Path) -> Iterator[Path]:
 
 
 def read_archive(file: BinaryIO) -> tuple[Submission, ...]:
-    """The answers in a zip, tar or tar.gz archive, one submission per agent and task, sorted.
+    """Return the answers in a zip, tar or tar.gz archive, sorted, one submission per agent and task.
 
-    ``file`` is seekable. What a desktop adds by itself (``__MACOSX``, hidden files) is passed over; any
-    other member must have its place in the layout. Takes seconds for large archives: not for an event loop.
+    ``file`` must be seekable. Ignores files that desktops add (``__MACOSX``, hidden files). All other members must
+    follow the layout. Blocks for seconds if the archive is large.
 
     Raises:
-        ArchiveRefused: the archive is damaged, breaks a limit, or holds a member that has no place in the layout.
-        InvalidSubmission: a name or a text breaks a rule; every member that does is listed.
+        ArchiveRefused: The archive is damaged, exceeds a limit, or contains a member that does not follow the layout.
+        InvalidSubmission: Names or texts are invalid. All invalid members are listed.
     """
     files: dict[str, bytes] = {}
     folded: dict[str, str] = {}
@@ -90,20 +89,20 @@ def read_archive(file: BinaryIO) -> tuple[Submission, ...]:
         if parts[0] == "__MACOSX" or parts[-1].startswith("."):
             continue
         if len(parts) != 3 or not name.endswith(SUFFIX):
-            message = f"has no place in the layout {LAYOUT}"
+            message = f"does not follow the layout {LAYOUT}"
             raise ArchiveRefused([Problem(path=name, message=message, code=ProblemCode.BAD_ARCHIVE)])
         twin = folded.setdefault(name.casefold(), name)
         if name in files or twin != name:
-            message = "stands twice in the archive, upper and lower case being the same"
+            message = "occurs twice in the archive (upper and lower case count as equal)"
             raise ArchiveRefused([Problem(path=name, message=message, code=ProblemCode.DUPLICATE)])
         files[name] = content
     if not files:
-        raise ArchiveRefused([Problem(path="", message=f"holds no {LAYOUT}", code=ProblemCode.EMPTY)])
+        raise ArchiveRefused([Problem(path="", message=f"contains no {LAYOUT}", code=ProblemCode.EMPTY)])
     return _submissions(files)
 
 
 def _submissions(files: Mapping[str, bytes]) -> tuple[Submission, ...]:
-    """Submissions from contents by ``agent/task_id/answer.md``."""
+    """Build submissions from file contents, keyed by ``agent/task_id/answer.md``."""
     answers: dict[tuple[str, str], list[Answer]] = defaultdict(list)
     problems: list[Problem] = []
     for path in sorted(files, key=_natural):
@@ -124,5 +123,5 @@ def _submissions(files: Mapping[str, bytes]) -> tuple[Submission, ...]:
 
 
 def _natural(path: str) -> list[tuple[int, str]]:
-    """Sorts ``answer_2`` before ``answer_10``."""
+    """Return a sort key that puts ``answer_2`` before ``answer_10``."""
     return [(int(part), "") if part.isdecimal() else (-1, part) for part in re.split(r"([0-9]+)", path)]

@@ -1,7 +1,6 @@
-"""The URLs an answer cites, and where: links, references, footnotes, bare URLs.
+"""Citations of an answer: links, references, footnotes and bare URLs with their positions.
 
-Works in time proportional to the text (1 MiB takes some 0.1 s), so it can be run on whatever is handed
-in; an event loop still hands it to a thread.
+Runs in linear time, about 0.1 s per MiB, so untrusted text is safe. In an event loop, run it in a thread.
 """
 
 from __future__ import annotations
@@ -29,7 +28,7 @@ class CitationKind(StrEnum):
     DEFINITION = "definition"
     """``[label]: url``, the target of references."""
     REFERENCE = "reference"
-    """``[text][label]`` or ``[label]``, where the URL is that of the definition."""
+    """``[text][label]`` or ``[label]``, with the URL of the definition."""
     FOOTNOTE = "footnote"
     """A bare URL in ``[^label]: ...``."""
     HTML = "html"
@@ -38,10 +37,10 @@ class CitationKind(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Citation:
-    """A URL in an answer and where it is cited.
+    """URL in an answer, with its position.
 
-    ``text[start:end]`` is the URL as written, or the whole reference for ``REFERENCE``; in characters.
-    ``label`` is the link's text (its first 300 characters), the name of the definition or footnote, else empty.
+    ``text[start:end]`` (in characters) is the URL as written, or the whole reference for ``REFERENCE``. ``label`` is
+    the text of the link (first 300 characters) or the name of the definition or footnote, else empty.
     """
 
     url: str
@@ -52,7 +51,7 @@ class Citation:
 
 
 def citations(text: str) -> tuple[Citation, ...]:
-    """All citations of an answer, in the order of the text."""
+    """Return all citations of an answer, in text order."""
     report = Report(text)
     found = _Finder(report).run()
     targets: dict[str, str] = {}
@@ -66,7 +65,7 @@ def citations(text: str) -> tuple[Citation, ...]:
 
 
 def unique_urls(text: str) -> tuple[str, ...]:
-    """The different URLs of an answer, as cited, in the order of their first citation."""
+    """Return the distinct URLs of an answer as it writes them, in the order of their first citation."""
     return tuple(dict.fromkeys(each.url for each in citations(text)))
 
 
@@ -83,7 +82,7 @@ _LOOK_BACK = 8
 
 
 class _Finder:
-    """One pass over the URLs of a text; keeps its place among the footnotes as it goes."""
+    """Scanner that finds the URLs of a text in one pass."""
 
     def __init__(self, report: Report) -> None:
         self._text = report.text
@@ -94,14 +93,14 @@ class _Finder:
         self._found: list[Citation] = []
 
     def run(self) -> list[Citation]:
-        """The citations with a URL of their own, in order."""
+        """Return the citations that contain a URL (all kinds except references), in text order."""
         at = 0
         while (begin := URL_START.search(self._text, at)) is not None:
             at = max(self._take(begin.start()), begin.end())
         return self._found
 
     def _take(self, start: int) -> int:
-        """Note the URL that begins at ``start``; where to read on."""
+        """Record the URL that starts at ``start``. Return the position at which to continue."""
         before = self._text[max(0, start - _LOOK_BACK) : start]
         in_angles = enclosed_end(self._text, start, ">") if before.endswith("<") else None
         link = _LINK_BEFORE.search(before)
@@ -123,7 +122,7 @@ class _Finder:
         return resume
 
     def _context(self, start: int, kind: CitationKind) -> tuple[CitationKind, str]:
-        """Kind and label of a URL outside of links: that of the definition or footnote it stands in."""
+        """Return kind and label of a URL outside links: those of the surrounding definition or footnote, if any."""
         if start in self._definitions:
             return CitationKind.DEFINITION, self._definitions[start]
         while self._footnote is not None and self._footnote.end <= start:
@@ -137,7 +136,7 @@ class _Finder:
         if opened is None:
             self._note(start, end, CitationKind.LINK)
             return
-        # A URL that is only the text of a link is not cited by itself; it is often cut short for display.
+        # A URL in the text of a link is not a citation. It is often shortened for display.
         while self._found and self._found[-1].start > opened and self._found[-1].kind is CitationKind.BARE:
             self._found.pop()
         kind = CitationKind.IMAGE if self._text[opened - 1 : opened] == "!" else CitationKind.LINK

@@ -1,9 +1,9 @@
-"""What can be wrong with answers that are handed in. The hierarchy:
+"""Errors of submitted answers.
 
 AnswersError
-|- InvalidSubmission    names, texts or metadata that are refused, all of them listed
-|  `- ArchiveRefused    an archive that is refused as a whole
-`- AnswersNotFound      a folder that holds no answers of that agent or task
+|- InvalidSubmission    invalid names, texts or metadata, with a list of all problems
+|  `- ArchiveRefused    an archive that is rejected as a whole
+`- AnswersNotFound      a folder without answers of the agent or task
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from enum import StrEnum
 
 
 class ProblemCode(StrEnum):
-    """What kind of problem; ``too_large`` and ``too_many`` are about limits, the rest about content."""
+    """Kind of a problem. ``too_large`` and ``too_many`` are exceeded limits, the others concern the content."""
 
     BAD_NAME = "bad_name"
     DUPLICATE = "duplicate"
@@ -22,14 +22,14 @@ class ProblemCode(StrEnum):
     TOO_LARGE = "too_large"
     TOO_MANY = "too_many"
     NOT_TEXT = "not_text"
-    """Not UTF-8, or with a character that cannot be stored: NUL or half a surrogate pair."""
+    """Not UTF-8, or contains a character that cannot be stored: NUL or an unpaired surrogate."""
     NOT_JSON = "not_json"
     BAD_ARCHIVE = "bad_archive"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Problem:
-    """One thing that is wrong. ``path`` is a field, as ``answers.0.text``, or a file of a bundle."""
+    """One problem of a submission. ``path`` is a field (``answers.0.text``), or a file of a folder or archive."""
 
     path: str
     message: str
@@ -37,11 +37,11 @@ class Problem:
 
 
 class AnswersError(Exception):
-    """Base of everything this package raises."""
+    """Base of all errors of this package."""
 
 
 class InvalidSubmission(AnswersError):
-    """Something that is handed in breaks a rule; ``problems`` names every field that does."""
+    """An invalid submission. ``problems`` contains one entry for each invalid field."""
 
     def __init__(self, problems: Iterable[Problem]) -> None:
         self.problems = tuple(problems)
@@ -49,8 +49,8 @@ class InvalidSubmission(AnswersError):
 
 
 class ArchiveRefused(InvalidSubmission):
-    """An archive that is damaged, hostile, or not of the public layout; nothing of it is used."""
+    """An archive that is damaged, exceeds a limit, or does not follow the public layout. Nothing of it is used."""
 
 
 class AnswersNotFound(AnswersError):
-    """A folder that holds no answers of that agent or task."""
+    """A folder contains no answers of the agent or task."""

@@ -1,7 +1,7 @@
-"""The structure of an answer's markdown that its citations depend on: link labels, definitions, footnotes.
+"""Markdown structure of an answer that citations depend on: link labels, definitions, footnotes.
 
-Not a markdown parser. It finds just what says how a URL in the text is cited, in one pass each, and is
-lenient where agents are: a definition may stand in a list or a quotation.
+This is not a Markdown parser. Each function makes one pass. The syntax is lenient, as agents are: a definition may be
+inside a list or a block quote.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _REFERENCE = re.compile(r"(?<!\\)\[([^\[\]\n]{1,300})\](?:\[([^\[\]\n]{0,200})\]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Span:
-    """A place in a text, ``text[start:end]`` in characters, with the label it goes by."""
+    """Labelled part of a text: ``text[start:end]`` in characters."""
 
     start: int
     end: int
@@ -30,12 +30,12 @@ class Span:
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """An answer's text, asked for its structure."""
+    """Text of an answer, with methods that find its structure."""
 
     text: str
 
     def link_labels(self) -> dict[int, int]:
-        """For each ``]`` with a ``(`` behind it where its ``[`` is; no label reaches over a blank line."""
+        """Map the position of each ``]`` that is followed by ``(`` to its ``[``. A label ends at a blank line."""
         pairs: dict[int, int] = {}
         open_at: list[int] = []
         for found in _BRACKET.finditer(self.text):
@@ -51,21 +51,21 @@ class Report:
         return pairs
 
     def definitions(self) -> dict[int, str]:
-        """For each ``[label]: target`` where the target begins, with its label; footnotes left out."""
+        """Map the start of the target in each ``[label]: target`` to the label, without footnotes."""
         found = _DEFINITION.finditer(self.text)
         return {each.end(): each[1] for each in found if not each[1].startswith("^")}
 
     def footnotes(self) -> list[Span]:
-        """Each ``[^label]: ...`` with its indented further lines, in order."""
+        """Return each ``[^label]: ...`` with its indented continuation lines, in text order."""
         found = _FOOTNOTE.finditer(self.text)
         return [Span(start=each.start(), end=each.end(), label=each[1]) for each in found]
 
     def references(self) -> Iterator[tuple[Span, str]]:
-        """Each ``[text][label]``, ``[label][]`` or ``[label]``, with the key of the definition it may refer to."""
+        """Yield each ``[text][label]``, ``[label][]`` or ``[label]`` with the key of its possible definition."""
         for each in _REFERENCE.finditer(self.text):
             yield Span(start=each.start(), end=each.end(), label=each[1]), reference_key(each[2] or each[1])
 
 
 def reference_key(label: str) -> str:
-    """What two labels have in common when they mean the same definition: case and spacing do not count."""
+    """Return the key of a label. Labels that differ only in case and spacing refer to the same definition."""
     return " ".join(label.casefold().split())

@@ -1,4 +1,4 @@
-"""What an owner sends: one agent's answers to one task. Values, and the rules they have to keep."""
+"""Submissions and answers: value types and their validation."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ MAX_METADATA_BYTES = 64 * 1024
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Answer:
-    """One output of an agent for one task. ``name`` ends in ``.md``; ``sha256`` (hex) is its identity."""
+    """One output of an agent for one task. ``name`` ends in ``.md``. ``sha256`` (hex) is the identity."""
 
     name: str
     text: str
@@ -34,7 +34,7 @@ class Answer:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Submission:
-    """One agent's 1..n answers to one task."""
+    """Upload for one agent and one task, with one or more answers."""
 
     agent: str
     task_id: str
@@ -53,12 +53,12 @@ def checked_submission(
     run: str | None = None,
     metadata: Mapping[str, Any] | None = None,
 ) -> Submission:
-    """A submission from raw fields; ``answers`` are (name, text) pairs, names with or without ``.md``.
+    """Validate raw fields and return a submission. ``answers`` are (name, text) pairs, names with or without ``.md``.
 
-    Takes up to some 0.1 s per MiB of text, so an event loop hands it to a thread.
+    Takes about 0.1 s per MiB of text. In an event loop, run it in a thread.
 
     Raises:
-        InvalidSubmission: with a problem for every field that breaks a rule.
+        InvalidSubmission: Fields are invalid. All problems are listed.
     """
     problems = [*name_problems(agent, "agent"), *name_problems(task_id, "task_id")]
     if run is not None:
@@ -66,12 +66,12 @@ def checked_submission(
     if model is not None:
         problems += label_problems(model, "model")
     if not answers:
-        problems.append(Problem(path="answers", message="holds no answer", code=ProblemCode.EMPTY))
+        problems.append(Problem(path="answers", message="contains no answer", code=ProblemCode.EMPTY))
     taken: set[str] = set()
     for number, (name, text) in enumerate(answers):
         problems += answer_name_problems(name, f"answers.{number}.name")
         if with_suffix(name) in taken:
-            message = f"another answer is already called {with_suffix(name)!r}"
+            message = f"another answer already has the name {with_suffix(name)!r}"
             problems.append(Problem(path=f"answers.{number}.name", message=message, code=ProblemCode.DUPLICATE))
         taken.add(with_suffix(name))
         problems += text_problems(text, f"answers.{number}.text")
@@ -89,7 +89,7 @@ def checked_submission(
 
 
 def with_suffix(name: str) -> str:
-    """An answer's name as judge scripts see it, with exactly one ``.md`` at its end.
+    """Return the name of an answer with exactly one ``.md`` at the end, as judge scripts expect it.
 
     >>> with_suffix("answer_1"), with_suffix("answer_1.md")
     ('answer_1.md', 'answer_1.md')
@@ -98,7 +98,7 @@ def with_suffix(name: str) -> str:
 
 
 def name_problems(name: str, path: str) -> Iterator[Problem]:
-    """What is wrong with the name of an agent, a task or a run."""
+    """Yield the problems of the name of an agent, a task or a run."""
     if not NAME_PATTERN.fullmatch(name) or ".." in name:
         message = (
             f"must be 1 to {MAX_NAME_CHARS} letters, digits, '.', '_' and '-', start with a letter or digit and not "
@@ -108,15 +108,15 @@ def name_problems(name: str, path: str) -> Iterator[Problem]:
 
 
 def answer_name_problems(name: str, path: str) -> Iterator[Problem]:
-    """What is wrong with the name of an answer; its ``.md`` does not count."""
+    """Yield the problems of the name of an answer, without its ``.md``."""
     return name_problems(name.removesuffix(".md"), path)
 
 
 def decode_text(data: bytes, path: str) -> str:
-    """The text of an answer's bytes.
+    """Decode the bytes of an answer.
 
     Raises:
-        InvalidSubmission: the bytes are not UTF-8.
+        InvalidSubmission: The bytes are not UTF-8.
     """
     try:
         return data.decode("utf-8")
@@ -126,7 +126,7 @@ def decode_text(data: bytes, path: str) -> str:
 
 
 def text_problems(text: str, path: str) -> Iterator[Problem]:
-    """What is wrong with the text of an answer; at most one problem."""
+    """Yield the first problem of the text of an answer, if any."""
     unstorable = _unstorable(text)
     if unstorable:
         yield Problem(path=path, message=unstorable, code=ProblemCode.NOT_TEXT)
@@ -135,10 +135,10 @@ def text_problems(text: str, path: str) -> Iterator[Problem]:
     if not text.strip():
         yield Problem(path=path, message="is empty", code=ProblemCode.EMPTY)
     elif size > MAX_ANSWER_BYTES:
-        message = f"has {size} bytes, more than {MAX_ANSWER_BYTES}"
+        message = f"has {size} bytes (maximum {MAX_ANSWER_BYTES})"
         yield Problem(path=path, message=message, code=ProblemCode.TOO_LARGE)
     elif (count := len(unique_urls(text))) > MAX_UNIQUE_URLS:
-        message = f"cites {count} different URLs, more than {MAX_UNIQUE_URLS}"
+        message = f"cites {count} different URLs (maximum {MAX_UNIQUE_URLS})"
         yield Problem(path=path, message=message, code=ProblemCode.TOO_MANY)
 
 
@@ -146,11 +146,11 @@ _SURROGATE = re.compile("[\ud800-\udfff]")
 
 
 def _unstorable(text: str) -> str | None:
-    """Why neither UTF-8 nor the database can hold this text, or None."""
+    """Return the reason why UTF-8 or the database cannot represent the text, or None."""
     if "\0" in text:
         return "contains a NUL character"
     if _SURROGATE.search(text):
-        return "contains half a surrogate pair, which is not UTF-8"
+        return "contains an unpaired surrogate, which is not valid UTF-8"
     return None
 
 
@@ -158,7 +158,7 @@ _LABEL = re.compile(rf"[!-~]{{1,{MAX_LABEL_CHARS}}}")
 
 
 def label_problems(label: str, path: str) -> Iterator[Problem]:
-    """What is wrong with the name of a model."""
+    """Yield the problems of the name of a model."""
     if not _LABEL.fullmatch(label):
         message = f"must be 1 to {MAX_LABEL_CHARS} printable ASCII characters without spaces"
         yield Problem(path=path, message=message, code=ProblemCode.BAD_NAME)
@@ -170,11 +170,11 @@ def _metadata_problems(metadata: Mapping[str, Any]) -> Iterator[Problem]:
     except (TypeError, ValueError, RecursionError) as error:
         yield Problem(path="metadata", message=f"is not JSON: {error}", code=ProblemCode.NOT_JSON)
         return
-    # JSON writes NUL as an escape, so the text alone does not show it; an escaped backslash before it would.
+    # JSON writes NUL as \u0000. Escaped backslashes are removed first, because "\\u0000" is not a NUL.
     unescaped = re.sub(r"\\\\", "", written)
     unstorable = _unstorable(unescaped.replace("\\u0000", "\0"))
     if unstorable:
         yield Problem(path="metadata", message=unstorable, code=ProblemCode.NOT_TEXT)
     elif len(written.encode("utf-8")) > MAX_METADATA_BYTES:
-        message = f"is longer than {MAX_METADATA_BYTES} bytes as JSON"
+        message = f"is larger than {MAX_METADATA_BYTES} bytes as JSON"
         yield Problem(path="metadata", message=message, code=ProblemCode.TOO_LARGE)

@@ -1,7 +1,7 @@
-"""Where a URL in an answer ends, and what URL is meant by what was written.
+"""Scanners that find the end of a URL in an answer, and normalization of the URL as written.
 
-The scanners take the position where a URL begins. None reads further than a fixed length beyond what
-it returns, so the work over a whole text stays proportional to its length, however hostile it is.
+A scanner takes the position at which a URL starts. It reads at most a fixed length beyond the position that it returns,
+so the time for a whole text is linear even if the text is hostile.
 """
 
 from __future__ import annotations
@@ -9,13 +9,14 @@ from __future__ import annotations
 import re
 
 MAX_URL_CHARS = 4096
-"""Longer than that is not a citation; no browser or server is bound to take it."""
+"""Longer URLs are not citations. Browsers and servers need not accept them."""
 
 URL_START = re.compile(r"https?://|(?<![\w.@/:-])www\.(?=[^\s./]+\.[^\s./])", re.IGNORECASE)
-"""Where a URL begins: with its scheme, wherever that stands, or as ``www.`` at the start of a word."""
+"""Start of a URL: a scheme at any position, or ``www.`` at the start of a word."""
 
-# White space, what no URL may contain, and the quotes, brackets, full stops and commas of other scripts, which often
-# stand behind a URL without a space. Marks that page titles contain, too, as the middle dot, are left out at its end.
+# White space, characters that are invalid in URLs, and the quotes, brackets, full stops and commas of other scripts,
+# which often follow a URL without a space. Characters that also occur in page titles, such as the middle dot, are not
+# listed here. They are removed only at the end of a URL.
 _NEVER = (
     r"\s\x00-\x1f\x7f<>\"`|{}\\\u00ab\u00bb\u2014\u2018-\u201f\u2039\u203a\u200b\u2060\ufeff"
     r"\u060c\u061b\u061f\u0964\u0965"  # Arabic and Devanagari
@@ -23,14 +24,14 @@ _NEVER = (
     r"\uff01\uff02\uff07-\uff09\uff0c\uff0e\uff1a-\uff1c\uff1e\uff1f\uff3b\uff3d\uff5b-\uff5d\uff5f-\uff64"
 )
 _NO_NEXT_URL = r"[,;](?!['\"]?(?:https?://|www\.))"
-# Atomic groups, since Python before 3.11.5 gets possessively repeated ones wrong (gh-106052).
+# Atomic groups, because Python before 3.11.5 has a bug in possessive quantifiers on groups (gh-106052).
 _PLAIN = re.compile(rf"(?>(?:[^{_NEVER}()\[\],;*]++|\*(?!\*)|{_NO_NEXT_URL})+)", re.IGNORECASE)
 _PLAIN_IN_QUOTES = re.compile(rf"(?>(?:[^{_NEVER}()\[\],;*']++|\*(?!\*)|{_NO_NEXT_URL})+)", re.IGNORECASE)
 _ESCAPED = re.compile(r"\\[!-/:-@\[-`{-~]")
 _ENTITY_AT_END = re.compile(r"&[A-Za-z][A-Za-z0-9]{1,30}\Z")
-_LOOSE_AT_END = ".,;:!?*'\\([\u2013\u2026\u301c\u30fb\uff5e"
+_TRAILING_PUNCTUATION = ".,;:!?*'\\([\u2013\u2026\u301c\u30fb\uff5e"
 _EMPHASIS_AT_END = re.compile(r"_+\Z|~~+\Z|==+\Z")
-# Marks that open or close emphasis, by their place between words.
+# Characters that open or close emphasis, depending on the neighbouring characters.
 _EMPHASIS = {
     mark: re.compile(rf"(?P<opens>(?<!\w){run}(?=[^\s{mark}]))|(?<=[^\s{mark}]){run}(?!\w)")
     for mark, run in (("_", "_+"), ("~", "~~+"), ("=", "==+"))
@@ -52,11 +53,11 @@ _HOST = re.compile(
 
 
 def bare_end(text: str, start: int) -> tuple[int, int]:
-    """The end of a URL that stands in running text, and where to read on.
+    """Return the end of a URL in running text, and the position at which to continue.
 
-    It stops before a closing bracket that was not opened within the URL, before a bracket that is closed only behind
-    white space, before two asterisks, and before a comma or semicolon with another URL behind it. What is loose at its
-    end (full stop, quote, emphasis that was opened before the URL) is left out.
+    The URL ends before a closing bracket without an opening one in the URL, before a bracket that is closed only after
+    white space, before two asterisks, and before a comma or semicolon that another URL follows. Trailing punctuation
+    (full stops, quotes, emphasis that was opened before the URL) is not part of it.
     """
     plain = _PLAIN_IN_QUOTES if text[start - 1 : start] == "'" else _PLAIN
     open_brackets: list[int] = []
@@ -73,23 +74,23 @@ def bare_end(text: str, start: int) -> tuple[int, int]:
             break
         at += 1
     end = _before_remark(text, open_brackets[0], at) if open_brackets else at
-    return _without_loose_end(text, start, end), at
+    return _without_trailing_punctuation(text, start, end), at
 
 
 def _before_remark(text: str, bracket: int, end: int) -> int:
-    """The end of a URL with an open bracket: before it if a remark begins there: ``https://a.example/x(in Dutch)``."""
+    """Return the end of a URL with an open bracket. A remark ends the URL: ``https://a.example/x(in Dutch)``."""
     closer = ")" if text[bracket] == "(" else "]"
     rest_of_line = text[end : end + _BRACKET_LOOK_AHEAD].partition("\n")[0]
     return bracket if rest_of_line[:1].isspace() and closer in rest_of_line else end
 
 
-def _without_loose_end(text: str, start: int, end: int) -> int:
+def _without_trailing_punctuation(text: str, start: int, end: int) -> int:
     if end - start > MAX_URL_CHARS:
         return end
     url = text[start:end]
     emphasis: int | None = None
     while True:
-        kept = url.rstrip(_LOOSE_AT_END)
+        kept = url.rstrip(_TRAILING_PUNCTUATION)
         if url[len(kept) : len(kept) + 1] == ";":
             kept = _ENTITY_AT_END.sub("", kept)
         kept = kept.removesuffix("'s")
@@ -105,7 +106,7 @@ def _without_loose_end(text: str, start: int, end: int) -> int:
 
 
 def _emphasis_before(text: str, start: int, mark: str) -> int:
-    """How many of these marks opened the emphasis in which a URL stands; 0 if there is none."""
+    """Return the number of ``mark`` characters that opened the emphasis around a URL; 0 if there is no emphasis."""
     line = text[max(0, start - _EMPHASIS_LOOK_BACK) : start].rpartition("\n")[2]
     directly = len(line) - len(line.rstrip(mark))
     if directly:
@@ -117,9 +118,9 @@ def _emphasis_before(text: str, start: int, mark: str) -> int:
 
 
 def link_end(text: str, start: int) -> int | None:
-    """The end of a URL inside ``[label](...)``, as written; None where that link is not well formed.
+    """Return the end of a URL in ``[label](...)``; None if the link is not well formed.
 
-    Brackets have to balance, and a title may follow.
+    Brackets must be balanced. A title may follow.
     """
     depth = 0
     at = start
@@ -133,23 +134,23 @@ def link_end(text: str, start: int) -> int | None:
             depth += 1
         elif here == ")" and depth:
             depth -= 1
-        elif here != "]" or text[at + 1 : at + 2] == "(":  # the next link begins: this one was never closed
+        elif here != "]" or text[at + 1 : at + 2] == "(":  # "](" starts the next link, so this link is not closed
             break
         at += 1
     return at if depth == 0 and _END_OF_LINK.match(text, at) else None
 
 
 def enclosed_end(text: str, start: int, closer: str) -> int | None:
-    """The end of a URL within ``<...>`` or a quoted attribute, on one line; None where it is not closed."""
+    """Return the end of a URL in ``<...>`` or in a quoted attribute on one line; None if it is not closed."""
     end = text.find(closer, start, start + MAX_URL_CHARS + 1)
     return end if end > start and _NO_MARKUP.fullmatch(text, start, end) else None
 
 
 def clean(written: str) -> str | None:
-    r"""The URL meant by what was written, or None where it is none.
+    r"""Return the URL for a text as written, or None if it is not a URL.
 
-    Markdown escapes and ``&amp;`` are undone, ``www.`` gets its scheme. Nothing else changes: case,
-    percent-encoding and names in other scripts stay as they are.
+    Removes Markdown escapes, replaces ``&amp;`` and adds a scheme to ``www.``. Case, percent-encoding and non-ASCII
+    names do not change.
 
     >>> clean(r"www.example.org/a\_b?x=1&amp;y=2")
     'https://www.example.org/a_b?x=1&y=2'

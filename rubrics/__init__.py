@@ -1,6 +1,6 @@
-"""Rubrics: weighted trees of checkable leaves, gated and scored. Pure, no IO and no asyncio.
+"""Rubrics: weighted trees of claims and checks, their gates and their scores. Pure: no I/O and no asyncio.
 
-The everyday names are here; ``gating``, ``ordering``, ``lint`` and ``schema`` are used by module.
+Import the common names from here. Import ``gating``, ``ordering``, ``lint`` and ``schema`` as modules.
 """
 
 from __future__ import annotations

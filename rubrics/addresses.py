@@ -1,6 +1,6 @@
-"""A name for every node of a stored tree. Pure.
+"""Unique keys for the nodes of a stored tree, for URLs and HTML attributes.
 
-Public judge scripts may give two nodes the same id. A key is the id where that is unique and can stand in an address.
+A key is the id of the node. Because public judge scripts may give two nodes the same id, later ones get a suffix.
 """
 
 from __future__ import annotations
@@ -8,17 +8,17 @@ from __future__ import annotations
 import re
 
 _UNADDRESSABLE = re.compile("[\x00-\x1f\x7f\ud800-\udfff]")
-"""What does not come back from an HTML attribute or an address as it was."""
+"""Characters that do not survive a round trip through an HTML attribute or a URL."""
 
 
 class Addresses:
-    """Gives keys to the nodes of one tree, which must be named in its order: parents before children."""
+    """Generator of keys for the nodes of one tree. Pass the nodes in tree order: parents before children."""
 
     def __init__(self) -> None:
         self._seen: dict[str, int] = {}
 
     def key(self, id: str) -> str:
-        """``id`` for the first node that has it, then ``id~2`` and so on."""
+        """Return ``id`` for the first node with this id, then ``id~2``, ``id~3``..."""
         plain = _UNADDRESSABLE.sub("\ufffd", id)
         self._seen[plain] = self._seen.get(plain, 0) + 1
         return plain if self._seen[plain] == 1 else f"{plain}~{self._seen[plain]}"

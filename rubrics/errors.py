@@ -1,28 +1,28 @@
-"""What can be wrong with a rubric. The hierarchy:
+"""Errors of rubrics.
 
 RubricError
-|- InvalidNode      a node that may not be added, or a value on it that cannot be scored
-|- UnknownNode      an id that the rubric does not hold
-`- SchemaError      a JSON document that is not a rubric of a version we read
+|- InvalidNode      a node that breaks a rule of the tree, or a value that cannot be scored
+|- UnknownNode      an id that is not in the rubric
+`- SchemaError      a JSON document that is not a rubric of a supported version
 """
 
 from __future__ import annotations
 
 
 class RubricError(ValueError):
-    """Something is wrong with a rubric; the message says what and at which node."""
+    """Base of all rubric errors. The message names the problem and the node."""
 
 
 class InvalidNode(RubricError):
-    """A node that may not be added, or a value on it that cannot be scored."""
+    """A node that breaks a rule of the tree, or has a value that cannot be scored."""
 
 
 class UnknownNode(RubricError):
-    """An id that the rubric does not hold."""
+    """An id that is not in the rubric."""
 
 
 class SchemaError(RubricError):
-    """A JSON document that is not a rubric of a version we read; ``path`` is where, as ``tree.children.0``."""
+    """JSON document that is not a rubric of a supported version. ``path`` locates the problem (``tree.children.0``)."""
 
     def __init__(self, path: str, message: str) -> None:
         super().__init__(f"{path}: {message}" if path else message)

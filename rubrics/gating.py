@@ -1,9 +1,9 @@
-"""Which earlier verdict keeps a leaf from being judged.
+"""Gates: rules that skip a leaf because another leaf did not pass.
 
-Two users, one set of rules. A public judge script settles leaves whenever it likes, so
-``first_blocker`` looks at whatever is decided at that moment. A native judge declares first, so
-``waits_for`` says what must be settled before a leaf and ``settled_blocker`` looks at nothing
-else: the same verdicts give the same tree, whatever finished first. Decides only, writes nothing.
+Public judge scripts and native judges share these rules. A public script settles its leaves in any order, so
+``first_blocker`` looks at all leaves that are settled at that moment. A native judge declares its whole rubric first:
+``waits_for`` returns what must be settled before a leaf, and ``settled_blocker`` looks only at that. Equal verdicts
+therefore give equal trees, in whichever order the leaves finish. The functions only read the tree.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from rubrics.node import Status, Strategy
 from rubrics.tree import N, leaves_below
 
 BLOCKING = frozenset({Status.FAILED, Status.SKIPPED})
-"""The statuses of a leaf that block what depends on it. ``initialized`` does not: nothing is known yet."""
+"""Statuses of a leaf that block the nodes that depend on it. ``initialized`` does not: the outcome is not known yet."""
 
 
 class PrerequisiteKind(StrEnum):
@@ -26,17 +26,17 @@ class PrerequisiteKind(StrEnum):
     EXTRA = "extra"
     """Named by the author of the rubric."""
     CRITICAL_SIBLING = "critical_sibling"
-    """A gate beside the node or beside one of its ancestors, before or after it."""
+    """A critical sibling of the node or of one of its ancestors, before or after it."""
     PREDECESSOR = "predecessor"
     """An earlier step under a sequential parent."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Prerequisite(Generic[N]):
-    """A leaf or inner node that another node depends on.
+    """Leaf or inner node that another node depends on.
 
-    ``settled_first`` is whether a native leaf waits for it. The others run beside the leaf: critical
-    siblings of a critical node, and critical siblings that come later in a sequence.
+    ``settled_first``: a native leaf waits for it. The others are judged concurrently with the leaf: critical siblings
+    of a critical node, and critical siblings that come later in a sequence.
     """
 
     node: N
@@ -45,11 +45,10 @@ class Prerequisite(Generic[N]):
 
 
 def prerequisites(path: Sequence[N], extra: Sequence[N] = ()) -> list[Prerequisite[N]]:
-    """Everything the last node of ``path`` depends on, in the order in which a blocker is named.
+    """Return everything the last node of ``path`` depends on. The first one that blocks is reported as the blocker.
 
-    ``path`` runs from the root down to the node; a node that is in no tree has only its extra
-    prerequisites. The extra ones come first, then level by level upward; at each level critical
-    siblings before plain predecessors.
+    ``path`` leads from the root down to the node. A node outside of a tree has only its extra prerequisites. Order: the
+    extra ones, then one level after the other upward; at each level critical siblings before other predecessors.
     """
     found = [Prerequisite(node=node, kind=PrerequisiteKind.EXTRA, settled_first=True) for node in extra]
     for depth in range(len(path) - 1, 0, -1):
@@ -58,7 +57,7 @@ def prerequisites(path: Sequence[N], extra: Sequence[N] = ()) -> list[Prerequisi
 
 
 def _level(parent: N, node: N) -> list[Prerequisite[N]]:
-    """What ``node`` depends on among the children of its own parent."""
+    """Return the siblings that ``node`` depends on."""
     sequential = parent.strategy == Strategy.SEQUENTIAL
     gates: list[Prerequisite[N]] = []
     steps: list[Prerequisite[N]] = []
@@ -77,18 +76,18 @@ def _level(parent: N, node: N) -> list[Prerequisite[N]]:
 
 
 def first_blocker(needed: Iterable[Prerequisite[N]], state: Callable[[N], Status]) -> N | None:
-    """The first leaf below any prerequisite that is already failed or skipped; None: nothing blocks.
+    """Return the first leaf below a prerequisite that has failed or was skipped; None if nothing blocks.
 
-    Leaves that are still initialized, childless inner nodes among them, do not block.
+    Leaves that are still initialized do not block. That includes inner nodes without children.
     """
     return next((leaf for each in needed for leaf in leaves_below(each.node) if state(leaf) in BLOCKING), None)
 
 
 def waits_for(path: Sequence[N], extra: Sequence[N] = ()) -> list[N]:
-    """The nodes that must be settled before the native leaf at the end of ``path`` is judged.
+    """Return the nodes that must be settled before the native leaf at the end of ``path`` is judged.
 
-    Its named prerequisites; earlier steps under a sequential parent; the critical siblings of a node
-    that is not critical itself. Critical siblings run side by side: one does not wait for another.
+    These are its named prerequisites, the earlier steps below a sequential parent, and the critical siblings of a
+    non-critical node. Critical siblings do not wait for each other.
     """
     return [each.node for each in prerequisites(path, extra) if each.settled_first]
 
@@ -100,11 +99,10 @@ def settled_blocker(
     state: Callable[[N], Status],
     by_code: Callable[[N], bool],
 ) -> N | None:
-    """The first leaf that keeps the native leaf at the end of ``path`` from being judged; None: none does.
+    """Return the first leaf that gates the native leaf at the end of ``path``; None if nothing gates it.
 
-    Call it once everything in ``waits_for`` and every leaf decided by code (``by_code``) is settled.
-    Of the siblings that run beside the leaf only those decided by code count, which keeps the
-    outcome independent of what happens to finish first.
+    Call it after everything in ``waits_for`` and every leaf decided by code (``by_code``) is settled. Siblings that are
+    judged concurrently count only if code decides them, so the outcome does not depend on which one finishes first.
     """
     for each in prerequisites(path, extra):
         for leaf in leaves_below(each.node):

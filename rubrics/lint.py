@@ -107,7 +107,7 @@ def _duplicate_siblings(group: RubricNode) -> Iterator[LintFinding]:
 
 
 def _leaf(leaf: RubricNode, asked: dict[Hashable, str]) -> Iterator[LintFinding]:
-    """LintFindings of one leaf; ``asked`` remembers each question and the leaf that asked it first."""
+    """Yield the findings of one leaf. ``asked`` maps each question to the first leaf that asks it."""
     claim = leaf.claim
     if claim is None:
         if leaf.check is None:

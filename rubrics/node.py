@@ -1,4 +1,4 @@
-"""The nodes of a rubric: a weighted tree with critical gates. Pure data, no IO."""
+"""Nodes of a rubric. Pure data, no I/O."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ from rubrics.verdict import Claim, Verdict
 
 
 class Strategy(StrEnum):
-    """How the children of a node relate. The words are those of the public toolkit's JSON."""
+    """How the scores of a node's children are combined. Values as in the JSON of the public toolkit."""
 
     PARALLEL = "parallel"
     SEQUENTIAL = "sequential"
 
 
 class Status(StrEnum):
-    """The compatible status of a node, as the public toolkit writes it."""
+    """Compatible status of a node. Values as in the JSON of the public toolkit."""
 
     PASSED = "passed"
     FAILED = "failed"
@@ -27,10 +27,10 @@ class Status(StrEnum):
 
 @dataclass(slots=True, eq=False, kw_only=True)
 class RubricNode:
-    """One node; a node without children is a leaf.
+    """Node of a rubric. A node without children is a leaf.
 
-    A leaf carries either a ``claim`` (asked of a judge) or a ``check`` (decided by code), and a
-    ``verdict`` once it is settled. ``requires`` names further nodes that must not have failed.
+    A leaf has either a ``claim`` (for a model) or a ``check`` (decided by code), and a ``verdict`` after it is settled.
+    ``requires`` contains the ids of additional prerequisites.
     """
 
     id: str

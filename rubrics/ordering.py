@@ -1,6 +1,6 @@
-"""In which order the leaves of a native rubric can be settled, and what keeps one from being judged.
+"""Order in which the leaves of a native rubric are settled.
 
-``gating`` applied to a ``Rubric``. Leaves decided by code are settled before any claim is asked.
+Applies ``gating`` to a ``Rubric``. Leaves decided by code are settled before any claim is sent to a model.
 """
 
 from __future__ import annotations
@@ -14,19 +14,19 @@ from rubrics.scoring import compatible
 
 
 def decided_by_code(leaf: RubricNode) -> bool:
-    """Whether no judge is asked about this leaf."""
+    """Return whether the leaf is settled without a model."""
     return leaf.claim is None
 
 
 def waits_of(rubric: Rubric, leaf: RubricNode) -> list[RubricNode]:
-    """The nodes, leaves and groups, that must be settled before ``leaf`` is judged."""
+    """Return the leaves and groups that must be settled before ``leaf`` is judged."""
     return waits_for(rubric.path_to(leaf), rubric.required_by(leaf))
 
 
 def blocker_of(rubric: Rubric, leaf: RubricNode) -> RubricNode | None:
-    """The leaf that keeps ``leaf`` from being judged, given the verdicts on the tree; None: none does.
+    """Return the leaf that gates ``leaf``, according to the verdicts in the tree; None if nothing gates it.
 
-    Call it once everything in ``waits_of`` and every leaf decided by code has its verdict.
+    Call it after everything in ``waits_of`` and every leaf decided by code has its verdict.
     """
     return settled_blocker(
         rubric.path_to(leaf),
@@ -37,10 +37,9 @@ def blocker_of(rubric: Rubric, leaf: RubricNode) -> RubricNode | None:
 
 
 def wait_cycle(rubric: Rubric) -> tuple[str, ...]:
-    """The ids of nodes that wait for each other, each for the next one and the last for the first; usually empty.
+    """Return the ids of a cycle of nodes, each waiting for the next and the last for the first; empty if there is none.
 
-    Only ``requires`` can close such a circle, alone or together with the order of the tree: a gate that
-    requires a leaf which waits for that gate.
+    Only ``requires`` can create a cycle, for example a critical node that requires a sibling which it gates.
     """
     graph: dict[str, set[str]] = {}
     for node in rubric.walk():
@@ -52,5 +51,5 @@ def wait_cycle(rubric: Rubric) -> tuple[str, ...]:
         TopologicalSorter(graph).prepare()
     except CycleError as error:
         found: list[str] = error.args[1]
-        return tuple(found[:0:-1])  # closed and from the one waited for; ours is open and from the one waiting
+        return tuple(found[:0:-1])  # graphlib repeats the first node at the end and lists a node before its dependents
     return ()

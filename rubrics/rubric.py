@@ -1,4 +1,4 @@
-"""A task's rubric: one tree of nodes with the rules that keep it sound while it grows."""
+"""Rubric: the tree of nodes that a judge declares for one answer, with the rules for adding nodes."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ ROOT_ID = "root"
 
 
 class Rubric:
-    """The weighted tree of one task, filled from the top.
+    """Weighted tree of one task, built from the root down.
 
-    Nodes must enter through ``add``: it keeps ids unique and a critical parent all critical.
+    Add nodes only with ``add``. It ensures that ids are unique and that all children of a critical node are critical.
     """
 
     def __init__(self, task_id: str, desc: str, strategy: Strategy = Strategy.PARALLEL) -> None:
@@ -25,17 +25,17 @@ class Rubric:
         self._parents: dict[str, RubricNode] = {}
 
     def add(self, parent: RubricNode, node: RubricNode) -> RubricNode:
-        """Hang ``node`` below ``parent`` and return it.
+        """Add ``node`` as the last child of ``parent`` and return it.
 
         Raises:
-            InvalidNode: the id is empty or taken; the weight is not finite and above zero; the parent is
-                a leaf with a claim or check, or critical while the node is not; the node has both a claim
-                and a check, or children already; it requires a node it would lie in.
+            InvalidNode: The id is empty or in use. The weight is not a finite number above 0. The parent is a leaf with
+                a claim or check, or is critical while the node is not. The node has both a claim and a check, already
+                has children, or requires one of its ancestors.
             UnknownNode: ``parent``, or a node named in ``requires``, is not in this rubric.
         """
         self._check_member(parent)
         if not node.id or node.id in self._nodes:
-            raise InvalidNode(f"node id {node.id!r} is {'taken' if node.id else 'empty'}")
+            raise InvalidNode(f"node id {node.id!r} is {'already in use' if node.id else 'empty'}")
         _check_values(node)
         if parent.claim is not None or parent.check is not None:
             raise InvalidNode(f"node {node.id!r}: its parent {parent.id!r} is a leaf with a claim or a check")
@@ -48,20 +48,20 @@ class Rubric:
         return node
 
     def require(self, node: RubricNode, *ids: str) -> None:
-        """Name further nodes that must not have failed before ``node`` is judged.
+        """Add prerequisites of ``node``, by id.
 
         Raises:
-            InvalidNode: an id names the node itself, a node it lies in or one below it.
+            InvalidNode: An id names the node itself, one of its ancestors or one of its descendants.
             UnknownNode: ``node`` or an id is not in this rubric.
         """
         self._check_requires(node, self.path_to(node), ids)
         node.requires += ids
 
     def find(self, node_id: str) -> RubricNode:
-        """The node with this id.
+        """Return the node with this id.
 
         Raises:
-            UnknownNode: there is none.
+            UnknownNode: No node has this id.
         """
         if node_id not in self._nodes:
             raise UnknownNode(f"no node {node_id!r} in the rubric of {self.task_id!r}")
@@ -71,18 +71,18 @@ class Rubric:
         return node_id in self._nodes
 
     def walk(self) -> Iterator[RubricNode]:
-        """All nodes, parents before children."""
+        """Iterate over all nodes, parents before children."""
         return walk(self.root)
 
     def leaves(self) -> Iterator[RubricNode]:
-        """All nodes without children, from left to right."""
+        """Iterate over all nodes without children, from left to right."""
         return leaves_below(self.root)
 
     def path_to(self, node: RubricNode) -> list[RubricNode]:
-        """The nodes from the root down to ``node``.
+        """Return the nodes from the root down to ``node``.
 
         Raises:
-            UnknownNode: the node is not in this rubric.
+            UnknownNode: The node is not in this rubric.
         """
         self._check_member(node)
         path = [node]
@@ -91,11 +91,11 @@ class Rubric:
         return path[::-1]
 
     def required_by(self, node: RubricNode) -> list[RubricNode]:
-        """The nodes that ``node`` and the groups around it name in ``requires``, its own first."""
+        """Return the nodes that ``node`` and its ancestors name in ``requires``, those of ``node`` first."""
         return [self.find(node_id) for each in reversed(self.path_to(node)) for node_id in each.requires]
 
     def statistics(self) -> TreeStatistics:
-        """Depth and counts; a lone root has depth 0, one node and one leaf."""
+        """Return depth and node counts. A root without children has depth 0, one node and one leaf."""
         return statistics(self.root)
 
     def _check_member(self, node: RubricNode) -> None:

@@ -1,9 +1,8 @@
-"""A rubric as JSON, out and in.
+"""JSON format of a rubric: writing and reading.
 
-The tree has the public toolkit's shape and field order (id, desc, critical, score, status, strategy,
-children) with our fields behind it. Scores, statuses and ``grounding`` in a document are derived: they are written
-for readers and computed anew when a document is read back. Fields change only together with
-``SCHEMA_VERSION``.
+The tree has the shape and field order of the public toolkit (id, desc, critical, score, status, strategy, children),
+followed by our fields. Scores, statuses and ``grounding`` are derived: they are written for readers and recomputed when
+a document is read. Change ``SCHEMA_VERSION`` together with any field.
 """
 
 from __future__ import annotations
@@ -24,12 +23,12 @@ SCHEMA_VERSION = 1
 
 
 def rubric_json(rubric: Rubric) -> dict[str, Any]:
-    """The whole rubric with its verdicts, as a JSON-ready document."""
+    """Return the rubric with its verdicts as JSON values."""
     return {"schema_version": SCHEMA_VERSION, "task_id": rubric.task_id, "tree": tree_json(rubric)}
 
 
 def tree_json(rubric: Rubric) -> dict[str, Any]:
-    """The tree with compatible scores and statuses, and what is known of each leaf."""
+    """Return the tree with compatible scores and statuses, and with the claim and verdict of each leaf."""
     settled = settle(rubric.root, lambda leaf: compatible(leaf.verdict))
     return _node_json(rubric.root, settled)
 
@@ -53,28 +52,28 @@ def _node_json(node: RubricNode, settled: Mapping[int, Settled]) -> dict[str, An
 
 
 def leaf_json(claim: Claim | None, verdict: Verdict | None) -> dict[str, Any]:
-    """What a leaf adds to its tree node: what was asked and everything behind the outcome.
+    """Return the additional fields of a leaf: its claim and its verdict.
 
     ``sources`` is null for a claim about the answer alone and for a leaf decided by code.
     """
-    said = verdict or Verdict(outcome=Outcome.UNDECIDED)
+    verdict = verdict or Verdict(outcome=Outcome.UNDECIDED)
     return {
-        "outcome": said.outcome.value,
-        "reason": said.reason and said.reason.value,
-        "reasoning": said.reasoning,
+        "outcome": verdict.outcome.value,
+        "reason": verdict.reason and verdict.reason.value,
+        "reasoning": verdict.reasoning,
         "sources": None if claim is None or claim.sources is None else list(claim.sources),
-        "votes": [_vote_json(vote) for vote in said.votes],
-        "quotes": [{**asdict(quote), "origin": quote.origin.value} for quote in said.quotes],
-        "blocked_by": said.blocked_by,
+        "votes": [_vote_json(vote) for vote in verdict.votes],
+        "quotes": [{**asdict(quote), "origin": quote.origin.value} for quote in verdict.quotes],
+        "blocked_by": verdict.blocked_by,
         "claim": claim and claim.text,
         "instruction": claim and claim.instruction,
-        "evidence": list(said.evidence),
-        "prompt": said.prompt,
-        "model": said.model,
-        "usage": asdict(said.usage),
-        "grounded": said.grounded,
-        "grounding": said.grounding and said.grounding.value,
-        "signals": list(said.signals),
+        "evidence": list(verdict.evidence),
+        "prompt": verdict.prompt,
+        "model": verdict.model,
+        "usage": asdict(verdict.usage),
+        "grounded": verdict.grounded,
+        "grounding": verdict.grounding and verdict.grounding.value,
+        "signals": list(verdict.signals),
     }
 
 
@@ -84,13 +83,13 @@ def _vote_json(vote: Vote) -> dict[str, Any]:
 
 
 class _Document(BaseModel):
-    """Unknown fields are refused: a misspelt ``critical`` would silently change the score."""
+    """Base model that rejects unknown fields, because a misspelled ``critical`` would silently change the score."""
 
     model_config = ConfigDict(extra="forbid", allow_inf_nan=False)
 
 
 class _NodeDocument(_Document):
-    """One node as written; the fields of a leaf keep their defaults on a group."""
+    """One node of a document. On a group, the fields of a leaf have their defaults."""
 
     id: str
     desc: str
@@ -120,7 +119,7 @@ class _NodeDocument(_Document):
     signals: tuple[str, ...] = ()
 
     def to_node(self) -> RubricNode:
-        """The node alone: its children and ``requires`` are hung on by the reader."""
+        """Return the node without children and ``requires``, which the caller adds."""
         return RubricNode(
             id=self.id,
             desc=self.desc,
@@ -159,10 +158,10 @@ class _RubricDocument(_Document):
 
 
 def rubric_from_json(document: object) -> Rubric:
-    """Read back what ``rubric_json`` wrote.
+    """Parse a document written by ``rubric_json``.
 
     Raises:
-        SchemaError: the document has another version or shape, or its tree breaks a rule of ``Rubric``.
+        SchemaError: The document has another version or shape, or its tree breaks a rule of ``Rubric``.
     """
     try:
         read = _RubricDocument.model_validate(document)

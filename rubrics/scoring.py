@@ -1,8 +1,8 @@
-"""From settled leaves to a score: the public toolkit's number, and honest bounds around it.
+"""Scoring of a rubric: the score by the rules of the public toolkit, with bounds for unknown leaves.
 
-Pure functions over any ``TreeNode``. The same rules give the compatible score and status of every
-node (``settle``), the one number (``fold``) and, where leaves are unknown, the interval in which the
-number lies (``bounds``). Folding is monotone in every leaf, so the bounds are exact.
+Pure functions over any ``TreeNode``. The same rules compute the compatible score and status of every node (``settle``),
+the score of the tree (``fold``) and its bounds if leaves are unknown (``bounds``). ``fold`` is monotone in every leaf,
+so the bounds are exact.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _JUST_BELOW_ONE = math.nextafter(1.0, 0.0)
 
 
 class Settled(NamedTuple):
-    """The compatible score, 0 to 1, and status of one node."""
+    """Compatible score (0 to 1) and status of one node."""
 
     score: float
     status: Status
@@ -30,7 +30,7 @@ class Settled(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Score:
-    """A score between 0 and 1; ``value`` is None while unknown leaves could still change it."""
+    """Score from 0 to 1 with its bounds. ``value`` is None while unknown leaves could change it."""
 
     value: float | None
     low: float
@@ -38,12 +38,13 @@ class Score:
 
 
 def settle(root: N, leaf: Callable[[N], tuple[float, Status]]) -> dict[int, Settled]:
-    """Score and status of every node, by ``id(node)``; leaves keep what the callback says of them.
+    """Return score and status of every node. ``leaf`` returns those of a leaf.
 
-    Keyed by identity, not by the node's own id: a public judge script can build two nodes with one id.
+    The keys are ``id(node)`` and not the ids of the nodes, because a public judge script can create two nodes with the
+    same id.
 
     Raises:
-        InvalidNode: a weight that is not a finite number above zero.
+        InvalidNode: A weight is not a finite number above 0.
     """
     settled: dict[int, Settled] = {}
     _settle(root, leaf, settled)
@@ -63,7 +64,7 @@ def _settle(node: N, leaf: Callable[[N], tuple[float, Status]], settled: dict[in
 
 
 def _skip_after_first_miss(node: N, settled: dict[int, Settled]) -> None:
-    """Zero each step after the first one below 1.0; what is under such a step keeps its own numbers."""
+    """Set each step after the first one below 1.0 to 0. The nodes below such a step keep their scores."""
     missed = False
     for child in node.children:
         if missed:
@@ -85,7 +86,7 @@ def _weight(node: TreeNode) -> float:
 
 
 def _weighted_mean(pairs: Sequence[tuple[float, float]]) -> float:
-    """The mean of (weight, score) pairs, exactly 1.0 if and only if no score is below 1.0."""
+    """Return the mean of (weight, score) pairs. It is exactly 1.0 if and only if no score is below 1.0."""
     if all(score == 1.0 for _, score in pairs):
         return 1.0
     total = sum(weight for weight, _ in pairs)
@@ -94,7 +95,7 @@ def _weighted_mean(pairs: Sequence[tuple[float, float]]) -> float:
         pairs = [(weight / largest, score) for weight, score in pairs]
         total = sum(weight for weight, _ in pairs)
     mean = sum(weight * score for weight, score in pairs) / total
-    # A tiny weight must not round a missed leaf away: 1.0 means passed and opens critical gates.
+    # A failed leaf with a tiny weight must not disappear by rounding: 1.0 means passed and satisfies critical gates.
     return min(mean, _JUST_BELOW_ONE)
 
 
@@ -107,19 +108,19 @@ def _inner_status(score: float, children: Sequence[Status]) -> Status:
 
 
 def fold(root: N, leaf: Callable[[N], float]) -> float:
-    """The score of a tree, 0 to 1, from a score for each leaf.
+    """Return the score of a tree (0 to 1). ``leaf`` returns the score of a leaf.
 
     Raises:
-        InvalidNode: a weight that is not a finite number above zero.
+        InvalidNode: A weight is not a finite number above 0.
     """
     return settle(root, lambda node: (leaf(node), Status.INITIALIZED))[id(root)].score
 
 
 def bounds(root: N, leaf_bounds: Callable[[N], tuple[float, float]]) -> Score:
-    """The exact interval of a tree's score when each leaf lies somewhere within its own (low, high).
+    """Return the exact bounds of a tree's score. ``leaf_bounds`` returns (low, high) of a leaf.
 
     Raises:
-        InvalidNode: a weight that is not a finite number above zero.
+        InvalidNode: A weight is not a finite number above 0.
     """
     low = fold(root, lambda node: leaf_bounds(node)[0])
     high = fold(root, lambda node: leaf_bounds(node)[1])
@@ -130,22 +131,22 @@ _COMPATIBLE = {
     Outcome.PASSED: Settled(1.0, Status.PASSED),
     Outcome.FAILED: Settled(0.0, Status.FAILED),
     Outcome.SKIPPED: Settled(0.0, Status.SKIPPED),
-    # The public toolkit knows no third state: there a fault of the judge is a failed claim.
+    # The public toolkit has no third state. It counts a claim that could not be judged as failed.
     Outcome.NOT_JUDGED: Settled(0.0, Status.FAILED),
     Outcome.UNDECIDED: Settled(0.0, Status.INITIALIZED),
 }
 
 
 def compatible(verdict: Verdict | None) -> Settled:
-    """The score and status the public toolkit would give a leaf with this verdict; None is undecided."""
+    """Return the score and status that the public toolkit gives a leaf with this verdict. None means undecided."""
     return _COMPATIBLE[Outcome.UNDECIDED if verdict is None else verdict.outcome]
 
 
 def unknown_leaves(verdicts: Mapping[str, Verdict | None]) -> frozenset[str]:
-    """The ids of leaves about which nothing is known, from the verdict of each leaf by its id.
+    """Return the ids of the leaves with an unknown outcome. ``verdicts`` maps leaf ids to verdicts.
 
-    Those are the leaves that were not judged, and the skipped ones whose chain of ``blocked_by``
-    ends at one of those.
+    A leaf is unknown if it was not judged, or was skipped and its chain of ``blocked_by`` ends at a leaf that was not
+    judged.
     """
     return frozenset(leaf_id for leaf_id in verdicts if _is_unknown(leaf_id, verdicts))
 
@@ -163,12 +164,12 @@ def _is_unknown(leaf_id: str, verdicts: Mapping[str, Verdict | None]) -> bool:
 
 
 def score(rubric: Rubric) -> Score:
-    """The score of a rubric from the verdicts on its leaves; unknown leaves may be anything from 0 to 1."""
+    """Return the score of a rubric from the verdicts of its leaves. Unknown leaves count from 0 to 1."""
     return _score(rubric, lambda verdict: True)
 
 
 def score_strict(rubric: Rubric) -> Score:
-    """The same, but a passed leaf counts only when its verdict is grounded or grounding does not apply."""
+    """Return the strict score: a passed leaf counts only if its verdict is grounded or grounding does not apply."""
     return _score(rubric, lambda verdict: verdict.grounded is not False)
 
 

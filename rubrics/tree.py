@@ -1,7 +1,7 @@
-"""The shape gating and scoring work on, and the walks over it.
+"""Protocol of a tree node, and traversal functions.
 
-A structural protocol, so that the native ``RubricNode`` and the public toolkit's
-``VerificationNode`` are gated and scored by the same code. Reads only, never writes.
+With this protocol, the same code gates and scores the native ``RubricNode`` and the ``VerificationNode`` of the public
+toolkit. The functions only read the tree.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from typing import Protocol, Self, TypeVar
 
 
 class TreeNode(Protocol):
-    """A node of a weighted tree; one without children is a leaf, the root too."""
+    """Node of a weighted tree. A node without children is a leaf, even if it is the root."""
 
     @property
     def id(self) -> str: ...
@@ -36,21 +36,21 @@ N = TypeVar("N", bound=TreeNode)
 
 
 def walk(node: N) -> Iterator[N]:
-    """The node and everything below it, parents before children."""
+    """Iterate over the node and its descendants, parents before children."""
     yield node
     for child in node.children:
         yield from walk(child)
 
 
 def leaves_below(node: N) -> Iterator[N]:
-    """The leaves of a subtree from left to right; a childless node is its own leaf."""
+    """Iterate over the leaves of a subtree from left to right. A node without children is its own leaf."""
     return (each for each in walk(node) if not each.children)
 
 
 def find_path(root: N, node: N) -> list[N]:
-    """The nodes from ``root`` down to ``node``; empty where ``node`` is not in the tree.
+    """Return the nodes from ``root`` down to ``node``; empty if ``node`` is not in the tree.
 
-    Nodes are told apart by identity: a public judge script can build two with the same id.
+    Nodes are compared by identity, because a public judge script can create two nodes with the same id.
     """
     if root is node:
         return [root]
@@ -63,7 +63,7 @@ def find_path(root: N, node: N) -> list[N]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TreeStatistics:
-    """The size of a tree; a lone root has depth 0, one node and one leaf."""
+    """Size of a tree. A root without children has depth 0, one node and one leaf."""
 
     depth: int
     total_nodes: int
@@ -71,7 +71,7 @@ class TreeStatistics:
 
 
 def statistics(root: TreeNode) -> TreeStatistics:
-    """Count a tree."""
+    """Compute the size of a tree."""
     depth = total = leaf_count = 0
     pending: list[tuple[TreeNode, int]] = [(root, 0)]
     while pending:

@@ -1,7 +1,7 @@
-"""What a judge said about one claim, and what it was shown.
+"""Verdicts: the decision on one leaf, with the evidence behind it.
 
-Values only. A verdict never stands for a fault: when nobody found out, the outcome is
-``not_judged`` and the reason says which part of the machinery stayed silent.
+Values only. A fault is never a verdict: if a fault prevents judging, the outcome is ``not_judged`` and the reason names
+the part that failed.
 """
 
 from __future__ import annotations
@@ -11,55 +11,55 @@ from enum import StrEnum
 
 
 class Outcome(StrEnum):
-    """What became of one leaf."""
+    """How a leaf ended."""
 
     PASSED = "passed"
-    """The judge spoke: the claim holds."""
+    """The leaf was judged: the claim is supported, or the check is true."""
     FAILED = "failed"
-    """The judge spoke: the claim does not hold."""
+    """The leaf was judged: the claim is not supported, or the check is false."""
     SKIPPED = "skipped"
-    """Not looked at, because an earlier leaf gated it."""
+    """A gate prevented judging."""
     NOT_JUDGED = "not_judged"
-    """We did not find out. Never counts as a failure in our own score."""
+    """A fault prevented judging. It widens the bounds of the score and never counts as a failed claim."""
     UNDECIDED = "undecided"
-    """The judge script never settled this leaf. Counts 0."""
+    """The judge script never settled the leaf. It counts 0."""
 
 
 class Reason(StrEnum):
-    """Why a leaf has its outcome. Grouped by the outcome it belongs to."""
+    """Why a leaf has its outcome, grouped by outcome."""
 
-    # failed: the judge spoke
+    # failed
     REFUTED = "refuted"
     """The evidence was read and does not support the claim."""
     NO_SOURCE = "no_source"
-    """The claim needs a source and the answer gives none."""
+    """The claim needs a source and the answer cites none."""
     SOURCE_GONE = "source_gone"
-    """The cited page is known not to exist: 404, 410 or no such host."""
+    """The cited page does not exist: HTTP 404, HTTP 410 or unknown host."""
     CHECK_FALSE = "check_false"
-    """A check made by code came out false."""
+    """A check by code is false."""
 
     # skipped
     GATED = "gated"
     """A critical sibling, an earlier step or a named prerequisite did not pass."""
 
-    # not_judged: we did not find out
+    # not_judged
     LLM_UNAVAILABLE = "llm_unavailable"
     LLM_REJECTED = "llm_rejected"
-    """The provider refused the request for good: wrong key, no access, bad request."""
+    """The provider permanently rejected the request: invalid key, no access, bad request."""
     LLM_OUTPUT_UNUSABLE = "llm_output_unusable"
-    """Truncated, refused, filtered, empty, malformed or off-schema, also after one repair try."""
+    """The reply was truncated, refused, filtered, empty, malformed or against the schema, even after one retry."""
     NO_MAJORITY = "no_majority"
-    """So many votes were lost that no majority is certain."""
+    """So many votes failed that no majority is certain."""
     CAPTURE_FAILED = "capture_failed"
     CAPTURE_BLOCKED = "capture_blocked"
-    """A block page, captcha, login wall or consent wall stood before the page."""
+    """A block page, captcha, login wall or consent dialog appeared instead of the page."""
     EGRESS_DENIED = "egress_denied"
     EVIDENCE_CORRUPT = "evidence_corrupt"
-    """A stored blob no longer has the hash it was stored under."""
+    """A stored body no longer matches its hash."""
     TIMEOUT = "timeout"
     BUDGET = "budget"
     EXTRACTION_FAILED = "extraction_failed"
-    """The values this leaf was built from could not be read out of the answer or page."""
+    """The values for this leaf could not be extracted from the answer or page."""
 
 
 NOT_JUDGED_REASONS = frozenset(
@@ -81,10 +81,10 @@ NOT_JUDGED_REASONS = frozenset(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Claim:
-    """One checkable sentence and where it should be found.
+    """One checkable sentence and the URLs that should support it.
 
-    ``sources`` is None when the claim is about the answer itself, and a tuple of 0..n URLs when it
-    must be backed by a page; an empty tuple is a claim whose answer named no source.
+    ``sources`` is None if the claim is about the answer itself. It is empty if a page must support the claim but the
+    answer cites none.
     """
 
     text: str
@@ -94,7 +94,7 @@ class Claim:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Vote:
-    """One reply of one judge; ``result`` is None when that vote was lost to a fault.
+    """One reply of a model to a claim. ``result`` is None if a fault prevented the vote.
 
     ``request`` is the key of the request, empty if it has none.
     """
@@ -107,17 +107,17 @@ class Vote:
 
 
 class Origin(StrEnum):
-    """Where on a page a quote stands."""
+    """Part of a page that a quote comes from."""
 
     TEXT = "text"
-    """In its text, where code found it."""
+    """The text of the page. Code found the quote there."""
     IMAGE = "image"
-    """In a picture of it, as a model copied it out: code could only check that it bears on the claim."""
+    """A screenshot that a model transcribed. Code could only check that the quote is relevant to the claim."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Quote:
-    """A verbatim passage of a page: ``text[start:end]`` of its text in characters, both 0 for a picture."""
+    """Verbatim passage of a page: ``[start:end]`` of its text in characters, or 0 and 0 for a screenshot."""
 
     text: str
     page_id: str
@@ -128,7 +128,7 @@ class Quote:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Usage:
-    """What model calls cost. ``usd`` is None when a model in it has no known price."""
+    """Calls, tokens and cost of model requests. ``usd`` is None if the price of a model is unknown."""
 
     calls: int = 0
     cached_calls: int = 0
@@ -156,10 +156,10 @@ class ModelRequest:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Verdict:
-    """The end of one leaf, with everything needed to dispute it.
+    """Decision on one leaf, with everything needed to check it.
 
-    ``evidence`` holds the SHA-256 digests (hex) of what the judge was shown, ``quotes`` the passages
-    that were found by code, ``blocked_by`` the id of the leaf or node that gated a skipped one.
+    ``evidence`` contains the SHA-256 digests (hex) of the evidence that the model received, ``quotes`` the passages
+    that code found, ``blocked_by`` the id of the node that gated a skipped leaf.
     """
 
     outcome: Outcome
@@ -169,29 +169,29 @@ class Verdict:
     quotes: tuple[Quote, ...] = ()
     evidence: tuple[str, ...] = ()
     prompt: str | None = None
-    """``id@version`` of the prompt that was sent; None when no model was asked."""
+    """``id@version`` of the prompt; None if no model was called."""
     model: str | None = None
     usage: Usage = Usage()
     requests: tuple[ModelRequest, ...] = ()
-    """What ``usage`` is the sum of; empty if the requests are not known one by one."""
+    """The requests that ``usage`` is the sum of; empty if they are not known individually."""
     unneeded: tuple[ModelRequest, ...] = ()
-    """Finished requests about other sources of a claim that one source alone decided. Their cost is in the usage of the
-    answer and in no leaf's, because how many finish before the others are cancelled depends on timing."""
+    """Completed requests for other sources of a claim that one source decided. Their cost counts for the answer and not
+    for the leaf, because their number depends on timing."""
     blocked_by: str | None = None
     grounded: bool | None = None
-    """True: a quote stands in the page, or code itself decided. False: a judge said so without one, or what it
-    read gives reason to doubt it. None: grounding does not apply (claims about the answer alone, anything but
-    passed)."""
+    """True: a quote was found in the page, or code decided the leaf. False: there is no valid quote, or a
+    signal casts doubt on the evidence. None: grounding does not apply (claims about the answer alone, every
+    outcome except passed)."""
     signals: tuple[str, ...] = ()
-    """What code noticed in the answer, the page or its address that a reader should know, sorted."""
+    """Warnings that code attached about the answer, the page or its URL, sorted."""
 
     @property
     def spent(self) -> Usage:
-        """``usage`` and what the unneeded requests cost."""
+        """Return ``usage`` plus the usage of the unneeded requests."""
         return sum((request.usage for request in self.unneeded), self.usage)
 
     @property
     def grounding(self) -> Origin | None:
-        """What the quotes were found in, pictures if any was; None without quotes."""
+        """Origin of the quotes: ``image`` if any comes from a screenshot; None without quotes."""
         origins = {quote.origin for quote in self.quotes}
         return Origin.IMAGE if Origin.IMAGE in origins else next(iter(origins), None)

@@ -1,4 +1,4 @@
-"""The command line: ``assay``. Only ``main`` is for others; each command is a file of its own."""
+"""Command line ``assay``. Each command has its own module; the public interface is ``main``."""
 
 import gc
 
@@ -7,7 +7,7 @@ from judges.gc_tuning import collect_seldom
 
 
 def main() -> None:
-    """Run the command named by the arguments of this process, and exit with its code."""
+    """Run the command in the arguments of this process and exit with its code."""
     collect_seldom()
     give_back_large_blocks()
     from app.cli.program import run
@@ -15,6 +15,6 @@ def main() -> None:
     try:
         run()
     finally:
-        # By now everything is closed. What is left are modules by the thousand, which the interpreter would go
-        # through once more at its end: seconds, for a service that was told to stop at once.
+        # Everything is closed now. Without this, the interpreter would collect thousands of modules at exit, which
+        # takes seconds.
         gc.freeze()

@@ -1,4 +1,4 @@
-"""``python -m app.cli`` is ``assay``: for programs that start it by the interpreter they run on."""
+"""``python -m app.cli``: the same as ``assay``, for programs that start it with their own interpreter."""
 
 from app.cli import main
 

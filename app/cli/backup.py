@@ -1,4 +1,4 @@
-"""``assay backup`` and ``assay restore``: all that the service knows, in one folder, and back."""
+"""``assay backup`` and ``assay restore``: backup of the service in one folder."""
 
 from __future__ import annotations
 
@@ -11,22 +11,22 @@ from app.console.database import in_database
 from app.console.streams import remarks
 
 
-def backup(folder: Annotated[Path, typer.Argument(metavar="DIR", help="A folder that does not exist yet.")]) -> None:
-    """Write database and stored pages into a folder; the service may go on meanwhile."""
+def backup(folder: Annotated[Path, typer.Argument(metavar="DIR", help="Folder to create.")]) -> None:
+    """Write the database and the stored pages into a folder. The service may be running."""
     from app.maintenance.backup import back_up
 
     with_pages = in_database(lambda settings, database: back_up(settings, database, folder.absolute()))
     pages = (
-        "database and stored pages" if with_pages else "database; copy the stored pages where ASSAY_BLOBS keeps them"
+        "database and stored pages" if with_pages else "database only; back up the stored pages in ASSAY_BLOBS yourself"
     )
     remarks().print(f"backed up to {folder}: {pages}", markup=False, soft_wrap=True)
 
 
-def restore(folder: Annotated[Path, typer.Argument(metavar="DIR", help="A backup of `assay backup`.")]) -> None:
-    """Bring a backup back, into a database that holds nothing yet."""
-    from app.maintenance.backup import restore as bring_back
+def restore(folder: Annotated[Path, typer.Argument(metavar="DIR", help="Folder written by `assay backup`.")]) -> None:
+    """Restore a backup into an empty database."""
+    from app.maintenance.backup import restore as restore_backup
 
-    in_database(lambda settings, database: bring_back(settings, database, folder.absolute()), migrated=False)
+    in_database(lambda settings, database: restore_backup(settings, database, folder.absolute()), migrated=False)
     remarks().print(
-        f"restored from {folder}; `assay doctor` tells whether every stored page is there", markup=False, soft_wrap=True
+        f"restored from {folder}; run `assay doctor` to check that all stored pages exist", markup=False, soft_wrap=True
     )

@@ -1,4 +1,4 @@
-"""``assay cache``: what is kept of the models' replies, and how to be rid of it."""
+"""``assay cache``: list and clear the reply cache."""
 
 from __future__ import annotations
 
@@ -23,25 +23,25 @@ if TYPE_CHECKING:
     from judges.llm.response_cache import ModelReplies, ReplyStore, StoreSize
 
 CacheOption: TypeAlias = Annotated[
-    Path | None, typer.Option("--cache", help="The page cache given to `assay evaluate`.  [default: the data folder]")
+    Path | None, typer.Option("--cache", help="Page cache used with `assay evaluate` (default: the data folder).")
 ]
 
 
 def program() -> typer.Typer:
-    """The ``cache`` command with its two below it."""
-    group = typer.Typer(help="List or clear the replies that models gave before.", no_args_is_help=True)
+    """Build the ``cache`` command with its subcommands."""
+    group = typer.Typer(help="List or clear the reply cache.", no_args_is_help=True)
     group.command("list")(list_)
     group.command("clear")(clear)
     return group
 
 
 def list_(cache: CacheOption = None, as_json: JsonOption = False) -> None:
-    """Count the stored replies, by model, with the times of their last use."""
+    """Count the cached replies by model, with the times of their last use."""
     found = [each for store in _stores(cache) for each in asyncio.run(store.by_model())]
     models, shared = _joined(found), _shared_by_model() if _is_shared(cache) else None
     if as_json:
-        told = {} if shared is None else {"shared": _listed(shared)}
-        print_json(_listed(models) | told)
+        extra = {} if shared is None else {"shared": _listed(shared)}
+        print_json(_listed(models) | extra)
         return
     _print_listed(models)
     if shared is not None:
@@ -60,7 +60,7 @@ def _total(models: Sequence[ModelReplies]) -> dict[str, int]:
 def _print_listed(models: Sequence[ModelReplies]) -> None:
     console, total = output(), _total(models)
     if not models:
-        console.print("no replies are stored")
+        console.print("no cached replies")
         return
     for each in models:
         console.print(
@@ -73,23 +73,23 @@ def _print_listed(models: Sequence[ModelReplies]) -> None:
 
 
 def clear(
-    model: Annotated[str | None, typer.Option(help="Only replies of this model, by its name in `list`.")] = None,
+    model: Annotated[str | None, typer.Option(help="Only replies of this model, as named by `list`.")] = None,
     older_than: Annotated[
-        str | None, typer.Option(help="Only what was not used for so long: 90m, 12h, 30d, 2w.")
+        str | None, typer.Option(help="Only replies that were not used for this long: 90m, 12h, 30d, 2w.")
     ] = None,
     cache: CacheOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Remove stored replies; what they answered is asked anew."""
+    """Remove cached replies. Their requests are sent again when needed."""
     age = None if older_than is None else duration(older_than, option="--older-than")
     used_before = None if age is None else (datetime.now(UTC) - age).timestamp()
-    # Those that all share go first: what was removed here alone would come back from there.
+    # Clear the shared cache first. Otherwise removed replies would return from it.
     shared = _clear_shared(model, used_before) if _is_shared(cache) else None
     removed = [asyncio.run(store.clear(model=model, used_before=used_before)) for store in _stores(cache)]
     replies, size = sum(each.entries for each in removed), sum(each.bytes for each in removed)
     if as_json:
-        told = {} if shared is None else {"shared": {"removed": shared.entries, "bytes": shared.bytes}}
-        print_json({"removed": replies, "bytes": size, **told})
+        extra = {} if shared is None else {"shared": {"removed": shared.entries, "bytes": shared.bytes}}
+        print_json({"removed": replies, "bytes": size, **extra})
         return
     output().print(f"{replies} replies removed, {_size(size)}", markup=False)
     if shared is not None:
@@ -125,7 +125,7 @@ def _clear_shared(model: str | None, used_before: float | None) -> StoreSize:
 
 
 def _stores(cache: Path | None) -> list[ReplyStore]:
-    """The reply stores: that of the data folder, or those of every agent beside a page cache."""
+    """Open the reply caches: that of the data folder, or those of all agents in a page cache."""
     from app.engine.model_clients import reply_folder
     from app.engine.public_cache import PublicCache
     from app.settings import load_settings
@@ -134,12 +134,12 @@ def _stores(cache: Path | None) -> list[ReplyStore]:
     if cache is None:
         return [ReplyStore(reply_folder(load_settings().data_dir))]
     if not cache.is_dir():
-        raise WrongUsage(f"--cache {cache}: there is no such folder")
+        raise WrongUsage(f"--cache {cache}: no such folder")
     return [ReplyStore(reply_folder(folder)) for folder in PublicCache(cache).evidence_folders()]
 
 
 def _joined(found: list[ModelReplies]) -> list[ModelReplies]:
-    """One entry for each model, over all stores."""
+    """Merge the entries of all caches by model."""
     from judges.llm.response_cache import ModelReplies
 
     by_model: dict[str | None, list[ModelReplies]] = {}
@@ -172,5 +172,5 @@ def _time(seconds: float) -> datetime:
 
 
 def _size(count: int) -> str:
-    """Bytes for people."""
+    """Format a number of bytes."""
     return f"{count / 1024**2:.1f} MiB" if count >= 1024**2 else f"{count / 1024:.1f} KiB"

@@ -1,4 +1,4 @@
-"""``assay capture``: capture every cited page ahead of time, so that judging waits for no page."""
+"""``assay capture``: capture all cited pages before judging."""
 
 from __future__ import annotations
 
@@ -41,8 +41,8 @@ if TYPE_CHECKING:
 
 
 def program() -> typer.Typer:
-    """The ``capture`` command with those below it."""
-    group = typer.Typer(help="Capture every page that an agent's answers cite; bring page caches in and out.")
+    """Build the ``capture`` command with its subcommands."""
+    group = typer.Typer(help="Capture all pages that the answers of an agent cite; import and export page caches.")
     group.callback(invoke_without_command=True)(capture)
     group.command("reindex")(reindex)
     return group
@@ -50,23 +50,23 @@ def program() -> typer.Typer:
 
 def capture(
     context: typer.Context,
-    agent: Annotated[str | None, typer.Option("--agent", help="The agent that gave the answers.")] = None,
+    agent: Annotated[str | None, typer.Option("--agent", help="Agent that wrote the answers.")] = None,
     task: TaskOption = None,
     answers: AnswersOption = Path("answers"),
     cache: CacheOption = None,
     max_pages: MaxPagesOption = None,
-    refresh: Annotated[bool, typer.Option("--refresh", help="Capture again what has been captured.")] = False,
+    refresh: Annotated[bool, typer.Option("--refresh", help="Capture all pages again.")] = False,
     answered_at: Annotated[
         datetime | None,
-        typer.Option(formats=["%Y-%m-%d"], help="When the answers were given: for copies from the web archive."),
+        typer.Option(formats=["%Y-%m-%d"], help="Date of the answers, to select copies in the web archive."),
     ] = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Capture every page that an agent's answers cite. What is captured already is left; --refresh looks again."""
+    """Capture all pages that the answers of an agent cite. Skips captured pages unless --refresh is given."""
     if context.invoked_subcommand is not None:
         return
     if agent is None:
-        raise WrongUsage("whose pages? Name the agent with --agent")
+        raise WrongUsage("missing option --agent")
     submissions = find_answers(answers, agent, task or ())
     from app.engine.public_cache import PublicCache
 
@@ -78,7 +78,7 @@ def capture(
     try:
         pages = event_loop.run(_run(settings, submissions, public, refresh=refresh, near=near))
     except KeyboardInterrupt:
-        raise Interrupted("stopped; what is captured is kept, and the same command goes on from there") from None
+        raise Interrupted("interrupted. Finished captures are saved; run the same command to resume.") from None
     if as_json:
         print_json({"agent_name": agent, "pages": [_as_json(page) for page in pages]})
     if not all(page.settled for page in pages):
@@ -110,8 +110,10 @@ async def _run(
 
 
 class CaptureTable:
-    """What came of the pages, by outcome, and how fast they come: live on a terminal, elsewhere a line for each page
-    and the table once at the end."""
+    """Table of captured pages by outcome, with the capture rate.
+
+    It is live on a terminal. Otherwise each page prints one line, and the table is printed at the end.
+    """
 
     def __init__(self, console: Console, total: int) -> None:
         self._console = console
@@ -135,12 +137,12 @@ class CaptureTable:
 
     def done(self, page: Page) -> None:
         gone = page.capture is not None and page.capture.gone
-        name = "had it already" if page.known and page.settled and not gone else "gone" if gone else page.outcome
+        name = "captured before" if page.known and page.settled and not gone else "gone" if gone else page.outcome
         (self._fine if page.settled else self._failed)[name] += 1
         self._new += not page.known
         detail = page.error or (page.capture.detail if page.capture is not None else "")
         if not page.settled or not self._console.is_terminal:
-            self._console.print(f"{name:<14}  {escape(page.url)}  {escape(detail)}".rstrip(), soft_wrap=True)
+            self._console.print(f"{name:<15}  {escape(page.url)}  {escape(detail)}".rstrip(), soft_wrap=True)
         self._live.update(self._table(), refresh=self._console.is_terminal)
 
     def _table(self) -> Table:
@@ -157,7 +159,7 @@ class CaptureTable:
 
     def _rate(self) -> str:
         minutes = max(time.monotonic() - self._started, 1e-3) / 60
-        return f"{self._new / minutes:.0f} pages/min" if self._new else "no page captured anew"
+        return f"{self._new / minutes:.0f} pages/min" if self._new else "no new captures"
 
 
 def _as_json(page: Page) -> dict[str, object]:

@@ -1,4 +1,4 @@
-"""``assay demo``: the shipped example end to end, and what to look at afterwards."""
+"""``assay demo``: judge the shipped example end to end."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 
 def demo(as_json: JsonOption = False) -> None:
-    """Judge the shipped example end to end: service, browser, scorecard. No key and no internet needed."""
+    """Judge the shipped example with the real service and browser. Needs no API key and no internet."""
     from app.client import ClientError
     from app.demo.run import MODEL, results_folder
     from app.settings import load_settings
@@ -33,15 +33,15 @@ def demo(as_json: JsonOption = False) -> None:
     settings = load_settings()
     console = remarks()
     console.print(
-        "The shipped example: three agents answer three tasks. Every page they cite is opened in a browser, every "
-        f"claim is judged by '{MODEL}', a small judge without a model: no key and no internet are needed."
+        "The shipped example: three agents answer three tasks. A browser opens every cited page. The model "
+        f"'{MODEL}' judges every claim by comparing words. Needs no API key and no internet."
     )
     try:
         finished = asyncio.run(_watched(settings, console))
     except (KeyboardInterrupt, asyncio.CancelledError):
-        raise Interrupted("stopped before it was done; nothing of it runs any more") from None
+        raise Interrupted("interrupted; all processes of the demo have stopped") from None
     except ClientError as error:
-        raise ToolFailed(f"the service did not do its part: {error}") from error
+        raise ToolFailed(f"the service failed: {error}") from error
     if as_json:
         print_json(_as_json(finished.answers))
     else:
@@ -50,25 +50,25 @@ def demo(as_json: JsonOption = False) -> None:
 
 
 async def _watched(settings: Settings, console: Console) -> DemoRun:
-    """The demo with its progress on the screen; SIGTERM ends it as Ctrl-C does, so that nothing is left running."""
+    """Run the demo and show its progress. SIGTERM stops it like Ctrl-C, so that no process is left running."""
     from app.demo.run import run_demo
 
     running = asyncio.current_task()
     if running is not None:
         asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, running.cancel)
-    with _Shown(console) as shown:
+    with _ConsoleWatcher(console) as shown:
         return await run_demo(settings, shown)
 
 
-class _Shown:
-    """The demo's steps as lines, its jobs on a progress board."""
+class _ConsoleWatcher:
+    """Progress of the demo: its stages as lines, its jobs as bars."""
 
     def __init__(self, console: Console) -> None:
         self._console = console
         self._open = ExitStack()
         self._jobs: JobBoard | None = None
 
-    def __enter__(self) -> _Shown:
+    def __enter__(self) -> _ConsoleWatcher:
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -94,7 +94,7 @@ def _print_scores(console: Console, answers: Sequence[DemoAnswer], out: Path) ->
     console.print(answer_table((one.agent, one.outcome) for one in answers))
     rows = [scorecard_row(agent, [one.outcome for one in answers if one.agent == agent]) for agent in agents]
     console.print(scorecard(rows, title="scorecard"))
-    console.print("results, each with its tree, verdicts, quotes and pages:")
+    console.print("results with tree, verdicts, quotes and pages:")
     for one in answers:
         if one.path is not None:
             console.print(f"  {one.path}", markup=False, soft_wrap=True)
@@ -102,9 +102,9 @@ def _print_scores(console: Console, answers: Sequence[DemoAnswer], out: Path) ->
     first = next((one.outcome.result for one in answers if one.outcome.result is not None), None)
     if first is not None:
         console.print(
-            "\nwhere to look next:\n"
-            "  docs/demo.md explains each score by what the pages say\n"
-            "  `assay serve` shows the same in a browser, and over HTTP:\n"
+            "\nnext steps:\n"
+            "  docs/demo.md explains each score\n"
+            "  `assay serve` shows the results in a browser and over HTTP:\n"
             f"    {URL}/results/{first['id']}\n"
             f"    {URL}/v1/results/{first['id']}\n"
             f"    {URL}/v1/leaderboard",
@@ -137,25 +137,26 @@ def _as_json(answers: Sequence[DemoAnswer]) -> dict[str, object]:
 
 
 def _end(console: Console, finished: DemoRun) -> None:
-    """Say how it went against what is expected, and end with the code for that."""
+    """Compare the scores with the expected ones, and raise an error if they differ."""
     from app.demo.run import unexpected
     from cache.capture import CaptureOutcome
 
     if finished.sandboxed is False:
         console.print(
-            "[yellow]Note:[/] the browser ran WITHOUT its sandbox, because this machine offers none. The demo opens "
-            "only its own pages; assay serve refuses to run like that unless ASSAY_BROWSER_UNSANDBOXED=true allows it."
+            "[yellow]Note:[/] the browser ran WITHOUT its sandbox, because this machine does not support it. The demo "
+            "opens only its own pages. assay serve does not run without a sandbox unless "
+            "ASSAY_BROWSER_UNSANDBOXED=true is set."
         )
     strange = unexpected(finished.answers)
     if not strange:
-        console.print("All scores are the expected ones, the one that stays open too.")
+        console.print("All scores are as expected, including the one that is open.")
         return
     if all(one.outcome.complete for one in finished.answers):
-        raise ToolFailed("some scores are not the expected ones", hint="\n".join(strange))
+        raise ToolFailed("some scores are not as expected", hint="\n".join(strange))
     if any(page["outcome"] == CaptureOutcome.EGRESS_DENIED for page in _pages(finished)):
         strange.append(
-            "The demo's pages were refused: does another `assay serve` or `assay worker` use the same data? Then\n"
-            "it took some of the demo's answers. Stop it, or name another folder in ASSAY_DATA_DIR."
+            "The egress proxy denied pages of the demo. If another `assay serve` or `assay worker` uses the same data\n"
+            "folder, it judged some of the answers. Stop it, or set another folder in ASSAY_DATA_DIR."
         )
     raise Incomplete("some answers could not be judged as expected", hint="\n".join(strange))
 

@@ -1,4 +1,4 @@
-"""``assay doctor``: one line for each thing that judging needs, and what to do where one is missing."""
+"""``assay doctor``: check everything that judging needs, one line per check, with a remedy for each problem."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ if TYPE_CHECKING:
 ModelOption = Annotated[
     str | None,
     typer.Option(
-        "--model", metavar="M", help="Probe how the server of this model wants to be asked. Costs two requests."
+        "--model", metavar="M", help="Also detect the request format of this model's server, with two requests."
     ),
 ]
 
 
 def doctor(model: ModelOption = None, as_json: JsonOption = False) -> None:
-    """Check browser, database, keys, judges and disk."""
+    """Check browser, database, API keys, judges and disk."""
     from app.maintenance.doctor import State
     from app.settings import load_settings
 
@@ -51,7 +51,7 @@ async def _examined(settings: Settings, model: str | None, *, quiet: bool) -> Se
 
 
 def _line(check: Check) -> str:
-    """One check as markup, with its remedy below where there is one."""
+    """Format one check with markup, with its remedy, if any, on the next line."""
     style = {"ok": "green", "warning": "yellow", "failed": "bold red"}[check.state.value]
     line = f"[{style}]{check.state.value:<8}[/] {check.name:<9} {escape(check.detail)}"
     return f"{line}\n{' ' * 19}{escape(check.remedy)}" if check.remedy else line

@@ -52,8 +52,8 @@ def evaluate(
     answers: AnswersOption = Path("answers"),
     judges: JudgesOption = None,
     cache: CacheOption = None,
-    out: Annotated[Path, typer.Option(help="Where results are written.")] = Path("eval_results"),
-    model: Annotated[str | None, typer.Option(help="provider/model.  [default: ASSAY_MODEL]")] = None,
+    out: Annotated[Path, typer.Option(help="Folder for the results.")] = Path("eval_results"),
+    model: Annotated[str | None, typer.Option(help="Model, as provider/model (default: ASSAY_MODEL).")] = None,
     reasoning_effort: EffortOption = None,
     temperature: TemperatureOption = None,
     max_output_tokens: MaxOutputOption = None,
@@ -63,26 +63,35 @@ def evaluate(
     extract_reasoning_effort: RoleEffortOption = None,
     extract_temperature: RoleTemperatureOption = None,
     extract_max_output_tokens: RoleMaxOutputOption = None,
-    max_tasks: Annotated[int | None, typer.Option(min=1, help="Tasks at once.  [default: 2]")] = None,
-    max_answers: Annotated[int | None, typer.Option(min=1, help="Answers of a task at once.  [default: 3]")] = None,
+    max_tasks: Annotated[int | None, typer.Option(min=1, help="Maximum concurrent tasks (default: 2).")] = None,
+    max_answers: Annotated[
+        int | None, typer.Option(min=1, help="Maximum concurrent answers of a task (default: 3).")
+    ] = None,
     max_pages: MaxPagesOption = None,
-    max_llm: Annotated[int | None, typer.Option(min=1, help="Model requests at once.  [default: 30]")] = None,
-    overwrite: Annotated[bool, typer.Option("--overwrite", help="Judge again what has a result that stands.")] = False,
-    no_cache: Annotated[bool, typer.Option("--no-cache", help="Neither use nor keep replies of the model.")] = False,
+    max_llm: Annotated[int | None, typer.Option(min=1, help="Maximum concurrent model requests (default: 30).")] = None,
+    overwrite: Annotated[
+        bool, typer.Option("--overwrite", help="Judge all answers again, even if their results are still valid.")
+    ] = False,
+    no_cache: Annotated[bool, typer.Option("--no-cache", help="Disable the reply cache.")] = False,
     look_ahead: Annotated[
         bool,
-        typer.Option("--look-ahead", help="Start the claims of public judge scripts early: the same trees, sooner."),
+        typer.Option(
+            "--look-ahead",
+            help="Send the requests of later claims of public judge scripts early. Faster, with the same results.",
+        ),
     ] = False,
     isolate: IsolateOption = None,
     dry_run: Annotated[
-        bool, typer.Option("--dry-run", help="Only print what would be judged, and what that would take.")
+        bool, typer.Option("--dry-run", help="Estimate calls, tokens and cost without judging.")
     ] = False,
     as_json: JsonOption = False,
 ) -> None:
-    """Judge answers in a folder, without a server."""
+    """Judge a folder of answers without a server."""
     parameters = parameter_flags(locals())
     limits = {"max_tasks": max_tasks, "max_answers": max_answers, "max_pages": max_pages, "max_llm": max_llm}
-    submissions = find_answers(answers, agent, task or ())  # before the large imports: this is what goes wrong most
+    submissions = find_answers(
+        answers, agent, task or ()
+    )  # before the slow imports, because this is the most frequent error
 
     from app.engine.public_cache import PublicCache
 
@@ -101,11 +110,11 @@ def evaluate(
     try:
         catalogue, planned = _plan(settings, submissions, task or (), out, public, overwrite=overwrite)
         if dry_run:
-            _foretell(settings, catalogue, planned, out, public, as_json=as_json)
+            _print_forecast(settings, catalogue, planned, out, public, as_json=as_json)
             return
         evaluated = event_loop.run(_run(settings, catalogue, planned, public))
     except KeyboardInterrupt:
-        raise Interrupted("stopped; what is judged is kept, and the same command goes on from there") from None
+        raise Interrupted("interrupted. Finished results are saved; run the same command to resume.") from None
     _report(agent, out, evaluated, as_json=as_json)
 
 
@@ -118,7 +127,7 @@ def _plan(
     *,
     overwrite: bool,
 ) -> tuple[JudgeCatalogue, list[PlannedAnswer]]:
-    """The judges, and what is to be judged with them."""
+    """Load the judges and decide which answers to judge."""
     from app.engine.evaluation import plan
     from app.engine.page_freshness import PagesNow
     from app.engine.runtime import load_catalogue
@@ -139,7 +148,7 @@ def _plan(
     return catalogue, planned
 
 
-def _foretell(
+def _print_forecast(
     settings: Settings,
     catalogue: JudgeCatalogue,
     planned: Sequence[PlannedAnswer],
@@ -166,8 +175,8 @@ async def _run(
     console = remarks()
     pages = len({url for one in planned if one.to_judge for url in one.urls})
     console.print(
-        f"{sum(one.to_judge for one in planned)} of {len(planned)} answers to judge by {settings.model}, "
-        f"{pages} pages cited",
+        f"{sum(one.to_judge for one in planned)} of {len(planned)} answers to judge with {settings.model}, "
+        f"{pages} cited pages",
         markup=False,
     )
     async with open_runtime(settings, catalogue=catalogue) as runtime:
@@ -176,11 +185,11 @@ async def _run(
             for warning in await runtime.models.warnings(None):
                 console.print(f"warning: {warning}", markup=False, soft_wrap=True)
         with Board(console, len(planned)) as board:
-            return await evaluate_all(runtime, planned, _Shown(board), cache=public)
+            return await evaluate_all(runtime, planned, _BoardWatcher(board), cache=public)
 
 
-class _Shown:
-    """An evaluation on the progress board."""
+class _BoardWatcher:
+    """Progress display of an evaluation."""
 
     def __init__(self, board: Board) -> None:
         self._board = board
@@ -214,7 +223,7 @@ def _label(planned: PlannedAnswer) -> str:
 
 
 def _report(agent: str, out: Path, evaluated: Sequence[Evaluated], *, as_json: bool) -> None:
-    """Write the summaries, print the scores, and end with the code they ask for."""
+    """Write the summaries and print the scores. Exit with INCOMPLETE if an answer is incomplete."""
     from app.console.scorecard import answer_table, scorecard
     from app.engine.result_folder import write_summaries
     from app.summary import scorecard_row

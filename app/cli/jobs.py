@@ -1,4 +1,4 @@
-"""``assay jobs`` and ``results``: what a server has, as tables or as JSON."""
+"""``assay jobs`` and ``assay results``: list the jobs and results of a server."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ from app.console.tables import plain_table
 if TYPE_CHECKING:
     from app.client import Job
 
-AgentOption = Annotated[str | None, typer.Option(help="Only of this agent.")]
-TaskOption = Annotated[str | None, typer.Option(help="Only of this task.")]
-LimitOption = Annotated[int, typer.Option(min=1, help="How many at most, newest first.")]
+AgentOption = Annotated[str | None, typer.Option(help="Only this agent.")]
+TaskOption = Annotated[str | None, typer.Option(help="Only this task.")]
+LimitOption = Annotated[int, typer.Option(min=1, help="Maximum number of entries, newest first.")]
 
 T = TypeVar("T")
 
@@ -26,7 +26,9 @@ def jobs(
     job_id: Annotated[str | None, typer.Argument(metavar="[ID]", help="Show one job in full.")] = None,
     agent: AgentOption = None,
     task: TaskOption = None,
-    status: Annotated[str | None, typer.Option(help="queued, running, succeeded, failed or cancelled.")] = None,
+    status: Annotated[
+        str | None, typer.Option(help="Only this status: queued, running, succeeded, failed or cancelled.")
+    ] = None,
     limit: LimitOption = 20,
     url: UrlOption = URL,
     as_json: JsonOption = False,

@@ -1,4 +1,4 @@
-"""``assay keys``: who may ask the service, and for what. Works on the database itself, so it needs no key."""
+"""``assay keys``: manage API keys. Uses the database directly, so it needs no key."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ if TYPE_CHECKING:
 
 _OWNER = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
 
-ScopeOption = Annotated[str, typer.Option(help="read, submit or admin; each opens what the one before does, too.")]
-ExpiresOption = Annotated[str | None, typer.Option(help="How long it is good for: 12h, 90d. Default: until revoked.")]
-KeyArgument = Annotated[str, typer.Argument(metavar="ID", help="The key's id, as `assay keys list` shows it.")]
+ScopeOption = Annotated[str, typer.Option(help="Scope: read, submit or admin. Each includes the ones before it.")]
+ExpiresOption = Annotated[str | None, typer.Option(help="Validity, for example 12h or 90d (default: until revoked).")]
+KeyArgument = Annotated[str, typer.Argument(metavar="ID", help="Id of the key, as shown by `assay keys list`.")]
 
 
 def program() -> typer.Typer:
-    """The ``keys`` command with those below it."""
-    group = typer.Typer(help="Make, list, replace and revoke the keys of the service.", no_args_is_help=True)
+    """Build the ``keys`` command with its subcommands."""
+    group = typer.Typer(help="Create, list, rotate and revoke API keys.", no_args_is_help=True)
     group.command("create")(create)
     group.command("list")(list_)
     group.command("rotate")(rotate)
@@ -35,25 +35,25 @@ def program() -> typer.Typer:
 
 
 def create(
-    owner: Annotated[str, typer.Option(help="Whose it is: keys of one owner see the same submissions.")],
+    owner: Annotated[str, typer.Option(help="Owner. All keys of an owner give access to the same submissions.")],
     scope: ScopeOption = "submit",
     expires: ExpiresOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Make a key. It is shown this once; only its hash is kept."""
+    """Create a key. It is shown only once, because only its hash is stored."""
     from app.access.keys import make_key
 
     if not _OWNER.fullmatch(owner):
-        raise WrongUsage(f"--owner {owner!r}: 1 to 100 letters, digits and . _ -, beginning with a letter or digit")
+        raise WrongUsage(f"--owner {owner!r}: use 1 to 100 letters, digits, . _ or -, starting with a letter or digit")
     now = datetime.now(UTC)
     ends = None if expires is None else now + duration(expires, option="--expires")
-    opens = _scope(scope)
-    key, record = in_database(lambda _, database: make_key(database, owner, opens, now=now, expires_at=ends))
+    key_scope = _scope(scope)
+    key, record = in_database(lambda _, database: make_key(database, owner, key_scope, now=now, expires_at=ends))
     _show_new(key, record, as_json=as_json)
 
 
 def list_(as_json: JsonOption = False) -> None:
-    """List every key that was made: whose it is, what it opens, and whether it still does."""
+    """List all keys with owner, scope and state."""
     from rich import box
     from rich.table import Table
 
@@ -63,7 +63,7 @@ def list_(as_json: JsonOption = False) -> None:
     if as_json:
         print_json({"items": [_as_json(record) for record in found]})
         return
-    table = Table("id", "owner", "scope", "made", "state", box=box.SIMPLE_HEAD, pad_edge=False)
+    table = Table("id", "owner", "scope", "created", "state", box=box.SIMPLE_HEAD, pad_edge=False)
     for record in found:
         table.add_row(record.id, record.owner, record.scope, _day(record.created_at), _state(record))
     output().print(table if found else "no keys")
@@ -71,11 +71,11 @@ def list_(as_json: JsonOption = False) -> None:
 
 def rotate(
     key_id: KeyArgument,
-    overlap: Annotated[str, typer.Option(help="How long the old key stays good beside the new one.")] = "24h",
+    overlap: Annotated[str, typer.Option(help="Time during which the old key remains valid.")] = "24h",
     expires: ExpiresOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Make a new key of the same owner and scope, and let the old one end after a while."""
+    """Create a key with the same owner and scope. The old key expires after the overlap."""
     from app.access.keys import replace_key
 
     now = datetime.now(UTC)
@@ -83,23 +83,23 @@ def rotate(
     old_ends = now + duration(overlap, option="--overlap")
     made = in_database(lambda _, database: replace_key(database, key_id, now=now, old_ends=old_ends, expires_at=ends))
     if made is None:
-        raise WrongUsage(f"there is no key {key_id!r} in use; `assay keys list` shows them")
+        raise WrongUsage(f"no valid key {key_id!r}; `assay keys list` lists all keys")
     key, record = made
-    remarks().print(f"the key {key_id} ends {old_ends.isoformat(timespec='minutes')}", markup=False, soft_wrap=True)
+    remarks().print(f"key {key_id} expires {old_ends.isoformat(timespec='minutes')}", markup=False, soft_wrap=True)
     _show_new(key, record, as_json=as_json)
 
 
 def revoke(key_id: KeyArgument, as_json: JsonOption = False) -> None:
-    """End a key now. Every process refuses it within five seconds."""
+    """Revoke a key. All processes reject it within 5 seconds."""
     from app.access.keys import end_key
 
     record = in_database(lambda _, database: end_key(database, key_id, now=datetime.now(UTC)))
     if record is None:
-        raise WrongUsage(f"there is no key {key_id!r}; `assay keys list` shows them")
+        raise WrongUsage(f"no key {key_id!r}; `assay keys list` lists all keys")
     if as_json:
         print_json(_as_json(record))
     else:
-        output().print(f"the key {record.id} of {record.owner} is revoked", markup=False)
+        output().print(f"key {record.id} of {record.owner} is revoked", markup=False)
 
 
 def _scope(text: str) -> Scope:
@@ -115,9 +115,10 @@ def _show_new(key: str, record: KeyRecord, *, as_json: bool) -> None:
     if as_json:
         print_json({"key": key, **_as_json(record)})
         return
-    # The key alone on stdout, so that it can be piped to where it is kept.
+    # Only the key goes to stdout, so that it can be piped.
     output().print(key, markup=False, soft_wrap=True)
-    ends = "does not expire" if record.expires_at is None else f"ends {record.expires_at.isoformat(timespec='minutes')}"
+    at = record.expires_at
+    ends = "does not expire" if at is None else f"expires {at.isoformat(timespec='minutes')}"
     remarks().print(f"key {record.id} of {record.owner}, {record.scope}, {ends}; it is not shown again", markup=False)
 
 

@@ -1,8 +1,8 @@
-"""Has large blocks of memory go back to the system as soon as they are freed.
+"""Allocator setting that returns large memory blocks to the system as soon as they are freed.
 
-A picture is a megabyte, and so is each request that holds one. glibc's allocator takes the first such block that is
-freed as a sign to keep further ones in its heap (the dynamic M_MMAP_THRESHOLD of mallopt(3)), where any small block
-that lives on above them keeps them all: tens of megabytes that nobody uses.
+Screenshots, and the requests that contain them, need about 1 MB each. When such a block is freed, glibc raises its
+dynamic M_MMAP_THRESHOLD (see mallopt(3)) and allocates later ones on the heap. There, one small block above them
+prevents their release, which wastes tens of megabytes.
 """
 
 from __future__ import annotations
@@ -12,12 +12,12 @@ import sys
 from typing import Final
 
 _M_MMAP_THRESHOLD: Final = -3
-"""Its number in malloc.h. Setting it ends the learning."""
+"""Value in malloc.h. Setting the threshold disables its dynamic adjustment."""
 LARGE_BYTES: Final = 256 * 1024
 
 
 def give_back_large_blocks() -> bool:
-    """For this process, from now on. False where the C library has no such setting, and nothing is changed."""
+    """Set a fixed threshold for this process. Return False if the C library does not support it."""
     if not sys.platform.startswith("linux"):
         return False
     mallopt = getattr(ctypes.CDLL(None), "mallopt", None)

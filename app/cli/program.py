@@ -1,6 +1,7 @@
-"""All commands under one roof, and the border at which expected errors become one line and an exit code.
+"""Registration of all commands, and conversion of expected errors to a message and an exit code.
 
-Kept cheap to import, since every ``assay --help`` pays for it: the commands import what they need when they run.
+Keep this module cheap to import, because every ``assay --help`` imports it. Commands import their dependencies when
+they run.
 """
 
 from __future__ import annotations
@@ -45,7 +46,7 @@ def _print_version(wanted: bool) -> None:
 
 
 def program() -> typer.Typer:
-    """The ``assay`` command with everything below it."""
+    """Build the ``assay`` command with all subcommands."""
     top = typer.Typer(
         name="assay",
         no_args_is_help=True,
@@ -85,14 +86,14 @@ def _options(
         bool, typer.Option("--version", is_eager=True, callback=_print_version, help="Print the version and exit.")
     ] = False,
 ) -> None:
-    """Submit an agent's cited answers over HTTP, get back scores that anyone can re-check."""
+    """Check the cited answers of research agents. Every score can be verified."""
 
 
 def run(arguments: list[str] | None = None) -> None:
-    """Run one command; always ends in SystemExit.
+    """Run one command. Always raises SystemExit.
 
-    An error that a user can cause or mend is one line on stderr and an exit code. Anything else is a fault of
-    the program and keeps its traceback.
+    Errors that a user can cause or fix become a message on stderr and an exit code. All other errors are bugs and keep
+    their traceback.
     """
     try:
         program()(args=arguments, prog_name="assay")
@@ -103,7 +104,7 @@ def run(arguments: list[str] | None = None) -> None:
         print_error(str(error), error.traceback)
         raise SystemExit(Exit.FAILED) from None
     except BrowserUnavailable as error:
-        print_error(str(error), "`assay doctor` tries the browser and says what to do.")
+        print_error(str(error), "Run `assay doctor` to test the browser.")
         raise SystemExit(Exit.FAILED) from None
     except (AppError, JudgeError, CacheError, AnswersError) as error:
         print_error(str(error))

@@ -1,4 +1,4 @@
-"""``assay providers``: leave a model's provider alone for a while, on every worker of a running server."""
+"""``assay providers``: pause and resume requests to a model provider, for all workers of a running server."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ ProviderArgument = Annotated[str, typer.Argument(metavar="NAME", help="openai, a
 
 
 def program() -> typer.Typer:
-    """The ``providers`` command with those below it."""
-    group = typer.Typer(help="Pause and resume the asking of a model's provider.", no_args_is_help=True)
+    """Build the ``providers`` command with its subcommands."""
+    group = typer.Typer(help="Pause and resume requests to a model provider.", no_args_is_help=True)
     group.command("list")(list_)
     group.command("pause")(pause)
     group.command("resume")(resume)
@@ -24,31 +24,31 @@ def program() -> typer.Typer:
 
 
 def list_(url: UrlOption = URL, as_json: JsonOption = False) -> None:
-    """List the providers, and who paused one, when and why."""
+    """List the providers; for paused ones also by whom, since when and why."""
     with connected(url) as client:
         found = client.providers()
     if as_json:
         print_json({"items": found})
         return
     table = plain_table("provider", "status", "by", "since", "reason")
-    for each in found:
-        table.add_row(*(str(each[key] or "") for key in ("provider", "status", "paused_by", "paused_at", "reason")))
+    for provider in found:
+        table.add_row(*(str(provider[key] or "") for key in ("provider", "status", "paused_by", "paused_at", "reason")))
     output().print(table)
 
 
 def pause(
     provider: ProviderArgument,
-    reason: Annotated[str, typer.Option(help="Told with every job that waits.")],
+    reason: Annotated[str, typer.Option(help="Reason, shown with every job that waits.")],
     url: UrlOption = URL,
     as_json: JsonOption = False,
 ) -> None:
-    """Ask a provider nothing more: what is under way ends, jobs that need it wait. Needs an admin key."""
+    """Pause a provider. Running requests finish; jobs that need it wait. Requires an admin key."""
     with connected(url) as client:
         _show(client.pause_provider(provider, reason=reason), as_json=as_json)
 
 
 def resume(provider: ProviderArgument, url: UrlOption = URL, as_json: JsonOption = False) -> None:
-    """Ask a provider again: the jobs that waited go on by themselves. Needs an admin key."""
+    """Resume a provider. Waiting jobs continue automatically. Requires an admin key."""
     with connected(url) as client:
         _show(client.resume_provider(provider), as_json=as_json)
 

@@ -1,4 +1,4 @@
-"""``assay prune``: forget what is old. Says first what would go; does it only when told to."""
+"""``assay prune``: delete old data. Without ``--yes`` it only prints what it would delete."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ if TYPE_CHECKING:
 
 
 def prune(
-    older_than: Annotated[str, typer.Option(help="What is to go: 90d, 26w. Work that has not ended never goes.")],
-    yes: Annotated[bool, typer.Option("--yes", help="Do it. Without this, only say what would go.")] = False,
+    older_than: Annotated[str, typer.Option(help="Minimum age, for example 90d or 26w. Unfinished jobs are kept.")],
+    yes: Annotated[bool, typer.Option("--yes", help="Delete. Without it, only print what would be deleted.")] = False,
     as_json: JsonOption = False,
 ) -> None:
-    """Remove old results, captures and stored pages; never what a result that stays was judged by."""
+    """Delete old results, captures and stored pages. Keeps the evidence of remaining results."""
     from app.engine.runtime import open_blobs
     from app.maintenance.retention import prune as prune_all
 
@@ -42,8 +42,8 @@ def prune(
         print_json({"removed": yes, "before": before.isoformat(), **counts})
         return
     listed = ", ".join(f"{count} {what.replace('_', ' ')}" for what, count in counts.items())
-    said = "removed" if yes else "would remove (nothing is removed without --yes)"
-    output().print(f"{said}: {listed}", markup=False, soft_wrap=True)
+    action = "removed" if yes else "would remove (nothing is removed without --yes)"
+    output().print(f"{action}: {listed}", markup=False, soft_wrap=True)
 
 
 def _counts(done: Pruned) -> dict[str, Any]:

@@ -23,12 +23,12 @@ if TYPE_CHECKING:
 def reindex(
     cache: Annotated[
         Path | None,
-        typer.Option("--cache", help="The page cache given to `assay evaluate`.  [default: the data folder]"),
+        typer.Option("--cache", help="Page cache used with `assay evaluate` (default: the data folder)."),
     ] = None,
-    check: Annotated[bool, typer.Option("--check", help="Read every stored body and compare its hash.")] = False,
+    check: Annotated[bool, typer.Option("--check", help="Read every stored body and verify its hash.")] = False,
     as_json: JsonOption = False,
 ) -> None:
-    """Make again what captures are found by, from what is stored, and say what is missing or damaged."""
+    """Rebuild the index of captures from the stored pages, and list missing and damaged bodies."""
     settings = judging_settings()
     quiet_logging(settings)
     folders = [settings.data_dir] if cache is None else _evidence_folders(cache)
@@ -51,7 +51,7 @@ def _evidence_folders(cache: Path) -> list[Path]:
 
     folders = PublicCache(cache).evidence_folders()
     if not folders:
-        raise WrongUsage(f"--cache {cache}: nothing was captured there")
+        raise WrongUsage(f"--cache {cache}: contains no captures")
     return folders
 
 

@@ -1,4 +1,4 @@
-"""``assay rejudge``: have answers of a running server judged again, as far as something has changed, and say why."""
+"""``assay rejudge``: judge answers of a running server again, and reuse the verdicts whose inputs did not change."""
 
 from __future__ import annotations
 
@@ -14,40 +14,42 @@ from app.console.streams import output, print_json, remarks
 if TYPE_CHECKING:
     from app.client import Client, Job
 
-_WORDS = {
+_CAUSES = {
     "answer": "the answer changed",
     "page": "a page changed",
     "script": "the judge file changed",
     "prompt": "a prompt changed",
-    "model": "another model, or another way to ask it",
-    "new": "no verdict up to now",
-    "not_kept": "nothing changed, but the replies are gone",
+    "model": "the model or its parameters changed",
+    "new": "no earlier verdict",
+    "not_kept": "nothing changed, but the earlier replies are no longer stored",
 }
 
 
 def rejudge(
-    jobs: Annotated[list[str] | None, typer.Argument(metavar="[JOB]...", help="Jobs to be done again.")] = None,
-    agent: Annotated[str | None, typer.Option(help="The newest job of each answer of this agent.")] = None,
-    task: Annotated[str | None, typer.Option(help="Only of this task.")] = None,
-    leaves: Annotated[bool, typer.Option("--leaves", help="Say of every leaf what became of it.")] = False,
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only foretell what it would take.")] = False,
-    timeout: Annotated[float | None, typer.Option(help="Give up waiting after so many seconds.")] = None,
+    jobs: Annotated[list[str] | None, typer.Argument(metavar="[JOB]...", help="Jobs to run again.")] = None,
+    agent: Annotated[str | None, typer.Option(help="Rejudge the newest job of each answer of this agent.")] = None,
+    task: Annotated[str | None, typer.Option(help="Only this task.")] = None,
+    leaves: Annotated[bool, typer.Option("--leaves", help="Print the outcome of every leaf.")] = False,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Estimate calls, tokens and cost without judging.")
+    ] = False,
+    timeout: Annotated[float | None, typer.Option(help="Stop waiting after this many seconds.")] = None,
     url: UrlOption = URL,
     as_json: JsonOption = False,
 ) -> None:
-    """Judge again what changed, reuse the rest, and say why."""
+    """Judge answers again: reuse verdicts whose inputs did not change, and print why the others were judged again."""
     if bool(jobs) == (agent is not None):
-        raise WrongUsage("name jobs, or an agent with --agent", hint="`assay jobs` lists them.")
+        raise WrongUsage("give either job ids or an agent (--agent)", hint="`assay jobs` lists the jobs.")
     with connected(url) as client:
         chosen = [client.job(job_id) for job_id in jobs] if jobs else newest_of_each(client, agent, task)
         waiting = [job for job in chosen if not job.done]
         for job in waiting:
-            remarks().print(f"{job.id} is {job.status} and left alone", markup=False)
+            remarks().print(f"skipping {job.id}: it is {job.status}", markup=False)
         chosen = [job for job in chosen if job.done]
         if not chosen:
-            raise WrongUsage("there is no job that has ended", hint="`assay jobs` lists them.")
+            raise WrongUsage("no finished jobs", hint="`assay jobs` lists the jobs.")
         if dry_run:
-            _foretell(client, chosen, as_json=as_json)
+            _print_forecast(client, chosen, as_json=as_json)
             return
         pairs = _judged_again(client, chosen, timeout)
     if as_json:
@@ -59,7 +61,7 @@ def rejudge(
 
 
 def newest_of_each(client: Client, agent: str | None, task: str | None) -> list[Job]:
-    """The newest job of every answer, in the order of tasks and names."""
+    """Return the newest job of each answer, sorted by task and answer name."""
     found: dict[tuple[str, str], Job] = {}
     for job in client.jobs(agent=agent, task_id=task):
         if job.raw.get("kind", "answer") == "answer":
@@ -68,7 +70,7 @@ def newest_of_each(client: Client, agent: str | None, task: str | None) -> list[
 
 
 def leaves_of(result: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
-    """The leaves of a result of which something can be said: those a model was asked about, then or now."""
+    """Yield the leaves that a model judged in this or the earlier result."""
     from app.summary import leaves
 
     return (leaf for leaf in leaves(result) if leaf.get("rejudged") is not None)
@@ -77,7 +79,7 @@ def leaves_of(result: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
 def _judged_again(
     client: Client, chosen: Sequence[Job], timeout_s: float | None
 ) -> list[tuple[Job, dict[str, Any] | None, dict[str, Any] | None]]:
-    """Each job with the result before and after."""
+    """Rejudge and return each job with its earlier and its new result."""
     from app.cli.submit import watch
 
     before = [None if job.result_id is None else client.result(job.result_id) for job in chosen]
@@ -89,7 +91,7 @@ def _judged_again(
     return list(zip(ended, before, after, strict=True))
 
 
-def _foretell(client: Client, chosen: Sequence[Job], *, as_json: bool) -> None:
+def _print_forecast(client: Client, chosen: Sequence[Job], *, as_json: bool) -> None:
     from app.console.forecasts import print_items
 
     found = client.forecast({"jobs": [job.id for job in chosen]})
@@ -113,12 +115,12 @@ def _print(pairs: Sequence[tuple[Job, dict[str, Any] | None, dict[str, Any] | No
         table.add_column(heading, justify="right")
     table.add_column("because", overflow="fold")
     for job, before, after in pairs:
-        said = (after or {}).get("rejudged") or {}
+        counts = (after or {}).get("rejudged") or {}
         scores = ["-" if one is None else score_text(score_of(one)) for one in (before, after)]
-        counts = [str(said.get("reused", "-")), str(said.get("again", "-"))]
+        leaf_counts = [str(counts.get("reused", "-")), str(counts.get("again", "-"))]
         named = (str(job.raw.get("task_id")), str(job.raw.get("answer")).removesuffix(".md"))
-        why = ", ".join(f"{cause} {number}" for cause, number in (said.get("because") or {}).items())
-        table.add_row(*named, *scores, *counts, why or (job.error.code if job.error else ""))
+        why = ", ".join(f"{cause} {number}" for cause, number in (counts.get("because") or {}).items())
+        table.add_row(*named, *scores, *leaf_counts, why or (job.error.code if job.error else ""))
     output().print(table)
     for job, _, after in pairs if leaves else ():
         output().print(f"{job.raw.get('task_id')} {job.raw.get('answer')}", markup=False)
@@ -128,10 +130,10 @@ def _print(pairs: Sequence[tuple[Job, dict[str, Any] | None, dict[str, Any] | No
             )
 
 
-def _in_words(said: Mapping[str, Any]) -> str:
-    if said["reused"]:
+def _in_words(rejudged: Mapping[str, Any]) -> str:
+    if rejudged["reused"]:
         return "reused"
-    return "judged again: " + "; ".join(_WORDS.get(cause, cause) for cause in said["because"])
+    return "judged again: " + "; ".join(_CAUSES.get(cause, cause) for cause in rejudged["because"])
 
 
 def _as_json(job: Job, before: Mapping[str, Any] | None, after: Mapping[str, Any] | None) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""``assay serve`` and ``assay worker``: the programs that stay. Both drain on SIGTERM or Ctrl-C and exit 0."""
+"""``assay serve`` and ``assay worker``: the long-running processes. Both drain on SIGTERM or Ctrl-C and exit with 0."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ BACKLOG = 2048
 
 
 def serve(
-    host: Annotated[str, typer.Option(help="Address to listen on; a public one needs keys.")] = "127.0.0.1",
-    port: Annotated[int, typer.Option(min=0, max=65535, help="0 takes any free port.")] = 8000,
+    host: Annotated[str, typer.Option(help="Address to listen on. A public address requires API keys.")] = "127.0.0.1",
+    port: Annotated[int, typer.Option(min=0, max=65535, help="Port to listen on; 0 selects a free port.")] = 8000,
     workers: Annotated[
-        int | None, typer.Option(min=0, help="Embedded workers; 0: none. Default: ASSAY_MAX_TASKS.")
+        int | None, typer.Option(min=0, help="Number of embedded workers; 0 for none (default: ASSAY_MAX_TASKS).")
     ] = None,
     isolate: IsolateOption = None,
 ) -> None:
-    """Run the service: the API, the dashboard, and workers in the same process."""
+    """Run the service: API, dashboard and embedded workers."""
     from app.server import processes as serving
 
     settings = _prepared(isolate)
@@ -48,27 +48,29 @@ def serve(
 
 
 def worker(
-    jobs: Annotated[int, typer.Option(min=1, help="Answers judged side by side.")] = 8,
+    jobs: Annotated[int, typer.Option(min=1, help="Maximum concurrent jobs.")] = 8,
     isolate: IsolateOption = None,
 ) -> None:
-    """Run one more worker on a shared database."""
+    """Run an additional worker on a shared database."""
     from app.server import processes as serving
 
     settings = _prepared(isolate)
 
     def ready() -> None:
-        remarks().print(f"assay worker: {jobs} job(s) at once, model {settings.model}", markup=False, soft_wrap=True)
+        remarks().print(
+            f"assay worker is ready: {jobs} concurrent job(s), model {settings.model}", markup=False, soft_wrap=True
+        )
 
     _run(serving.work(settings, jobs=jobs, ready=ready))
     remarks().print("assay worker has stopped")
 
 
 def listen(host: str, port: int) -> socket.socket:
-    """A listening socket, so that a port that is taken is noticed before anything else is started.
+    """Return a listening socket. It is opened first, so that a port in use is detected before anything is started.
 
     Raises:
-        WrongUsage: there is no such address.
-        ToolFailed: the port cannot be had.
+        WrongUsage: The address does not exist.
+        ToolFailed: The port cannot be opened.
     """
     try:
         family, kind, protocol, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
@@ -84,21 +86,25 @@ def listen(host: str, port: int) -> socket.socket:
         listener.close()
         raise ToolFailed(
             f"cannot listen on {host} port {port}: {error.strerror}",
-            hint="Another program has it, perhaps another assay serve. Choose one with --port.",
+            hint="If another program uses the port, stop it or select another port with --port.",
         ) from error
     return listener
 
 
 def _run(program: Coroutine[Any, Any, None]) -> None:
-    """Run until it is stopped. Raises Interrupted when it was told twice, and so did not drain."""
+    """Run until the process is stopped.
+
+    Raises:
+        Interrupted: A second signal stopped it before it had drained.
+    """
     try:
         event_loop.run(program)
     except asyncio.CancelledError:
-        raise Interrupted("stopped at once; what was being judged goes back to the queue") from None
+        raise Interrupted("stopped without draining; running jobs return to the queue") from None
 
 
 def _prepared(isolate: OnOff | None) -> Settings:
-    """The settings, with logging set up by them."""
+    """Load the settings and configure logging."""
     from app.observability.logs import configure_logging
     from app.observability.redaction import Redactor
     from app.settings import load_settings

@@ -1,4 +1,4 @@
-"""``assay submit``: hand answers to a running server, and wait for their scores if asked to."""
+"""``assay submit``: submit answers to a running server."""
 
 from __future__ import annotations
 
@@ -18,24 +18,26 @@ if TYPE_CHECKING:
 
 
 def submit(
-    path: Annotated[Path, typer.Argument(help="An answer (.md), or a folder of them.")],
-    agent: Annotated[str, typer.Option(help="The agent that gave the answers.")],
-    task: Annotated[str, typer.Option(help="The task they answer.")],
+    path: Annotated[Path, typer.Argument(help="Answer file (.md), or folder of answer files.")],
+    agent: Annotated[str, typer.Option(help="Agent that wrote the answers.")],
+    task: Annotated[str, typer.Option(help="Task of the answers.")],
     url: UrlOption = URL,
-    model: Annotated[str | None, typer.Option(help="provider/model; default: the server's.")] = None,
-    run: Annotated[str | None, typer.Option(help="A name for this run of the agent.")] = None,
-    wait: Annotated[bool, typer.Option("--wait", help="Wait until they are judged and print the scores.")] = False,
-    timeout: Annotated[float | None, typer.Option(help="Give up waiting after so many seconds.")] = None,
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only foretell what judging them would take.")] = False,
+    model: Annotated[str | None, typer.Option(help="Model, as provider/model (default: that of the server).")] = None,
+    run: Annotated[str | None, typer.Option(help="Label for this run of the agent.")] = None,
+    wait: Annotated[bool, typer.Option("--wait", help="Wait for the results and print the scores.")] = False,
+    timeout: Annotated[float | None, typer.Option(help="Stop waiting after this many seconds.")] = None,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Estimate calls, tokens and cost without judging.")
+    ] = False,
     as_json: JsonOption = False,
 ) -> None:
     """Submit answers to a running server."""
     answers = read_answers(path)
     with connected(url) as client:
         if dry_run:
-            _foretell(client, agent, task, answers, model, as_json=as_json)
+            _print_forecast(client, agent, task, answers, model, as_json=as_json)
             return
-        receipt = _accepted(client, agent, task, answers, model, run)
+        receipt = _submit(client, agent, task, answers, model, run)
         if not wait:
             _print_receipt(receipt, client.url, as_json=as_json)
             return
@@ -52,7 +54,7 @@ def submit(
 
 
 def watch(client: Client, labels: dict[str, str], *, timeout_s: float | None = None) -> list[Job]:
-    """Wait for jobs with live progress on stderr; ``labels`` names each job id for the reader."""
+    """Wait for jobs and show their progress on stderr. ``labels`` maps job ids to displayed names."""
     from app.console.job_board import JobBoard
     from app.console.progress import Board
 
@@ -60,7 +62,7 @@ def watch(client: Client, labels: dict[str, str], *, timeout_s: float | None = N
         return client.wait(labels, timeout_s=timeout_s, on_update=JobBoard(board, labels).show)
 
 
-def _foretell(
+def _print_forecast(
     client: Client, agent: str, task: str, answers: list[tuple[str, str]], model: str | None, *, as_json: bool
 ) -> None:
     from app.console.forecasts import print_items
@@ -73,7 +75,7 @@ def _foretell(
         print_items(found)
 
 
-def _accepted(
+def _submit(
     client: Client, agent: str, task: str, answers: list[tuple[str, str]], model: str | None, run: str | None
 ) -> Receipt:
     from app.client import ApiError

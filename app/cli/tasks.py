@@ -1,4 +1,4 @@
-"""``assay tasks``: which tasks can be judged, what is wrong with those that cannot, and a start for a new one."""
+"""``assay tasks``: list and show tasks, and create a judge for a new task."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ if TYPE_CHECKING:
 
 
 def program() -> typer.Typer:
-    """The ``tasks`` command with those below it."""
-    group = typer.Typer(help="List tasks that have a judge; write a new one; test one.", no_args_is_help=False)
+    """Build the ``tasks`` command with its subcommands."""
+    group = typer.Typer(help="List the tasks that have a judge; create and test judges.", no_args_is_help=False)
     group.callback(invoke_without_command=True)(tasks)
     group.command("show")(show)
     group.command("new")(new)
@@ -33,7 +33,7 @@ def program() -> typer.Typer:
 
 
 def tasks(context: typer.Context, judges: JudgesOption = None, as_json: JsonOption = False) -> None:
-    """List the tasks that have a judge, lint findings of their rubrics, and judge files that do not load."""
+    """List the tasks that have a judge, with the lint findings of their rubrics, and judge files that do not load."""
     if context.invoked_subcommand is not None:
         return
     from app.engine.judge_trials import lint_judges
@@ -51,11 +51,11 @@ def tasks(context: typer.Context, judges: JudgesOption = None, as_json: JsonOpti
 
 
 def show(
-    task_id: Annotated[str, typer.Argument(help="The task.")],
+    task_id: Annotated[str, typer.Argument(help="Id of the task.")],
     judges: JudgesOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Show one task: its description, where its judge is, and the judge's version."""
+    """Show one task: description, judge file and version of the judge."""
     from app.engine.runtime import load_catalogue
 
     catalogue = load_catalogue(judging_settings(judges=judges))
@@ -64,7 +64,7 @@ def show(
         console.print(catalogue.broken[task_id], markup=False, soft_wrap=True)
         raise typer.Exit(Exit.FAILED)
     if task_id not in catalogue.judges:
-        raise WrongUsage(f"there is no judge for task {task_id!r}", hint=near(task_id, catalogue.judges))
+        raise WrongUsage(f"no judge for task {task_id!r}", hint=near(task_id, catalogue.judges))
     from app.engine.judge_trials import lint_judges
 
     judge = catalogue.judges[task_id]
@@ -81,10 +81,10 @@ def show(
 
 
 def new(
-    task_id: Annotated[str, typer.Argument(help="The new task's id, which names its file.")],
-    folder: Annotated[Path, typer.Option("--to", help="Where to write the judge and its test.")] = Path("judges.d"),
+    task_id: Annotated[str, typer.Argument(help="Id of the new task, and name of its judge file.")],
+    folder: Annotated[Path, typer.Option("--to", help="Folder for the judge and its test.")] = Path("judges.d"),
 ) -> None:
-    """Write a judge file and its test, both of which run as they are, for you to change."""
+    """Create a judge file and its test from a working example, as a starting point."""
     from importlib.resources import files
 
     from answers.submission import name_problems
@@ -98,7 +98,7 @@ def new(
     }
     for path in names:
         if path.exists():
-            raise WrongUsage(f"{path} is there already", hint="Choose another id, or another folder with --to.")
+            raise WrongUsage(f"{path} already exists", hint="Choose another id, or another folder with --to.")
     values = {"task_id": task_id, "function": name if name.isidentifier() and not iskeyword(name) else f"judge_{name}"}
     for path, template in names.items():
         text = (files("app.cli") / "templates" / template).read_text(encoding="utf-8")
@@ -106,8 +106,8 @@ def new(
         path.write_text(Template(text).substitute(values), encoding="utf-8")
     judge_file, test_file = names
     remarks().print(
-        f"written: {judge_file}\n         {test_file}\n"
-        f"try it:  python -m pytest {test_file}\n"
+        f"created: {judge_file}\n         {test_file}\n"
+        f"test it: python -m pytest {test_file}\n"
         f"use it:  ASSAY_JUDGES={folder} assay tasks show {task_id}",
         markup=False,
         soft_wrap=True,
@@ -129,7 +129,7 @@ def _judge_json(judge: Judge, lint: LintReport | None) -> dict[str, Any]:
 
 
 def _print(catalogue: JudgeCatalogue, lint: Mapping[str, LintReport]) -> None:
-    """Print a line per task, cut at the screen's edge, its lint findings, and a line per file that does not load."""
+    """Print one line per task (cut at the terminal width), its lint findings, and one line per broken judge file."""
     console = output()
     width = max(map(len, catalogue.judges), default=0)
     for task_id, judge in sorted(catalogue.judges.items()):

@@ -1,4 +1,4 @@
-"""``assay usage``: what models were asked and cost, of a running server or of result files."""
+"""``assay usage``: model requests, tokens and cost, from a running server or from result files."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from app.console.streams import output, print_json
 
 
 class By(StrEnum):
-    """What usage can be told apart by."""
+    """Dimensions by which usage can be grouped."""
 
     AGENT = "agent"
     TASK = "task"
@@ -27,14 +27,18 @@ _SUMS = ("calls", "input_tokens", "output_tokens")
 
 
 def usage(
-    by: Annotated[list[By] | None, typer.Option("--by", help="What to tell apart; may be repeated.")] = None,
-    agent: Annotated[str | None, typer.Option(help="Only of this agent.")] = None,
-    task: Annotated[str | None, typer.Option(help="Only of this task.")] = None,
-    out: Annotated[Path | None, typer.Option(help="Read result files of `assay evaluate` here, no server.")] = None,
+    by: Annotated[
+        list[By] | None, typer.Option("--by", help="Group by this dimension. Repeatable (default: all).")
+    ] = None,
+    agent: Annotated[str | None, typer.Option(help="Only this agent.")] = None,
+    task: Annotated[str | None, typer.Option(help="Only this task.")] = None,
+    out: Annotated[
+        Path | None, typer.Option(help="Read the results of `assay evaluate` in this folder instead of a server.")
+    ] = None,
     url: UrlOption = URL,
     as_json: JsonOption = False,
 ) -> None:
-    """Show what models were asked and cost: by agent, task, model and role."""
+    """Show model requests, tokens and cost by agent, task, model and role."""
     groups = ["task_id" if one is By.TASK else one.value for one in dict.fromkeys(by or _DEFAULT)]
     if out is None:
         with connected(url) as client:
@@ -48,7 +52,7 @@ def usage(
 
 
 def _of_files(out: Path, groups: Sequence[str], agent: str | None, task: str | None) -> dict[str, Any]:
-    """The same from the newest result of each answer in a folder."""
+    """Compute the usage from the newest result of each answer in a folder."""
     sums: dict[tuple[str, ...], dict[str, Any]] = {}
     for row in _rows(out, agent, task):
         key = tuple(str(row[name]) for name in groups)
@@ -95,7 +99,7 @@ def _print(found: Mapping[str, Any], groups: Sequence[str]) -> None:
     if len(found["items"]) > 1:
         table.add_section()
         table.add_row("all", *[""] * (len(groups) - 1), *_cells(found["total"], usd_text))
-    output().print(table if found["items"] else "nothing was asked of a model")
+    output().print(table if found["items"] else "no model requests")
 
 
 def _cells(item: Mapping[str, Any], usd_text: Any) -> list[str]:

@@ -1,1 +1,1 @@
-"""What commands share: output, options, the connection to a server, tables and progress."""
+"""Shared parts of the commands: output, options, server connection, tables and progress."""

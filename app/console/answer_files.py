@@ -1,4 +1,4 @@
-"""Answer files that a command is given by path."""
+"""Reader for answer files given by path."""
 
 from __future__ import annotations
 
@@ -8,22 +8,22 @@ from app.console.errors import WrongUsage
 
 
 def read_answers(path: Path) -> list[tuple[str, str]]:
-    """The (name, text) of an answer file, or of every ``*.md`` in a folder.
+    """Return (name, text) of an answer file, or of every ``*.md`` in a folder.
 
     Raises:
-        WrongUsage: there is none, or one cannot be read as UTF-8.
+        WrongUsage: There are no answers, or one cannot be read as UTF-8.
     """
     if path.is_dir():
         files = sorted(path.glob("*.md"))
         if not files:
-            raise WrongUsage(f"no *.md in {path}")
+            raise WrongUsage(f"no *.md files in {path}")
     elif path.is_file():
         files = [path]
     else:
-        raise WrongUsage(f"there is no file or folder {path}")
+        raise WrongUsage(f"no such file or folder: {path}")
     try:
         return [(file.name, file.read_text(encoding="utf-8")) for file in files]
     except UnicodeDecodeError as error:
         raise WrongUsage(f"an answer in {path} is not UTF-8: {error}") from error
     except OSError as error:
-        raise WrongUsage(f"{error.filename} cannot be read: {error.strerror}") from error
+        raise WrongUsage(f"cannot read {error.filename}: {error.strerror}") from error

@@ -1,4 +1,4 @@
-"""A connection to a running server for the commands that need one, its errors put into words for a user."""
+"""Connection of a command to a running server, with errors as messages for the user."""
 
 from __future__ import annotations
 
@@ -14,19 +14,19 @@ if TYPE_CHECKING:
     from app.client import ApiError, Client
 
 URL = "http://127.0.0.1:8000"
-"""The client's own default; written here again because importing that takes longer than printing help."""
+"""Default of the client, repeated here because importing the client takes longer than printing the help."""
 
-UrlOption: TypeAlias = Annotated[str, typer.Option("--url", help="Address of the server.")]
+UrlOption: TypeAlias = Annotated[str, typer.Option("--url", help="URL of the server.")]
 JsonOption: TypeAlias = Annotated[bool, typer.Option("--json", help="Print one JSON document on stdout.")]
 
 
 @contextmanager
 def connected(url: str) -> Iterator[Client]:
-    """A client of the server at ``url``; ASSAY_API_KEY is sent, or the first of ASSAY_API_KEYS, if there is one.
+    """Yield a client of the server at ``url``. It sends ASSAY_API_KEY, or else the first key of ASSAY_API_KEYS.
 
     Raises:
-        ToolFailed: no server answers there, or it has a fault.
-        WrongUsage: the server refused what was asked for.
+        ToolFailed: The server is not reachable, or failed.
+        WrongUsage: The server rejected the request.
     """
     from app.client import ApiError, Client, ServerUnreachable, UnexpectedReply, WaitTimeout
     from app.settings import load_settings
@@ -39,10 +39,10 @@ def connected(url: str) -> Iterator[Client]:
     except ServerUnreachable as error:
         raise ToolFailed(
             f"no server answers at {error.url} ({error.detail})",
-            hint="Start one with: assay serve\nor name another with --url.",
+            hint="Start one with `assay serve`, or set its address with --url.",
         ) from error
     except UnexpectedReply as error:
-        raise ToolFailed(f"{url} does not answer like an assay server: {error}") from error
+        raise ToolFailed(f"{url} is not an assay server: {error}") from error
     except WaitTimeout as error:
         raise ToolFailed(str(error)) from error
     except ApiError as error:
@@ -50,7 +50,7 @@ def connected(url: str) -> Iterator[Client]:
 
 
 def _refused(error: ApiError) -> CliError:
-    """What the server's refusal means to the user of a command."""
+    """Map an error response of the server to an error of the command."""
     if error.status in (401, 403):
         return WrongUsage(str(error), hint="Set ASSAY_API_KEY to a key of that server.")
     if error.status >= 500 or error.status == 429:
@@ -60,5 +60,5 @@ def _refused(error: ApiError) -> CliError:
 
 def _checked(url: str) -> str:
     if not url.startswith(("http://", "https://")):
-        raise WrongUsage(f"--url {url}: an address starts with http:// or https://")
+        raise WrongUsage(f"--url {url}: must start with http:// or https://")
     return url

@@ -1,4 +1,4 @@
-"""Runs the work of a command on the service's database, which it opens for that, running service or not."""
+"""Direct database access for commands. The service need not run."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ T = TypeVar("T")
 
 
 def in_database(work: Callable[[Settings, Database], Awaitable[T]], *, migrated: bool = True) -> T:
-    """What ``work`` returns. Logs are warnings only, on stderr."""
+    """Open the database of the service, run ``work`` and return its result. Logs only warnings, to stderr."""
     from app.observability.logs import configure_logging
     from app.observability.redaction import Redactor
     from app.settings import load_settings
@@ -23,8 +23,8 @@ def in_database(work: Callable[[Settings, Database], Awaitable[T]], *, migrated:
     settings = load_settings()
     configure_logging(Redactor(settings.secrets), level="warning")
 
-    async def done() -> T:
+    async def run() -> T:
         async with open_database(settings, migrated=migrated) as database:
             return await work(settings, database)
 
-    return asyncio.run(done())
+    return asyncio.run(run())

@@ -1,4 +1,4 @@
-"""Spans of time as one types them: 90m, 12h, 30d, 2w."""
+"""Parser for durations: 90m, 12h, 30d, 2w."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ _UNITS_S = {"m": 60, "h": 3600, "d": 86_400, "w": 604_800}
 
 
 def duration(text: str, *, option: str) -> timedelta:
-    """The span that was typed for ``option``.
+    """Parse the value of ``option``.
 
     Raises:
-        WrongUsage: it is none.
+        WrongUsage: The value is not a duration.
     """
     given = re.fullmatch(r"([0-9]{1,6})([mhdw])", text.strip().lower())
     if given is None:
-        raise WrongUsage(f"{option} {text!r}: write a number and m, h, d or w, for example 30d")
+        raise WrongUsage(f"{option} {text!r}: use a number followed by m, h, d or w, for example 30d")
     return timedelta(seconds=int(given[1]) * _UNITS_S[given[2]])

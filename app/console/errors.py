@@ -1,10 +1,10 @@
-"""How a command ends when it does not end well, and with which exit code.
+"""Errors of commands, with their exit codes.
 
 CliError                1
-├── WrongUsage          2   the call cannot mean anything: unknown task, folder that is not there
-├── Incomplete          3   done, but some answers could not be judged
-├── Interrupted       130   the user asked it to stop
-└── ToolFailed          1   the tool, or something it needs, does not work
+├── WrongUsage          2   invalid arguments: unknown task, missing folder
+├── Incomplete          3   finished, but some answers could not be judged
+├── Interrupted       130   stopped by the user
+└── ToolFailed          1   the command, or something it needs, failed
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from enum import IntEnum
 
 
 class Exit(IntEnum):
-    """The exit codes of every command."""
+    """Exit codes of all commands."""
 
     DONE = 0
     FAILED = 1
@@ -24,7 +24,7 @@ class Exit(IntEnum):
 
 
 class CliError(Exception):
-    """Ends the command. ``hint`` is the remedy, one or more whole lines; None where there is nothing to say."""
+    """Error that ends the command. ``hint`` tells the user what to do, in one or more lines."""
 
     exit_code = Exit.FAILED
 
@@ -34,22 +34,22 @@ class CliError(Exception):
 
 
 class WrongUsage(CliError):
-    """Something the caller typed does not exist or does not fit."""
+    """An argument is invalid or names something that does not exist."""
 
     exit_code = Exit.USAGE
 
 
 class Incomplete(CliError):
-    """Everything was done that could be, and some answers have no certain score."""
+    """The command finished, but some answers have an open score or no result."""
 
     exit_code = Exit.INCOMPLETE
 
 
 class Interrupted(CliError):
-    """Stopped by Ctrl-C or SIGTERM before it was done."""
+    """The command was stopped by Ctrl-C or SIGTERM."""
 
     exit_code = Exit.INTERRUPTED
 
 
 class ToolFailed(CliError):
-    """A server, a browser, a database or a model that is needed does not work."""
+    """A required server, browser, database or model does not work."""

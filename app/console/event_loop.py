@@ -1,4 +1,4 @@
-"""The event loop of commands that have much to do at once: uvloop where there is one."""
+"""Event loop for commands with high concurrency: uvloop if it is installed."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ _Found = TypeVar("_Found")
 
 
 def run(main: Coroutine[Any, Any, _Found]) -> _Found:
-    """As ``asyncio.run``, on the loop that suits this machine best."""
+    """Run a coroutine as ``asyncio.run`` does, on uvloop if it is installed."""
     from uvicorn.loops.auto import auto_loop_factory
 
     with asyncio.Runner(loop_factory=auto_loop_factory()) as runner:

@@ -1,4 +1,4 @@
-"""Forecasts for the eye and as JSON."""
+"""Output of forecasts, as tables and as JSON."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 def print_plan(
     planned: Sequence[PlannedAnswer], forecasts: Sequence[Forecast | None], model: str, *, as_json: bool
 ) -> None:
-    """What would be judged and what that would take, for each answer and in all."""
+    """Print a plan of ``assay evaluate`` with the forecast of each answer and the total."""
     from judges.analysis.forecasts.figures import NOTHING
     from judges.llm.pricing import prices_as_of
 
@@ -45,14 +45,14 @@ def print_plan(
 
 
 def print_items(found: dict[str, Any]) -> None:
-    """A server's forecast: each answer, and all of them."""
+    """Print a forecast of the server: each answer, and the total."""
     from rich import box
     from rich.table import Table
 
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 1, 0, 0))
     for heading in ("task", "answer"):
         table.add_column(heading, overflow="fold")
-    for heading in ("calls", "kept", "usd"):
+    for heading in ("calls", "cached", "usd"):
         table.add_column(heading, justify="right")
     for item in found["items"]:
         foreseen = item["forecast"]
@@ -63,22 +63,22 @@ def print_items(found: dict[str, Any]) -> None:
 
 
 def print_total(total: dict[str, Any], model: str) -> None:
-    """A forecast in sentences."""
+    """Print a total as sentences, to stderr."""
     console = remarks()
     console.print(f"{model}: {_spread(total['calls'], whole, 'calls')}", markup=False)
     console.print(f"cost: {_spread(total['usd'], dollars, 'usd')}{_by_batch(total)}", markup=False)
     reused = (total["cached_calls"] or {}).get("expected")
     if reused:
-        console.print(f"{reused:.0f} replies are kept from before and cost nothing", markup=False)
+        console.print(f"{reused:.0f} replies are in the reply cache and cost nothing", markup=False)
     if total["unpriced_models"]:
-        console.print(f"the price of {', '.join(total['unpriced_models'])} is not known", markup=False)
+        console.print(f"unknown price: {', '.join(total['unpriced_models'])}", markup=False)
     if total["unknown_pages"]:
         console.print(
-            f"{total['unknown_pages']} cited pages are not captured yet: their length is guessed", markup=False
+            f"{total['unknown_pages']} cited pages are not captured yet; their length is estimated", markup=False
         )
     if total["problem"]:
-        console.print(f"a judge file could not be run with guesses: {total['problem']}", markup=False)
-    console.print("nothing was done", markup=False)
+        console.print(f"a judge file failed with simulated replies: {total['problem']}", markup=False)
+    console.print("dry run: nothing was judged", markup=False)
 
 
 def whole(figure: dict[str, float] | None) -> str:
@@ -98,7 +98,7 @@ def _spread(figure: dict[str, float] | None, written: Any, unit: str) -> str:
 
 def _by_batch(total: dict[str, Any]) -> str:
     figure = total["usd_batch"]
-    return f" (by the provider's batch interface {dollars(figure)})" if figure and figure["expected"] else ""
+    return f" ({dollars(figure)} with the batch API of the provider)" if figure and figure["expected"] else ""
 
 
 def _as_json(planned: PlannedAnswer, forecast: Forecast | None) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""Jobs of a server on the progress board: what a polled job means for the eye."""
+"""Progress display of the jobs of a server."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 class JobBoard:
-    """Shows jobs under their ``labels`` (by job id); ``show`` is called with each state that was polled."""
+    """Progress display of jobs. ``labels`` maps job ids to the displayed names. Pass each polled state to ``show``."""
 
     def __init__(self, board: Board, labels: Mapping[str, str]) -> None:
         self._board = board
@@ -38,7 +38,7 @@ def _step(job: Job) -> Step:
 
 
 def _end(label: str, job: Job) -> str:
-    """One line of markup."""
+    """Return the final line of a job, with markup."""
     if job.status == "succeeded":
         return f"{escape(label)}  [green]judged[/]"
     reason = escape(f"  {job.error.code}: {job.error.detail}".splitlines()[0]) if job.error else ""

@@ -1,4 +1,4 @@
-"""What the commands that judge without a server have in common: settings from flags, answers, judges."""
+"""Options, settings, answers and judges of the commands that work without a server."""
 
 from __future__ import annotations
 
@@ -17,18 +17,18 @@ if TYPE_CHECKING:
     from app.settings import Settings
     from judges.loader import JudgeCatalogue
 
-AgentOption: TypeAlias = Annotated[str, typer.Option("--agent", help="The agent that gave the answers.")]
-TaskOption: TypeAlias = Annotated[list[str] | None, typer.Option("--task", help="Only this task; may be repeated.")]
-AnswersOption: TypeAlias = Annotated[Path, typer.Option("--answers", help="Folder of <agent>/<task>/answer_<k>.md.")]
+AgentOption: TypeAlias = Annotated[str, typer.Option("--agent", help="Agent that wrote the answers.")]
+TaskOption: TypeAlias = Annotated[list[str] | None, typer.Option("--task", help="Only this task. Repeatable.")]
+AnswersOption: TypeAlias = Annotated[Path, typer.Option("--answers", help="Folder with <agent>/<task>/answer_<k>.md.")]
 CacheOption: TypeAlias = Annotated[
     Path | None,
-    typer.Option("--cache", help="Page cache in the public layout, read and written. Default: the data folder."),
+    typer.Option("--cache", help="Page cache in the public layout to read and update (default: the data folder)."),
 ]
-JudgesOption: TypeAlias = Annotated[Path | None, typer.Option("--judges", help="A further folder of judge files.")]
+JudgesOption: TypeAlias = Annotated[Path | None, typer.Option("--judges", help="Additional folder with judge files.")]
 
 
 class OnOff(StrEnum):
-    """The two words of a switch that is on unless it is said otherwise."""
+    """Values of an option that is on by default."""
 
     ON = "on"
     OFF = "off"
@@ -36,34 +36,36 @@ class OnOff(StrEnum):
 
 IsolateOption: TypeAlias = Annotated[
     OnOff | None,
-    typer.Option("--isolate", help="Run each judge file in a process of its own, without keys; off to debug it."),
+    typer.Option(
+        "--isolate", help="Run each judge file in a separate process without keys. Use off to debug it (default: on)."
+    ),
 ]
 EffortOption: TypeAlias = Annotated[
     str | None,
     typer.Option(
         metavar="EFFORT",
-        help="Reasoning effort: none, minimal, low, medium, high, xhigh, max, or default for the provider's own.  "
-        "[default: ASSAY_REASONING_EFFORT, else max for the default model]",
+        help="Reasoning effort: none, minimal, low, medium, high, xhigh, max, or default for that of the provider "
+        "(default: ASSAY_REASONING_EFFORT, or max for the default model).",
     ),
 ]
 TemperatureOption: TypeAlias = Annotated[
-    float | None, typer.Option(min=0.0, max=2.0, help="Temperature.  [default: 0 where the model takes it]")
+    float | None, typer.Option(min=0.0, max=2.0, help="Temperature (default: 0 if the model supports it).")
 ]
 MaxOutputOption: TypeAlias = Annotated[
     int | None,
-    typer.Option(metavar="N", min=1, help="Maximum output tokens of a reply, reasoning included.  [default: no limit]"),
+    typer.Option(metavar="N", min=1, help="Maximum output tokens of a reply, including reasoning (default: no limit)."),
 ]
 RoleEffortOption: TypeAlias = Annotated[
-    str | None, typer.Option(metavar="EFFORT", help="--reasoning-effort for this kind of request only.")
+    str | None, typer.Option(metavar="EFFORT", help="--reasoning-effort for this role only.")
 ]
 RoleTemperatureOption: TypeAlias = Annotated[
-    float | None, typer.Option(min=0.0, max=2.0, help="--temperature for this kind of request only.")
+    float | None, typer.Option(min=0.0, max=2.0, help="--temperature for this role only.")
 ]
 RoleMaxOutputOption: TypeAlias = Annotated[
-    int | None, typer.Option(metavar="N", min=1, help="--max-output-tokens for this kind of request only.")
+    int | None, typer.Option(metavar="N", min=1, help="--max-output-tokens for this role only.")
 ]
 MaxPagesOption: TypeAlias = Annotated[
-    int | None, typer.Option("--max-pages", min=1, help="Page captures at once.  [default: 5]")
+    int | None, typer.Option("--max-pages", min=1, help="Maximum concurrent page captures (default: 5).")
 ]
 
 
@@ -71,19 +73,18 @@ _PARAMETERS = ("reasoning_effort", "temperature", "max_output_tokens")
 
 
 def parameter_flags(given: Mapping[str, Any]) -> dict[str, Any]:
-    """Of a command's arguments those that are sent to models, by role or for all."""
+    """Return those arguments of a command that are model parameters, for all roles or for one."""
     return {name: value for name, value in given.items() if name.endswith(_PARAMETERS)}
 
 
 def judging_settings(*, judges: Path | None = None, evidence: Path | None = None, **flags: Any) -> Settings:
-    """The settings with what was given as a flag on top.
+    """Return the settings, overridden by ``flags`` that are not None.
 
-    ``judges`` goes before the folders of the settings; ``evidence`` is where pages are kept in place of the data
-    folder.
+    ``judges`` takes precedence over the judge folders of the settings. ``evidence`` replaces the data folder.
 
     Raises:
-        WrongUsage: the folder of judges is not there.
-        WrongSettings: a setting cannot be used.
+        WrongUsage: The folder of judges does not exist.
+        WrongSettings: A setting is invalid.
     """
     from app.settings import load_settings
 
@@ -91,7 +92,7 @@ def judging_settings(*, judges: Path | None = None, evidence: Path | None = None
     changes: dict[str, Any] = {}
     if judges is not None:
         if not judges.is_dir():
-            raise WrongUsage(f"--judges {judges}: there is no such folder")
+            raise WrongUsage(f"--judges {judges}: no such folder")
         changes["judges"] = (judges, *settings.judges)
     if evidence is not None:
         changes["data_dir"] = evidence
@@ -99,7 +100,7 @@ def judging_settings(*, judges: Path | None = None, evidence: Path | None = None
 
 
 def quiet_logging(settings: Settings) -> None:
-    """Log warnings and worse only: progress is shown otherwise."""
+    """Log only warnings and errors if the level is ``info``, because progress is displayed separately."""
     from app.observability.logs import configure_logging
     from app.observability.redaction import Redactor
 
@@ -108,10 +109,10 @@ def quiet_logging(settings: Settings) -> None:
 
 
 def find_answers(root: Path, agent: str, task_ids: Sequence[str]) -> tuple[Submission, ...]:
-    """The agent's answers below ``root``.
+    """Return the answers of the agent below ``root``.
 
     Raises:
-        WrongUsage: there are none; says where was looked and what is there.
+        WrongUsage: There are none, or they are invalid. The hint names similar agents or tasks.
     """
     from answers.bundle import read_folder
     from answers.errors import AnswersNotFound, InvalidSubmission
@@ -119,35 +120,37 @@ def find_answers(root: Path, agent: str, task_ids: Sequence[str]) -> tuple[Submi
     try:
         return read_folder(root, agent, task_ids)
     except AnswersNotFound as error:
-        raise WrongUsage(
-            f"{error} (looked in {root.absolute()})", hint=_what_is_there(root, agent, task_ids)
-        ) from error
+        raise WrongUsage(f"{error} (searched {root.absolute()})", hint=_suggestions(root, agent, task_ids)) from error
     except InvalidSubmission as error:
-        raise WrongUsage("answers that cannot be judged", hint="\n".join(_listed(error))) from error
+        raise WrongUsage("some answers are invalid", hint="\n".join(_problem_lines(error))) from error
 
 
 def check_tasks(wanted: Sequence[str], catalogue: JudgeCatalogue) -> None:
-    """Raises WrongUsage when a task that was named has no judge file at all."""
+    """Check that every task has a judge file.
+
+    Raises:
+        WrongUsage: A task has none.
+    """
     known = catalogue.judges.keys() | catalogue.broken.keys()
     for task_id in wanted:
         if task_id not in known:
-            raise WrongUsage(f"there is no judge for task {task_id!r}", hint=near(task_id, known))
+            raise WrongUsage(f"no judge for task {task_id!r}", hint=near(task_id, known))
 
 
-def _listed(error: Exception) -> list[str]:
+def _problem_lines(error: Exception) -> list[str]:
     from answers.errors import InvalidSubmission
 
     return [f"{one.path}: {one.message}" for one in error.problems] if isinstance(error, InvalidSubmission) else []
 
 
-def _what_is_there(root: Path, agent: str, task_ids: Sequence[str]) -> str:
+def _suggestions(root: Path, agent: str, task_ids: Sequence[str]) -> str:
     if not root.is_dir():
-        return "That folder does not exist. Name the right one with --answers."
+        return "This folder does not exist. Set another one with --answers."
     if not (root / agent).is_dir():
         return near(agent, _folders(root))
     tasks = _folders(root / agent)
     missing = [task_id for task_id in task_ids if task_id not in tasks]
-    return "\n".join(f"{task_id}: {near(task_id, tasks)}" for task_id in missing) or "Answers are *.md files in there."
+    return "\n".join(f"{task_id}: {near(task_id, tasks)}" for task_id in missing) or "Put *.md files here."
 
 
 def _folders(parent: Path) -> list[str]:

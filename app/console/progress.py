@@ -1,6 +1,6 @@
-"""Live progress of many answers on stderr: a bar for each that is under way, one line for each that is done.
+"""Progress display on stderr: a bar for each active answer, and a line for each finished one.
 
-On a terminal the bars move in place; elsewhere (a log, a pipe) each change of stage is one plain line.
+On a terminal the bars are updated in place. Otherwise (log file, pipe) each change of stage prints one line.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ LABEL_WIDTH = 34
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Step:
-    """How far one answer is: a ``stage`` in one word, and ``done`` of ``total`` in it (0: not known)."""
+    """Progress of one answer: ``done`` of ``total`` units in a ``stage``. ``total`` is 0 if it is unknown."""
 
     stage: str
     done: int = 0
@@ -27,7 +27,7 @@ class Step:
 
 
 class Board:
-    """The display of ``total`` answers, as a context manager. Answers are named by their ``label``."""
+    """Progress display of ``total`` answers, as a context manager. A ``label`` identifies each answer."""
 
     def __init__(self, console: Console, total: int, *, unit: str = "answers") -> None:
         self._console = console
@@ -57,7 +57,7 @@ class Board:
         self._progress.stop()
 
     def update(self, label: str, step: Step) -> None:
-        """``label`` is at ``step`` now."""
+        """Show the current step of an answer."""
         if label in self._finished:
             return
         if not self._live:
@@ -76,7 +76,7 @@ class Board:
         )
 
     def finish(self, label: str, line: str) -> None:
-        """``label`` is done; ``line`` (markup allowed) stays on the screen."""
+        """Replace the bar of an answer with a permanent ``line``, which may contain markup."""
         if label in self._finished:
             return
         self._finished.add(label)
@@ -87,19 +87,19 @@ class Board:
         self._progress.update(self._overall, completed=done, count=f"{done}/{self._total} {self._unit}")
 
     def remark(self, line: str) -> None:
-        """A line (markup allowed) above the bars."""
+        """Print a line, which may contain markup, above the bars."""
         self._console.print(line, soft_wrap=True)
 
 
 class _Bars(Progress):
-    """Shows the first bar, that of everything, below the others."""
+    """Progress bars with the first one, the total, at the bottom."""
 
     def get_renderables(self) -> Iterable[RenderableType]:
         yield self.make_tasks_table([*self.tasks[1:], *self.tasks[:1]])
 
 
 def _short(label: str) -> str:
-    """At most LABEL_WIDTH characters, cut in the middle, so that bars line up and the end can still be read."""
+    """Pad or shorten a label to LABEL_WIDTH characters. It is shortened in the middle, to keep the end readable."""
     if len(label) <= LABEL_WIDTH:
         return escape(label.ljust(LABEL_WIDTH))
     head = (LABEL_WIDTH - 3) // 2

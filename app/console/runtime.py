@@ -1,4 +1,4 @@
-"""The runtime of a command that works on stored pages without a server."""
+"""Runtime of commands that work on stored pages without a server."""
 
 from __future__ import annotations
 
@@ -13,8 +13,11 @@ if TYPE_CHECKING:
 
 @asynccontextmanager
 async def runtime_of(settings: Settings, *, shared: bool) -> AsyncIterator[Runtime]:
-    """Open the runtime of a command. ``shared``: also use the service's database, if there is one, so that workers find
-    the pages that the command stores."""
+    """Open the runtime of a command.
+
+    ``shared`` also uses the database of the service if there is one, so that workers find the pages that the command
+    stores.
+    """
     from app.engine.runtime import open_runtime
     from app.storage.database import open_database
 
@@ -26,5 +29,5 @@ async def runtime_of(settings: Settings, *, shared: bool) -> AsyncIterator[Runti
 
 
 def has_database(settings: Settings) -> bool:
-    """Whether the service has a database: a configured one, or its private one in the data folder."""
+    """Return whether there is a database: a configured one, or the embedded one in the data folder."""
     return settings.database_url is not None or (settings.data_dir / "postgres").is_dir()

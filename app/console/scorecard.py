@@ -1,4 +1,4 @@
-"""Scores for the eye: the scorecard of agents and the list of answers, fitting 80 columns."""
+"""Tables of scores, at most 80 columns wide: scorecard of agents, and list of answers."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from rubrics.verdict import Outcome
 
 
 def score_text(score: Score | None) -> str:
-    """``0.83``, or ``0.50-0.83`` where unknown leaves leave it open, or ``-``."""
+    """Format a score: ``0.83``, or ``0.50-0.83`` if it is open, or ``-`` if there is none."""
     if score is None:
         return "-"
     if score.value is not None:
@@ -23,7 +23,7 @@ def score_text(score: Score | None) -> str:
 
 
 def scorecard(rows: Sequence[ScorecardRow], *, title: str | None = None) -> Table:
-    """One row per agent."""
+    """Build the scorecard, with one row per agent."""
     table = Table(title=title, title_justify="left", box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 1, 0, 0))
     table.add_column("agent", overflow="fold")
     runs = {row.k for row in rows}
@@ -51,7 +51,7 @@ def usd_text(usd: float | None) -> str:
 
 
 def answer_table(outcomes: Iterable[tuple[str, AnswerOutcome]]) -> Table:
-    """One row per (agent, answer); how many checks nobody could judge is shown only where there are any."""
+    """Build a table with one row per answer. The column "not judged" appears only if there are such leaves."""
     known = list(outcomes)
     unsure = any(one.result is not None and leaves_not_judged(one.result) for _, one in known)
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 1, 0, 0))
@@ -78,7 +78,7 @@ def _cells(outcome: AnswerOutcome, *, unsure: bool) -> list[Text | str]:
 
 
 def finished_line(label: str, outcome: AnswerOutcome) -> str:
-    """One line of markup on an answer that is done; ``label`` must be escaped already."""
+    """Return a line with markup for a finished answer. ``label`` must be escaped."""
     if outcome.result is None:
         return f"{label}  [red]no result[/] ({outcome.error_code})"
     mark = "[green]judged[/]" if outcome.complete else "[yellow]incomplete[/]"

@@ -1,4 +1,4 @@
-"""Where a command writes: progress and remarks to stderr, what was asked for to stdout."""
+"""Output streams of commands: results to stdout, progress and messages to stderr."""
 
 from __future__ import annotations
 
@@ -12,17 +12,17 @@ from rich.markup import escape
 
 
 def remarks() -> Console:
-    """stderr: progress, warnings, errors."""
+    """Return the console for stderr: progress, warnings, errors."""
     return Console(stderr=True, highlight=False)
 
 
 def output() -> Console:
-    """stdout: what the command was asked for."""
+    """Return the console for stdout: results of the command."""
     return Console(highlight=False)
 
 
 def print_json(document: Any) -> None:
-    """The one JSON document of ``--json``."""
+    """Print the JSON document of ``--json`` to stdout."""
     sys.stdout.write(json.dumps(document, indent=2, ensure_ascii=False, default=str) + "\n")
 
 
@@ -34,13 +34,13 @@ def print_error(message: str, hint: str | None = None) -> None:
 
 
 def near(wanted: str, known: Iterable[str]) -> str:
-    """A sentence on what ``wanted`` may have meant: near names, or all of a few, or how many there are."""
+    """Return a hint for the unknown name ``wanted``: similar names, or the first 12 known names."""
     from difflib import get_close_matches
 
     names = sorted(known)
     if not names:
-        return "There is none at all."
+        return "None exist."
     close = get_close_matches(wanted, names, n=5, cutoff=0.5)
     if close:
         return f"Did you mean: {', '.join(close)}?"
-    return f"There are: {', '.join(names[:12])}{', ...' if len(names) > 12 else ''}"
+    return f"Available: {', '.join(names[:12])}{', ...' if len(names) > 12 else ''}"

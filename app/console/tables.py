@@ -1,4 +1,4 @@
-"""Plain tables on stdout, the same for every command that lists things, and figures written as people read them."""
+"""Tables of list commands, and number formatting."""
 
 from __future__ import annotations
 
@@ -8,18 +8,18 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from rich.table import Table
 
-_COPIED = ("job", "result", "score", "status")
-"""Columns with ids and the like, which are there to be copied: whatever else must break, they do not."""
+_UNWRAPPED = ("job", "result", "score", "status")
+"""Columns that are never wrapped, because users copy ids from them."""
 
 
 def plain_table(*headings: str) -> Table:
-    """A table with these columns. Cells are markup: what may hold a bracket has to be escaped."""
+    """Return a table with these columns. Cells are markup, so escape text that may contain brackets."""
     from rich import box
     from rich.table import Table
 
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 1, 0, 0))
     for heading in headings:
-        table.add_column(heading, overflow="fold", no_wrap=heading in _COPIED)
+        table.add_column(heading, overflow="fold", no_wrap=heading in _UNWRAPPED)
     return table
 
 
@@ -28,7 +28,7 @@ def number(value: Any) -> str:
 
 
 def bounded(figure: Mapping[str, Any] | None, *, sign: str = "") -> str:
-    """``0.8333``, or ``0.5 to 0.8333`` while answers that were not judged leave it open."""
+    """Format a figure: ``0.8333``, or ``0.5 to 0.8333`` while answers that were not judged could change it."""
     if figure is None or figure["low"] is None:
         return "-"
     low, high = (f"{round(figure[end], 6) + 0.0:{sign}.4g}" for end in ("low", "high"))
@@ -36,5 +36,5 @@ def bounded(figure: Mapping[str, Any] | None, *, sign: str = "") -> str:
 
 
 def ends(interval: Mapping[str, Any] | None, *, sign: str = "") -> str:
-    """Both ends of an interval."""
+    """Format an interval."""
     return "-" if interval is None else f"{interval['low']:{sign}.4f} to {interval['high']:{sign}.4f}"

@@ -1,4 +1,4 @@
-"""The demo's world: a small invented web site, three agents' answers about it, and the scores they must get."""
+"""Demo: a small fictional website, answers of three agents about it, and their expected scores."""
 
 from __future__ import annotations
 

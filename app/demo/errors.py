@@ -1,8 +1,4 @@
-"""What can go wrong with the demo's web site.
-
-AppError
-└── DemoPortTaken            another program listens where the shipped answers say the site is
-"""
+"""Errors of the demo website."""
 
 from __future__ import annotations
 
@@ -10,4 +6,4 @@ from app.errors import AppError
 
 
 class DemoPortTaken(AppError):
-    """The port that the shipped answers cite cannot be bound. The message names the remedy."""
+    """The port in the URLs of the shipped answers cannot be opened. The message contains the remedy."""

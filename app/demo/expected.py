@@ -1,6 +1,6 @@
-"""What the shipped answers must score, and which leaves keep them from more.
+"""Expected scores of the shipped answers, and the leaves that do not pass.
 
-Worked out by hand from what the pages say; ``docs/demo.md`` has the reasoning, a test holds the demo to it.
+Determined by hand from the texts of the pages; ``docs/demo.md`` explains them. A test compares the demo with them.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ _UNREADABLE = (Outcome.NOT_JUDGED, Reason.CAPTURE_BLOCKED)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Expected:
-    """The end of one answer. ``missed`` has every leaf that did not pass; ``low`` and ``high`` bound the score."""
+    """Expected outcome of one answer. ``missed`` contains every leaf that does not pass."""
 
     leaves: int
     low: float
@@ -29,7 +29,7 @@ class Expected:
 
     @property
     def value(self) -> float | None:
-        """The score, None while something was not found out that could change it."""
+        """The score; None if leaves that were not judged could change it."""
         return self.low if self.low == self.high else None
 
 

@@ -1,7 +1,7 @@
-"""The pages of the demo's web site, as an ASGI application over the files in ``site``.
+"""ASGI application that serves the demo website from the files in ``site``.
 
-Ordinary pages, and the difficult ones that real sites have: content that comes late or only when scrolled to, a
-consent banner, a sign-in wall, a PDF, and a proper 404 for everything that is not there.
+Besides ordinary pages it has the difficult cases of real sites: content that loads late or on scrolling, a consent
+banner, a login wall, a PDF, and a 404 page.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _PAGE_NAME = re.compile(r"[a-z0-9-]+(?:/[a-z0-9-]+)*")
 
 
 def demo_app() -> Starlette:
-    """The site. ``/gauges/kestrel-4`` is ``site/gauges/kestrel-4.html`` inside ``site/_layout.html``."""
+    """Create the application. ``/gauges/kestrel-4`` is ``site/gauges/kestrel-4.html`` inside ``site/_layout.html``."""
     templates = Environment(loader=FileSystemLoader(SITE_FOLDER), autoescape=True)
 
     async def page(request: Request) -> Response:
@@ -30,11 +30,11 @@ def demo_app() -> Starlette:
             return HTMLResponse(templates.get_template(f"{name}.html").render())
         return HTMLResponse(templates.get_template("not-found.html").render(), status_code=404)
 
-    async def sign_in_first(request: Request) -> Response:
+    async def redirect_to_login(request: Request) -> Response:
         return RedirectResponse(f"/login?next={request.url.path}", status_code=303)
 
-    async def refuse(request: Request) -> Response:
-        return RedirectResponse("/login", status_code=303)  # nobody is a member
+    async def reject_login(request: Request) -> Response:
+        return RedirectResponse("/login", status_code=303)
 
     async def style(request: Request) -> Response:
         return FileResponse(SITE_FOLDER / "style.css", media_type="text/css")
@@ -46,8 +46,8 @@ def demo_app() -> Starlette:
         routes=[
             Route("/style.css", style),
             Route("/files/heron-2-data-sheet.pdf", data_sheet),
-            Route(MEMBERS_ONLY, sign_in_first),
-            Route("/login", refuse, methods=["POST"]),
+            Route(MEMBERS_ONLY, redirect_to_login),
+            Route("/login", reject_login, methods=["POST"]),
             Route("/{name:path}", page),
         ]
     )

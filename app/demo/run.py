@@ -1,5 +1,6 @@
-"""The demo's way: the demo site and the real service are started, the shipped answers handed in over HTTP, and
-everything is stopped again. What it looks like is ``app.cli.demo``'s business.
+"""Run of the demo: start the demo website and the real service, submit the shipped answers, stop everything.
+
+``app.cli.demo`` displays the progress and the scores.
 """
 
 from __future__ import annotations
@@ -33,7 +34,7 @@ POLL_S = 0.2
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DemoAnswer:
-    """One answer of the demo and what became of it; ``path`` is where its result was written, None without one."""
+    """One answer of the demo with its outcome. ``path`` is the result file, None if there is no result."""
 
     agent: str
     outcome: AnswerOutcome
@@ -42,45 +43,45 @@ class DemoAnswer:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DemoRun:
-    """All answers, and whether the browser was sandboxed (None: no page had to be captured this time)."""
+    """Outcome of the demo. ``sandboxed`` tells whether the browser ran in its sandbox; None if no page was captured."""
 
     answers: tuple[DemoAnswer, ...]
     sandboxed: bool | None
 
 
 class Watcher(Protocol):
-    """Told how the demo goes on."""
+    """Observer of the demo."""
 
     def stage(self, text: str) -> None:
-        """A new part begins."""
+        """Called at the start of each stage."""
 
     def submitted(self, labels: Mapping[str, str]) -> None:
-        """All answers are handed in: a label for the reader by job id."""
+        """Called after all answers were submitted. ``labels`` maps job ids to displayed names."""
 
     def polled(self, job: Job) -> None: ...
 
 
 def shipped_submissions() -> list[Submission]:
-    """Every agent's answers to every task of the demo."""
+    """Return the answers of all demo agents to all demo tasks."""
     agents = sorted(path.name for path in examples_dir().iterdir() if path.is_dir())
     return [submission for agent in agents for submission in read_folder(examples_dir(), agent)]
 
 
 def results_folder(settings: Settings) -> Path:
-    """Where the demo writes its result files, in the public layout."""
+    """Return the folder of the demo's results, in the public layout."""
     return settings.data_dir / "demo" / "eval_results"
 
 
 async def run_demo(settings: Settings, watcher: Watcher) -> DemoRun:
-    """Judge the shipped answers by a service started for it; nothing of it runs any more when this returns.
+    """Start a service, judge the shipped answers with it, and stop it.
 
     Raises:
-        DemoPortTaken, ServiceDidNotStart: the demo's world cannot be had.
-        ClientError: the service does not do as the API says.
+        DemoPortTaken, ServiceDidNotStart: The website or the service cannot be started.
+        ClientError: A request to the service failed.
     """
     submissions = shipped_submissions()
     key = settings.api_keys[0].get_secret_value() if settings.api_keys else None
-    watcher.stage("starting the demo's web site")
+    watcher.stage("starting the demo website")
     async with DemoSite() as site:
         watcher.stage("starting the service: PostgreSQL, browser, workers")
         environment = _service_environment(settings, site)
@@ -88,14 +89,14 @@ async def run_demo(settings: Settings, watcher: Watcher) -> DemoRun:
         async with running_service(environment, log, api_key=key) as url, AsyncClient(url, api_key=key) as client:
             watcher.stage(f"submitting {sum(len(one.answers) for one in submissions)} answers to {url}")
             judged = await _judge(client, submissions, watcher)
-            watcher.stage("stopping everything")
+            watcher.stage("stopping the service and the website")
     answers = await asyncio.to_thread(_written, results_folder(settings), judged)
     lines = (await asyncio.to_thread(log.read_text, encoding="utf-8", errors="replace")).splitlines()
     return DemoRun(answers=tuple(answers), sandboxed=sandboxed(lines))
 
 
 def unexpected(answers: Iterable[DemoAnswer]) -> list[str]:
-    """What came out otherwise than ``EXPECTED`` says, one sentence each."""
+    """Return a message for each score that differs from ``EXPECTED``."""
     found: list[str] = []
     for one in answers:
         if one.outcome.result is None:
@@ -115,7 +116,7 @@ def _service_environment(settings: Settings, site: DemoSite) -> dict[str, str]:
     return {
         "ASSAY_DATA_DIR": str(settings.data_dir.expanduser().absolute()),
         "ASSAY_MODEL": MODEL,
-        # Only our own pages are opened, so a machine without a sandbox for browsers can still run the demo.
+        # The demo opens only its own pages, so it may run on machines without a browser sandbox.
         "ASSAY_BROWSER_UNSANDBOXED": "true",
         "ASSAY_EGRESS_ALLOW": ",".join(sorted({*settings.egress_allow, site.egress_allow})),
     }
@@ -124,7 +125,7 @@ def _service_environment(settings: Settings, site: DemoSite) -> dict[str, str]:
 async def _judge(
     client: AsyncClient, submissions: Sequence[Submission], watcher: Watcher
 ) -> list[tuple[Submission, Job, dict[str, Any] | None]]:
-    """Submit, wait, and fetch the results, in the order of ``submissions``."""
+    """Submit the answers, wait, and return the jobs with their results in the order of ``submissions``."""
     by_job: dict[str, Submission] = {}
     labels: dict[str, str] = {}
     for submission in submissions:
@@ -141,7 +142,7 @@ async def _judge(
 
 
 def _written(out: Path, judged: Sequence[tuple[Submission, Job, dict[str, Any] | None]]) -> list[DemoAnswer]:
-    """Write results and summaries in the public layout. Blocks."""
+    """Write results and summaries in the public layout. Blocks on the disk."""
     found: list[DemoAnswer] = []
     for submission, job, result in judged:
         (answer,) = [one for one in submission.answers if one.name == job.raw["answer"]]

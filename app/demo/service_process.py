@@ -1,4 +1,4 @@
-"""``assay serve`` as a process of its own, for as long as a block lasts: the demo talks to the real service."""
+"""Child process that runs ``assay serve`` for the demo."""
 
 from __future__ import annotations
 
@@ -18,26 +18,26 @@ from app.errors import AppError
 HOST = "127.0.0.1"
 START_S = 120.0
 STOP_S = 40.0
-"""Longer than a worker drains."""
+"""Longer than the drain timeout of a worker."""
 _POLL_S = 0.1
 _LOG_TAIL_LINES = 15
 
 
 class ServiceDidNotStart(AppError):
-    """The service ended, or does not answer in time; the message has the end of its log."""
+    """The service exited or was not ready in time. The message contains the end of its log."""
 
 
 @asynccontextmanager
 async def running_service(environment: Mapping[str, str], log: Path, *, api_key: str | None) -> AsyncIterator[str]:
-    """Start the service on a free port of loopback and yield its URL once it can take work; stop it afterwards.
+    """Start the service on a free loopback port, yield its URL when it is ready, and stop it at the end of the block.
 
-    ``environment`` is set on top of this process's. What the service logs goes to the file ``log``.
+    ``environment`` is added to the environment of this process. The log of the service goes to the file ``log``.
 
     Raises:
-        ServiceDidNotStart: see there.
+        ServiceDidNotStart: The service exited or was not ready in time.
     """
     port = _free_port()
-    # ``env`` sets variables for the child alone: this program's own environment is read in one module only.
+    # The command ``env`` sets the variables, because only app/settings.py may access the environment.
     settings = [f"{name}={value}" for name, value in environment.items()]
     log.parent.mkdir(parents=True, exist_ok=True)
     with log.open("wb") as output:
@@ -62,14 +62,12 @@ async def _until_ready(url: str, process: asyncio.subprocess.Process, log: Path,
                         return
                 await asyncio.sleep(_POLL_S)
     except TimeoutError:
-        raise ServiceDidNotStart(
-            f"the service is not ready after {START_S:g} s; the end of {log}:\n{_tail(log)}"
-        ) from None
-    raise ServiceDidNotStart(f"the service ended with code {process.returncode}; the end of {log}:\n{_tail(log)}")
+        raise ServiceDidNotStart(f"the service is not ready after {START_S:g} s; end of {log}:\n{_tail(log)}") from None
+    raise ServiceDidNotStart(f"the service exited with code {process.returncode}; end of {log}:\n{_tail(log)}")
 
 
 async def _stop(process: asyncio.subprocess.Process) -> None:
-    """Ask the service to stop; what is left of its process group after STOP_S is killed."""
+    """Terminate the service. Kill its process group if it does not exit within STOP_S."""
     if process.returncode is None:
         process.terminate()
     try:

@@ -1,7 +1,7 @@
-"""Serves the demo's web site on loopback for as long as a demo runs.
+"""Server of the demo website on loopback.
 
-The shipped answers cite ``http://127.0.0.1:8765/...`` literally, so the port is part of the answers and cannot be
-chosen freely. Captures reach it because the demo names it in the egress allow-list, like any other private address.
+The shipped answers cite ``http://127.0.0.1:8765/...``, so the port is fixed. Captures can reach it because the demo
+adds it to the egress allow-list.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ PORT = 8765
 
 
 class DemoSite:
-    """``async with DemoSite() as site:`` serves the pages at ``site.url``; another ``port`` (0: any) is for tests."""
+    """Server that ``async with DemoSite() as site:`` runs at ``site.url``. Tests use another ``port`` (0: any)."""
 
     def __init__(self, port: int = PORT) -> None:
         self._wanted_port = port
@@ -34,19 +34,19 @@ class DemoSite:
 
     @property
     def url(self) -> str:
-        """Where the site is, without a slash at the end."""
+        """URL of the site, without a trailing slash."""
         return f"http://{HOST}:{self.port}"
 
     @property
     def egress_allow(self) -> str:
-        """The entry that captures need in ``ASSAY_EGRESS_ALLOW``."""
+        """Entry for ``ASSAY_EGRESS_ALLOW`` that allows captures of the site."""
         return f"{HOST}:{self.port}"
 
     async def __aenter__(self) -> DemoSite:
-        """Bind and serve.
+        """Start the server.
 
         Raises:
-            DemoPortTaken: another program has the port.
+            DemoPortTaken: Another program uses the port.
         """
         listener = _bound(self._wanted_port)
         self.port = listener.getsockname()[1]
@@ -60,12 +60,12 @@ class DemoSite:
         if self._server is None or self._serving is None:
             return
         self._server.should_exit = True
-        self._server.force_exit = True  # a browser may keep its connection open for long
+        self._server.force_exit = True  # do not wait for keep-alive connections of browsers
         await self._serving
 
 
 class _Server(uvicorn.Server):
-    """A server inside somebody else's program: signals stay with that program."""
+    """Server that installs no signal handlers, because the program that embeds it has its own."""
 
     @contextlib.contextmanager
     def capture_signals(self) -> Iterator[None]:
@@ -73,7 +73,7 @@ class _Server(uvicorn.Server):
 
 
 def _bound(port: int) -> socket.socket:
-    """A socket that listens on ``port`` of loopback; whoever connects early waits in its queue."""
+    """Return a socket that listens on a loopback port. Early connections wait in its backlog."""
     listener = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
     listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     try:
@@ -83,8 +83,8 @@ def _bound(port: int) -> socket.socket:
         listener.close()
         why = "another program uses it" if error.errno == errno.EADDRINUSE else error.strerror
         raise DemoPortTaken(
-            f"port {port} of {HOST} cannot be had: {why}. The demo's answers cite pages at this address; "
-            f"stop that program (`ss -ltnp 'sport = :{port}'` shows it) and start the demo again."
+            f"cannot open port {port} of {HOST}: {why}. The answers of the demo cite pages at this address. "
+            f"Stop the program that uses it (find it with `ss -ltnp 'sport = :{port}'`) and start the demo again."
         ) from error
     listener.setblocking(False)
     return listener

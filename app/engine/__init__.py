@@ -1,1 +1,1 @@
-"""Judging one answer, in the service and on the command line alike."""
+"""Judging of one answer, for the service and the command line."""

@@ -1,6 +1,4 @@
-"""What a result rests on besides pages, kept so that anybody can look at it later: what models were asked and said, and
-the source of the judge file.
-"""
+"""Call log of a result: all model requests with their replies, stored together with the source of the judge file."""
 
 from __future__ import annotations
 
@@ -23,31 +21,31 @@ _log = structlog.get_logger(__name__)
 
 
 class Basis:
-    """That of one answer. Within ``with`` it is made; what is left over at its end is forgotten."""
+    """Call log of one answer. Use it as a context manager: it records until the block ends."""
 
     def __init__(self, runtime: Runtime, pages: PagesSeen, result_id: str | None) -> None:
         self._runtime = runtime
         self._pages = pages
         self._stack = ExitStack()
-        self._recorder = CallRecorder(result_id, kept=self._is_of_a_page, mask=runtime.redactor.redact)
+        self._recorder = CallRecorder(result_id, kept=self._is_page_body, mask=runtime.redactor.redact)
 
     def recording(self, client: LLMClient) -> LLMClient:
-        """``client``, heard out."""
+        """Return a client that records the requests to ``client``."""
         return RecordingLLM(client, self._recorder)
 
     async def kept(self, judge: Judge) -> dict[str, Any] | None:
-        """Store it; returns what the result says of the calls. A store that refuses costs no more than the record."""
+        """Store the log. Return its entry in the result, or None if the store fails, which does not fail the job."""
         try:
             if judge.source is not None:
                 await self._runtime.blobs.put_aside(Shelf.SCRIPTS, judge.source)
             record = await self._recorder.finished()
             sha256 = await self._runtime.blobs.put_aside(Shelf.CALLS, record)
         except BlobStoreFailed as error:
-            _log.warning("calls not kept", task_id=judge.task, error=str(error))
+            _log.warning("call log not stored", task_id=judge.task, error=str(error))
             return None
         return {"sha256": sha256, "bytes": len(record), "count": self._recorder.calls}
 
-    def _is_of_a_page(self, sha256: str) -> bool:
+    def _is_page_body(self, sha256: str) -> bool:
         return any(blob.sha256 == sha256 for capture in self._pages.seen for blob in capture.blobs.values())
 
     def __enter__(self) -> Self:

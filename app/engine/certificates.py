@@ -1,4 +1,4 @@
-"""Which certificate of its judge a result carries, by the folder that ``assay meta-eval --certify`` writes to."""
+"""Certificates of judges: those that ``assay meta-eval --certify`` writes, and the one that applies to a result."""
 
 from __future__ import annotations
 
@@ -25,14 +25,14 @@ FOLDER = "certificates"
 
 
 def certificates_folder(data_dir: Path, configured: Path | None) -> Path:
-    """Where certificates lie: what the settings say, or a folder of the data folder."""
+    """Return the folder of certificates: the configured one, or a folder in the data folder."""
     return configured or data_dir / FOLDER
 
 
 async def certificate_of(result: Mapping[str, Any], folder: Path, *, model: str) -> dict[str, Any] | None:
-    """The certificate in force for a result judged by ``model`` (``provider/model``); None where there is none.
+    """Return the valid certificate for a result judged by ``model`` (``provider/model``); None if there is none.
 
-    A file that is no certificate is logged and passed over: it must not keep an answer from being judged.
+    An unreadable certificate is logged and ignored, because it must not prevent judging.
     """
     prompts = verdict_prompts(result)
     if not prompts:
@@ -48,7 +48,7 @@ async def certificate_of(result: Mapping[str, Any], folder: Path, *, model: str)
 
 
 def keep_certificate(certificate: Certificate, folder: Path) -> Path:
-    """Write a certificate, whole or not at all; returns its file. Blocks on the disk."""
+    """Write a certificate atomically and return its path. Blocks on the disk."""
     path = folder / f"{certificate.issued_at:%Y%m%d_%H%M%S}_{certificate.id}{SUFFIX}"
     write_json(path, dict(certificate.document))
     return path

@@ -1,6 +1,6 @@
-"""Judging a folder of answers without a server: what is to be done, then doing it, side by side within the limits.
+"""Evaluation of a folder of answers without a server: plan, then judge concurrently within the limits.
 
-Reads and writes the public folder layout through ``app.engine.result_folder``; ``app.cli.evaluate`` shows progress.
+Reads and writes the public folder layout with ``app.engine.result_folder``. ``app.cli.evaluate`` shows the progress.
 """
 
 from __future__ import annotations
@@ -35,11 +35,13 @@ NO_JUDGE, BROKEN_JUDGE = "UNKNOWN_TASK", "JUDGE_BUG"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PlannedAnswer:
-    """One answer and what is to be done about it.
+    """One answer of a plan, with the decision whether to judge it.
 
-    ``judge`` is None when there is none that works, and ``problem`` then says why (a code and a text).
-    ``standing`` is the last result when that still stands; ``why`` says why the answer is judged, or not.
-    ``earlier`` is the last result, whether it stands or not.
+    Attributes:
+        judge: None if no judge can be loaded. ``problem`` then contains an error code and a message.
+        why: Reason for judging the answer, or for not judging it.
+        standing: Newest result if it is still valid and reused.
+        earlier: Newest result, valid or not.
     """
 
     folder: AnswerFolder
@@ -67,7 +69,7 @@ class PlannedAnswer:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Evaluated:
-    """What became of one planned answer. ``path`` is the result's file; ``error`` a text, with traceback if any."""
+    """Outcome of one planned answer. ``path`` is the result file, ``error`` a message with the traceback if any."""
 
     planned: PlannedAnswer
     outcome: AnswerOutcome
@@ -77,7 +79,7 @@ class Evaluated:
 
 
 class Watcher(Protocol):
-    """Told how an evaluation goes on."""
+    """Observer of an evaluation."""
 
     def progress(self, planned: PlannedAnswer, progress: Progress) -> None: ...
 
@@ -94,11 +96,16 @@ def plan(
     pages: PagesNow | None = None,
     parameters: RunParameters | None = None,
 ) -> list[PlannedAnswer]:
-    """What is to be done, in order; ``model`` is the bare name, ``pages`` what is stored now, ``parameters`` what the
-    model is asked with. Blocks on the disk.
+    """Decide for each answer whether it must be judged. Blocks on disk reads.
+
+    Args:
+        model: Name of the model without the provider.
+        overwrite: Judge all answers again. Damaged result files are ignored.
+        pages: Stored pages. If given, an answer is judged again when one of its pages changed.
+        parameters: Parameters of the model requests. If given, a result with other parameters is not reused.
 
     Raises:
-        ResultUnreadable: a result file is damaged (not looked at with ``overwrite``).
+        ResultUnreadable: A result file is damaged.
     """
     return [
         _planned(
@@ -134,8 +141,8 @@ def _planned(
     if last is None or overwrite:
         why = "overwrite" if overwrite else "no result yet"
         return PlannedAnswer(folder=folder, answer=answer, urls=urls, judge=judge, why=why, earlier=last)
-    asked_with = None if parameters is None else parameters.as_json(model)
-    basis = Basis(answer_sha256=answer.sha256, script_sha256=judge.sha256, model=model, parameters=asked_with)
+    parameters_by_role = None if parameters is None else parameters.as_json(model)
+    basis = Basis(answer_sha256=answer.sha256, script_sha256=judge.sha256, model=model, parameters=parameters_by_role)
     again = why_again(last, basis)
     if again is None and pages is not None:
         again = pages.why_again(submission.agent, task_id, last)
@@ -144,7 +151,7 @@ def _planned(
         answer=answer,
         urls=urls,
         judge=judge,
-        why=again or "its last result stands",
+        why=again or "its last result is still valid",
         standing=last if again is None else None,
         earlier=last,
     )
@@ -153,21 +160,21 @@ def _planned(
 async def evaluate_all(
     runtime: Runtime, planned: Sequence[PlannedAnswer], watcher: Watcher, *, cache: PublicCache | None
 ) -> list[Evaluated]:
-    """Carry a plan out, in its order: tasks side by side, and answers of a task, as the limits let them.
+    """Execute a plan: tasks, and the answers of a task, concurrently within the limits. Outcomes are in plan order.
 
-    A judge that fails costs the answers of its task, nothing else.
+    If a judge fails, only the answers of its task are affected.
 
     Raises:
-        ModelNotConfigured, LLMRejected, BrowserUnavailable: nothing can be judged on this machine, or with this key.
+        ModelNotConfigured, LLMRejected, BrowserUnavailable: Nothing can be judged on this machine or with this key.
     """
     if any(one.to_judge for one in planned):
-        await runtime.models.opened(runtime.settings.model)  # a missing key is noticed before any page is captured
+        await runtime.models.opened(runtime.settings.model)  # detect a missing key before capturing pages
     done: dict[int, Evaluated] = {}
     by_task: dict[str, list[tuple[int, PlannedAnswer]]] = {}
     for number, one in enumerate(planned):
         by_task.setdefault(one.folder.task_id, []).append((number, one))
 
-    under_way, bringing_in = asyncio.Semaphore(2 * runtime.settings.max_tasks), asyncio.Semaphore(1)
+    task_slots, import_slot = asyncio.Semaphore(2 * runtime.settings.max_tasks), asyncio.Semaphore(1)
 
     async def task(answers: Sequence[tuple[int, PlannedAnswer]]) -> None:
         slots = runtime.limits.answers()
@@ -177,21 +184,21 @@ async def evaluate_all(
                 done[number] = await _evaluate(runtime, one, watcher)
             watcher.done(done[number])
 
-        # Pages come out of their folder while the tasks before wait for their models, and go back while others start.
-        async with under_way:
+        # Twice as many tasks as are judged at once: pages are imported and exported while other tasks wait for models.
+        async with task_slots:
             folder = answers[0][1].folder
             urls = [url for _, one in answers if one.to_judge for url in one.urls]
-            # Also for answers that cite nothing we can read: their judges may know pages of the folder by other means.
-            brought_in: BroughtIn | None = None
+            # Import the folder even if the answers cite no URL, because a judge may request other pages in it.
+            imported: BroughtIn | None = None
             if cache is not None and any(one.to_judge for _, one in answers):
-                async with bringing_in:
-                    brought_in = await cache.bring_in(runtime, folder.agent, folder.task_id, urls)
+                async with import_slot:
+                    imported = await cache.bring_in(runtime, folder.agent, folder.task_id, urls)
             async with runtime.limits.tasks, asyncio.TaskGroup() as group:
                 for number, one in answers:
                     group.create_task(answer(number, one))
             if cache is not None:
-                cited, looked_at = _cited(one for _, one in answers), _looked_at(done[number] for number, _ in answers)
-                await cache.keep(runtime, folder.agent, folder.task_id, cited, looked_at, brought_in=brought_in)
+                cited, judged = _cited(one for _, one in answers), _judged_pages(done[number] for number, _ in answers)
+                await cache.keep(runtime, folder.agent, folder.task_id, cited, judged, brought_in=imported)
 
     failed: BaseException | None = None
     try:
@@ -237,13 +244,13 @@ async def _evaluate(runtime: Runtime, planned: PlannedAnswer, watcher: Watcher) 
     return Evaluated(planned=planned, outcome=planned.outcome(result), path=path)
 
 
-def _looked_at(evaluated: Iterable[Evaluated]) -> list[str]:
-    """The URLs of all pages that results were judged by."""
+def _judged_pages(evaluated: Iterable[Evaluated]) -> list[str]:
+    """Return the URLs of all pages in the results."""
     return [page["url"] for one in evaluated if one.outcome.result for page in one.outcome.result.get("pages", ())]
 
 
 def _cited(answers: Iterable[PlannedAnswer]) -> dict[str, list[str]]:
-    """Which answers cite each URL."""
+    """Map each cited URL to the names of the answers that cite it."""
     cited: dict[str, list[str]] = {}
     for one in answers:
         for url in one.urls:

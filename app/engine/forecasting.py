@@ -1,7 +1,7 @@
-"""What judging answers would take, told without asking a model, opening a page or writing a byte.
+"""Forecasts of calls, tokens and cost: run the pipeline with simulated model replies.
 
-Runs the pipeline with simulated replies (``judges.analysis.forecasts``), over pages as they are
-stored now. What that brings about stays in memory.
+Uses the stored pages and ``judges.analysis.forecasts``. No model is called, no page is opened and nothing is written to
+disk.
 """
 
 from __future__ import annotations
@@ -47,17 +47,19 @@ from judges.prompting.page_view import PagePreparer
 from judges.registry import Judge
 
 UNKNOWN_PAGE: Final = "This page was not looked at yet. " * 200
-"""What stands for a page nobody has captured: as long as many are."""
-_A_PICTURE: Final = b"\xff\xd8 not a picture"
+"""Placeholder text for a page that was not captured yet. Its length is typical."""
+_PLACEHOLDER_SCREENSHOT: Final = b"\xff\xd8 not a picture"
 _UNSEEN: Final = "unseen"
-_FOR_EVER_S: Final = 1e12
-_AT_ONCE: Final = 4
+_NEVER_EXPIRES_S: Final = 1e12
+_MAX_CONCURRENT: Final = 4
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Question:
-    """One answer whose judging is to be forecast. ``past`` are results of its task, the oldest first; ``recall`` gives
-    what a job was told already, by the request's key.
+    """Input of a forecast: one answer.
+
+    ``past`` are results of its task, oldest first. ``recall`` returns the checkpoint of a job for a request key, if
+    any.
     """
 
     judge: Judge
@@ -69,7 +71,7 @@ class Question:
 
 
 async def forecast(apart: Runtime, question: Question) -> Forecast:
-    """What judging one answer would take now. ``apart`` is a runtime of ``standing_apart``."""
+    """Forecast the judging of one answer. ``apart`` is a runtime from ``standing_apart``."""
     name = parse_model(question.model).model
     habits = habits_of(
         question.past, script_sha256=question.judge.sha256, model=name, answer_sha256=question.answer.sha256
@@ -79,7 +81,7 @@ async def forecast(apart: Runtime, question: Question) -> Forecast:
     async def run(mood: Mood) -> Tally:
         tally = Tally()
 
-        def guessing(client: LLMClient) -> LLMClient:
+        def simulated(client: LLMClient) -> LLMClient:
             kept, key_of = _kept(client, question)
             return GuessingLLM(
                 habits=habits,
@@ -99,7 +101,7 @@ async def forecast(apart: Runtime, question: Question) -> Forecast:
                 agent=question.agent,
                 answer=question.answer,
                 model=question.model,
-                around=guessing,
+                around=simulated,
             )
         except (JudgeBug, JudgeError) as error:
             problems.append(str(error).partition("\n")[0])
@@ -107,7 +109,7 @@ async def forecast(apart: Runtime, question: Question) -> Forecast:
 
     moods = LIKELY[:1] if name == LEXICAL else (*LIKELY, *BOUNDS)
     first = await run(moods[0])
-    if problems:  # the file may expect of its values what the first guess at them did not keep
+    if problems:  # the judge may have failed because the simulated values were not as it expects: try others
         problems.clear()
         moods = tuple(replace(mood, outline=True) for mood in moods)
         first = await run(moods[0])
@@ -125,26 +127,26 @@ async def _is_unknown(apart: Runtime, url: str) -> bool:
 
 
 def _by_past_runs(found: Forecast, habits: Habits) -> Forecast:
-    """Past runs know better where the guesses lead nowhere near any of them; those on this very answer also where
-    less is guessed than they took.
+    """Scale the forecast to the past runs if it is far from all of them.
 
-    What a script makes of values that were guessed a little otherwise are other claims, of which nothing is known: a
-    chain of them then seems to end where it went on. That a run on this answer took less than is guessed says little:
-    requests that were called off are not among its calls.
+    It is far if it has more than twice the calls of the largest past run or less than half of the smallest. Runs on the
+    same answer take precedence, and their smallest number of calls is a lower limit: simulated values lead a script to
+    other claims than the real ones, so a sequence may end too early. They are a weak upper limit, because cancelled
+    requests are not among their calls.
     """
-    asked = found.expected.calls + found.expected.cached_calls
+    forecast_calls = found.expected.calls + found.expected.cached_calls
     calls = habits.calls_of_this or habits.calls
     least = min(calls, default=0) / (1 if habits.calls_of_this else 2)
-    if not calls or least <= asked <= 2 * max(calls):
+    if not calls or least <= forecast_calls <= 2 * max(calls):
         return found
     usual = sum(calls) / len(calls)
     if not found.expected.calls:
         return found if found.expected.cached_calls else replace(found, high=found.high + Load(calls=usual))
-    return scaled_to(found, found.expected.calls * usual / asked)
+    return scaled_to(found, found.expected.calls * usual / forecast_calls)
 
 
 def _kept(client: LLMClient, question: Question) -> tuple[Kept, KeyOf]:
-    """Where a request's reply is looked up, and how its key is known."""
+    """Return the lookup function for cached replies, and the function that computes the key of a request."""
     if not isinstance(client, CachedLLM):
 
         async def nothing(request: LLMRequest) -> LLMReply | None:
@@ -164,7 +166,7 @@ def _key_without_client(request: LLMRequest) -> str:
 
 
 def kept_for(replies: Mapping[str, KeptReply]) -> Callable[[str, LLMRequest], LLMReply | None]:
-    """A ``recall`` over what a job was told."""
+    """Return a ``recall`` function for the checkpoints of a job."""
 
     def recall(key: str, request: LLMRequest) -> LLMReply | None:
         found = replies.get(key)
@@ -174,8 +176,8 @@ def kept_for(replies: Mapping[str, KeptReply]) -> Callable[[str, LLMRequest], LL
 
 
 async def forecast_all(apart: Runtime, questions: Iterable[Question]) -> list[Forecast]:
-    """Forecasts side by side, in the order of the questions."""
-    slots = asyncio.Semaphore(_AT_ONCE)
+    """Compute forecasts concurrently and return them in the order of the questions."""
+    slots = asyncio.Semaphore(_MAX_CONCURRENT)
 
     async def one(question: Question) -> Forecast:
         async with slots:
@@ -188,7 +190,7 @@ async def forecast_all(apart: Runtime, questions: Iterable[Question]) -> list[Fo
 
 @asynccontextmanager
 async def opened_apart(settings: Settings, catalogue: JudgeCatalogue) -> AsyncIterator[Runtime]:
-    """What forecasts need, without a service: reads the data folder where there is one, and makes none."""
+    """Open a runtime for forecasts without a service. Reads the data folder if it exists, but never creates it."""
     data = settings.data_dir
     index: CaptureIndex = MemoryIndex()
     if await asyncio.to_thread((data / "captures").is_dir):
@@ -201,7 +203,7 @@ async def opened_apart(settings: Settings, catalogue: JudgeCatalogue) -> AsyncIt
     models = ModelClients(settings, limits, reply_store(settings))
     separator, nursery = Separator(secret), nursery_of(settings)
     redactor = Redactor(settings.secrets)
-    pages = PageCache(_Unseen(), blobs, index)
+    pages = PageCache(_PlaceholderCapturer(), blobs, index)
     try:
         yield standing_apart(
             Runtime(
@@ -226,24 +228,26 @@ async def opened_apart(settings: Settings, catalogue: JudgeCatalogue) -> AsyncIt
 
 
 def standing_apart(runtime: Runtime) -> Runtime:
-    """A runtime that knows what ``runtime`` knows and keeps what it learns to itself: no page is opened, no body or
-    record written, and models without a key are no hindrance.
+    """Return a read-only copy of ``runtime`` for forecasts.
+
+    It reads the stored pages and replies, but writes only to memory and opens no pages. Models without a key are
+    allowed.
     """
-    blobs = _BlobsApart(runtime.blobs)
-    index = _IndexApart(runtime.index)
+    blobs = _OverlayBlobs(runtime.blobs)
+    index = _OverlayIndex(runtime.index)
     settings = runtime.settings.model_copy(update={"look_ahead": False})
     return replace(
         runtime,
         settings=settings,
-        pages=PageCache(_Unseen(), blobs, index, clock=runtime.clock.now, failure_ttl_s=_FOR_EVER_S),
+        pages=PageCache(_PlaceholderCapturer(), blobs, index, clock=runtime.clock.now, failure_ttl_s=_NEVER_EXPIRES_S),
         blobs=blobs,
         index=index,
-        models=_ModelsApart(runtime.models, settings, runtime.limits),
+        models=_OfflineModels(runtime.models, settings, runtime.limits),
     )
 
 
-class _Unseen:
-    """The capturer of a world in which nobody has looked yet: every page is one of the usual kind."""
+class _PlaceholderCapturer:
+    """``Capturer`` that returns a placeholder for every page."""
 
     async def capture(self, url: str) -> Observation:
         return Observation(
@@ -255,73 +259,73 @@ class _Unseen:
             final_url=url,
             http_status=200,
             text=UNKNOWN_PAGE,
-            screenshots=(_A_PICTURE,),
+            screenshots=(_PLACEHOLDER_SCREENSHOT,),
         )
 
     async def aclose(self) -> None:
-        """Nothing was opened."""
+        """Do nothing: there is nothing to close."""
 
 
-class _BlobsApart(BlobStore):
-    """Writes to memory, and reads from there before it reads from ``behind``."""
+class _OverlayBlobs(BlobStore):
+    """Blob store that writes to memory, and reads from memory first, then from ``base``."""
 
-    def __init__(self, behind: BlobStore) -> None:
+    def __init__(self, base: BlobStore) -> None:
         super().__init__(MemoryStore())
-        self._behind = behind
+        self._base = base
 
     async def get(self, sha256: str) -> bytes:
         try:
             return await super().get(sha256)
         except BlobMissing:
-            return await self._behind.get(sha256)
+            return await self._base.get(sha256)
 
 
-class _IndexApart:
-    """The same for records."""
+class _OverlayIndex:
+    """Capture index that writes to memory, and reads from memory first, then from ``base``."""
 
-    def __init__(self, behind: CaptureIndex) -> None:
-        self._behind = behind
+    def __init__(self, base: CaptureIndex) -> None:
+        self._base = base
         self._own = MemoryIndex()
 
     async def find(self, key: str) -> Capture | None:
-        return await self._own.find(key) or await self._behind.find(key)
+        return await self._own.find(key) or await self._base.find(key)
 
     async def newest(self, key: str) -> Capture | None:
-        return await self._own.newest(key) or await self._behind.newest(key)
+        return await self._own.newest(key) or await self._base.newest(key)
 
     async def get(self, capture_id: str) -> Capture | None:
-        return await self._own.get(capture_id) or await self._behind.get(capture_id)
+        return await self._own.get(capture_id) or await self._base.get(capture_id)
 
     async def record(self, capture: Capture) -> None:
         await self._own.record(capture)
 
 
-class _ModelsApart(ModelClients):
-    """Clients to look up kept replies with. A model that nobody can ask can be priced all the same."""
+class _OfflineModels(ModelClients):
+    """Model clients for cache lookups. A model without a key can be priced, too."""
 
-    def __init__(self, behind: ModelClients, settings: Settings, limits: Limits) -> None:
+    def __init__(self, base: ModelClients, settings: Settings, limits: Limits) -> None:
         super().__init__(settings, limits, None)
-        self._behind = behind
+        self._base = base
 
     def client(self, model: str) -> tuple[LLMClient, str]:
         try:
-            return self._behind.client(model)
+            return self._base.client(model)
         except ModelNotConfigured:
-            return _Nobody(), parse_model(model).model
+            return _UnconfiguredClient(), parse_model(model).model
 
     def check(self, model: str | None) -> None:
-        """A refused key refuses no forecast."""
+        """Do nothing: a forecast is possible even if the key was rejected."""
 
     async def warnings(self, model: str | None, *, wait: bool = True) -> list[str]:
-        """No server is asked for a forecast."""
+        """Return nothing: a forecast sends no requests to servers."""
         return []
 
 
-class _Nobody:
-    """Stands where no client can be made. It is not asked: a guess stands before it."""
+class _UnconfiguredClient:
+    """Model client for a model without a key. It is never called, because the simulated client replies first."""
 
     async def complete(self, request: LLMRequest) -> LLMReply:
-        raise ModelNotConfigured(f"{request.model} cannot be asked")
+        raise ModelNotConfigured(f"{request.model} is not configured")
 
     async def aclose(self) -> None:
-        """Nothing was opened."""
+        """Do nothing: there is nothing to close."""

@@ -1,8 +1,8 @@
-"""How much happens at once: one semaphore per scarce thing, made in one place.
+"""Concurrency limits: one semaphore per limited resource.
 
-Each adapter is handed its own and takes it around its single outside call. Only a page waits for a second
-one, its host's place first and then a place of all pages, always in this order: nothing can lock up. Where workers
-share a limit, a place of this process comes first and then one of all.
+Each adapter holds its semaphore only during its external call. A page capture acquires two, always in this order, so
+deadlocks are impossible: first the slot of its host, then a page slot. If workers share a limit, the slot of this
+process is acquired before the shared one.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from app.settings import Settings
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Limits:
-    """The semaphores of this process. ``answers`` counts answers of one task, so each task gets its own."""
+    """Semaphores of this process. ``answers()`` creates one per task."""
 
     tasks: asyncio.Semaphore
     pages: asyncio.Semaphore
@@ -28,7 +28,7 @@ class Limits:
 
     @classmethod
     def from_settings(cls, settings: Settings, *, llm_of_all: AbstractAsyncContextManager[Any] | None = None) -> Limits:
-        """``llm_of_all``: the places at the models that all workers share, where they do."""
+        """Create the limits. ``llm_of_all`` is the model request limit that all workers share, if any."""
         llm = asyncio.Semaphore(settings.max_llm)
         return cls(
             tasks=asyncio.Semaphore(settings.max_tasks),
@@ -39,12 +39,12 @@ class Limits:
         )
 
     def answers(self) -> asyncio.Semaphore:
-        """A fresh semaphore for the answers of one task."""
+        """Create a semaphore for the answers of one task."""
         return asyncio.Semaphore(self.max_answers)
 
 
 class BothPlaces:
-    """``async with`` takes a place of the first and then one of the second; may be entered as often as one likes."""
+    """Reentrant context manager that acquires a slot of the first limit, then one of the second."""
 
     def __init__(self, first: AbstractAsyncContextManager[Any], second: AbstractAsyncContextManager[Any]) -> None:
         self._first = first

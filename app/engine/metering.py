@@ -1,4 +1,4 @@
-"""A model client that counts and times what goes through it."""
+"""Model client that records metrics of its requests."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from judges.llm.client import LLMClient, LLMReply, LLMRequest
 
 
 class MeteredClient:
-    """Passes everything on to ``client``. Replies that were stored are counted, and not timed."""
+    """Model client that counts and times the requests to ``client``. Cached replies are counted but not timed."""
 
     def __init__(self, client: LLMClient, metrics: Metrics) -> None:
         self._client = client

@@ -1,4 +1,4 @@
-"""The clients of the models, by provider, as the settings have them, and the health of each provider."""
+"""Model clients by provider, created from the settings, with a circuit breaker per provider."""
 
 from __future__ import annotations
 
@@ -27,12 +27,12 @@ from judges.llm.retry import RetryPolicy
 from judges.llm.wire import Backend
 
 if TYPE_CHECKING:
-    # A run of a suite has models and no database, whose libraries take seconds to load.
+    # A suite run uses models but no database, and the database libraries take seconds to import.
     from app.storage.model_lines import ModelLines
 
 
 def reply_store(settings: Settings, shared: FarReplies | None = None) -> Replies | None:
-    """Where the models' replies are kept, None where they are not; ``shared``: what other workers are told, too."""
+    """Return the reply cache; None if it is disabled. ``shared``: the cache that all workers share, if any."""
     if not settings.reply_cache_bytes:
         return None
     folder = ReplyStore(reply_folder(settings.data_dir), max_bytes=settings.reply_cache_bytes)
@@ -40,12 +40,12 @@ def reply_store(settings: Settings, shared: FarReplies | None = None) -> Replies
 
 
 def reply_folder(data_dir: Path) -> Path:
-    """The models' replies in a data folder."""
+    """Return the folder of the reply cache in a data folder."""
     return data_dir / "replies"
 
 
 class ModelClients:
-    """Model clients by provider: made when first asked for, closed together."""
+    """Model clients by provider. They are created on first use and closed together."""
 
     def __init__(
         self,
@@ -58,8 +58,13 @@ class ModelClients:
         secret: bytes = b"",
         lists_models: bool = True,
     ) -> None:
-        """``lines``: where workers on one database tell each other of refused keys, marked with their ``secret``.
-        They count the money then, too. ``lists_models``: whether servers may be asked for their list of models.
+        """Initialize without creating any client.
+
+        Args:
+            policy: Retry policy (default: from the settings).
+            lines: Provider status that the workers on one database share. The database then also counts the budget.
+            secret: Key of the hash that identifies an account in ``lines``.
+            lists_models: Whether the model list of a server may be requested.
         """
         self._settings = settings
         self._policy = policy or _policy(settings)
@@ -77,15 +82,16 @@ class ModelClients:
         self._circuits: dict[str, Circuit] = {}
 
     def client(self, model: str) -> tuple[LLMClient, str]:
-        """The client for ``provider/model`` and the model's bare name.
+        """Return the client for ``provider/model``, and the name of the model without the provider.
 
         Raises:
-            ModelNotConfigured: no such provider, its key is missing, or a budget in USD cannot limit the model.
+            ModelNotConfigured: The provider is unknown, its key is missing, or the price of the model is unknown and
+                there is only a budget in USD.
         """
         name = parse_model(model)
         self._check_price(name)
         if name.provider not in self._clients:
-            # A client serves every model of its provider: the request names the model.
+            # One client serves all models of a provider, because the request names the model.
             self._clients[name.provider], _ = make_client(
                 model,
                 semaphore=self._limits.llm,
@@ -100,11 +106,12 @@ class ModelClients:
         return self._clients[name.provider], name.model
 
     async def opened(self, model: str) -> tuple[LLMClient, str]:
-        """As ``client``. One that there is not yet is made off the event loop: the SDK's libraries and certificates
-        take it a quarter of a second.
+        """Return the same as ``client``, but create a new client in a thread.
+
+        Importing the SDK and loading certificates takes about 0.25 s.
 
         Raises:
-            ModelNotConfigured: no such provider, or its key is missing.
+            ModelNotConfigured: See ``client``.
         """
         async with self._opening:
             if parse_model(model).provider not in self._clients:
@@ -112,14 +119,14 @@ class ModelClients:
         return self.client(model)
 
     async def warnings(self, model: str | None, *, wait: bool = True) -> list[str]:
-        """What a user should know of ``model`` (None: the settings' own): above all, that it is shut down soon.
+        """Return warnings about ``model`` (None: that of the settings), for example about a scheduled shutdown.
 
-        The first call requests the server's list of models. ``wait``: wait for it, at most for its deadline.
+        The first call requests the model list of the server. ``wait``: wait for the list until its deadline.
         """
         name = parse_model(model or self._settings.model)
         if name.provider == LEXICAL:
             return []
-        with suppress(ModelNotConfigured):  # the price table may know the model all the same
+        with suppress(ModelNotConfigured):  # the price table may still contain the model
             await self.opened(str(name))
         models = self._model_lists.get(name.provider)
         listed: Sequence[ListedModel] = ()
@@ -130,7 +137,7 @@ class ModelClients:
         return [] if warning is None else [warning]
 
     def model_list(self, provider: str) -> ModelList | None:
-        """The models that the server of a provider lists; None before its client was made."""
+        """Return the model list of a provider's server; None if its client was not created yet."""
         return self._model_lists.get(provider)
 
     def _list_of(self, provider: str, backend: Backend) -> ModelList:
@@ -138,17 +145,18 @@ class ModelClients:
         return found
 
     def _check_price(self, name: ModelName) -> None:
-        """Refuse a model whose cost is unknown where only a budget in USD could limit it."""
+        """Reject a model with unknown price if the only budget is in USD."""
         settings = self._settings
         is_limited = settings.budget_usd is not None and settings.budget_tokens is None
         if is_limited and settings.prices.of(name.model) is None:
             raise ModelNotConfigured(unknown_price(str(name)))
 
     def check(self, model: str | None) -> None:
-        """Refuse to begin what ``model`` (None: the settings' own) would not be asked for now.
+        """Check that requests to ``model`` (None: that of the settings) are possible.
 
         Raises:
-            LLMRejected: an earlier request was refused for its key, account or access.
+            LLMRejected: The circuit breaker is open, because an earlier request was rejected for its key, account or
+                access.
         """
         name = parse_model(model or self._settings.model)
         circuit = self._circuit(name.provider)
@@ -159,7 +167,7 @@ class ModelClients:
             raise not_sent(refusal) from refusal
 
     def state(self, model: str | None) -> CircuitState:
-        """What is to be expected of the next request to ``model``; None: the settings' own."""
+        """Return the state of the circuit breaker for ``model`` (None: that of the settings)."""
         name = parse_model(model or self._settings.model)
         try:
             self.client(str(name))
@@ -168,7 +176,7 @@ class ModelClients:
         return self._circuit(name.provider).state(name.model)
 
     def let_one_through(self, model: str | None) -> None:
-        """Somebody says that the key was mended: one request may find out."""
+        """Allow one probe request to ``model``, after an operator fixed its key or account."""
         name = parse_model(model or self._settings.model)
         self._circuit(name.provider).let_one_through(name.model)
         if self._lines is not None:
@@ -189,7 +197,7 @@ class ModelClients:
 
 
 def _fingerprint(secret: bytes, provider: str, settings: Settings) -> str:
-    """Identifies one account at a provider; useless without the installation's secret."""
+    """Return a fingerprint of the account at a provider. The secret prevents guessing the key from it."""
     account = account_of(provider, _access(settings))
     return hmac.new(secret, repr((provider, account)).encode(), "sha256").hexdigest()[:32]
 

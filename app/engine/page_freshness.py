@@ -1,6 +1,7 @@
-"""Whether the pages that a result was judged by are still what would be shown, so that it need not be made again.
+"""Comparison of the pages of a result with the stored pages, to decide whether the result can be reused.
 
-Looks at what is stored, never at the web: the page cache in the public layout where there is one, and our own records.
+Reads only stored pages: the page cache in the public layout if there is one, and our own captures. It never opens the
+web.
 """
 
 from __future__ import annotations
@@ -20,39 +21,39 @@ _SHOWN = ("text", "links", "pdf", "screenshot-")
 
 
 class PagesNow:
-    """The stored pages of an agent's tasks, as they are now. Blocks on the disk."""
+    """Stored pages of the tasks of an agent. Blocks on disk reads."""
 
     def __init__(self, index: FolderIndex | None, public: PublicCache | None) -> None:
-        """Use ``open``."""
+        """Use ``open`` instead."""
         self._index = index
         self._public = public
         self._stored: dict[Path, CacheFileSys | None] = {}
 
     @classmethod
     async def open(cls, captures: Path, public: PublicCache | None) -> PagesNow:
-        """``captures`` is the folder of our own records, which need not be there.
+        """Open the stored pages. ``captures`` is the folder of our own captures, which need not exist.
 
         Raises:
-            IndexFailed: it cannot be read.
+            IndexFailed: The folder cannot be read.
         """
-        there = await asyncio.to_thread(captures.is_dir)
-        return cls(await FolderIndex.open(captures) if there else None, public)
+        exists = await asyncio.to_thread(captures.is_dir)
+        return cls(await FolderIndex.open(captures) if exists else None, public)
 
     def why_again(self, agent: str, task_id: str, result: Mapping[str, Any]) -> str | None:
-        """Which page of a result has changed since, in words; None where none has."""
+        """Return a message that names the first changed page of a result; None if no page changed."""
         stored = self._folder(agent, task_id)
         for page in result.get("pages") or ():
             url, bodies = page.get("url"), page.get("bodies")
             if not isinstance(url, str) or not isinstance(bodies, Mapping):
-                continue  # a result of the public toolkit, or of an earlier release, does not say what it saw
-            there = None if stored is None else stored_bodies(stored, url)
-            changed = not same_bodies(there, bodies) if there is not None else self._has_newer(url, page)
+                continue  # results of the public toolkit do not record their pages
+            in_folder = None if stored is None else stored_bodies(stored, url)
+            changed = not same_bodies(in_folder, bodies) if in_folder is not None else self._has_newer(url, page)
             if changed:
                 return f"a page changed: {url}"
         return None
 
     def _has_newer(self, url: str, page: Mapping[str, Any]) -> bool:
-        """Whether another capture would be shown now, and shows something else."""
+        """Return whether a newer capture would be used now and has other content."""
         known = None if self._index is None else self._index.peek(canonical_key(url))
         if known is None or not known.is_evidence or known.id == page.get("page_id"):
             return False
@@ -69,5 +70,5 @@ class PagesNow:
 
 
 def _shown(bodies: Mapping[str, str]) -> dict[str, str]:
-    """Of the bodies of a capture those that a judge reads."""
+    """Return the bodies of a capture that a judge reads."""
     return {role: sha256 for role, sha256 in bodies.items() if role.startswith(_SHOWN)}

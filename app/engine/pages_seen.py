@@ -1,4 +1,4 @@
-"""The pages one answer was judged by: cited ones, captured before anything is judged, and those looked at later."""
+"""Pages of one answer: the cited pages, captured before judging, and the pages that the judge requests later."""
 
 from __future__ import annotations
 
@@ -17,26 +17,27 @@ _log = structlog.get_logger(__name__)
 
 
 class PagesSeen:
-    """The page cache as one answer sees it; keeps the captures it was given, in the order of first use."""
+    """Page cache that records which captures an answer used, in the order of first use."""
 
     def __init__(self, pages: PageCache, *, near: datetime | None = None) -> None:
-        """``near``: when the answer was given; of copies in an archive the closest one counts."""
+        """``near`` is the time at which the answer was given. The web archive copy closest to it is used."""
         self._pages = pages
         self._near = near
         self._seen: dict[str, Capture] = {}
 
     @property
     def seen(self) -> tuple[Capture, ...]:
-        """One capture for each page, the last one where a page was captured again."""
+        """One capture per page: the last one if a page was captured again."""
         return tuple(self._seen.values())
 
     async def capture_all(self, urls: Sequence[str], done: Callable[[int], None]) -> None:
-        """Capture pages side by side; how many at once is the page cache's business. ``done`` is told how many are.
+        """Capture pages concurrently; the page cache limits the concurrency. Calls ``done`` with the number of pages
+        done.
 
-        What cannot be captured is left for whoever needs the page to find out and to name.
+        Errors of single pages are only logged here. They are raised again when a claim needs the page.
 
         Raises:
-            BrowserUnavailable: nothing can be captured on this machine.
+            BrowserUnavailable: Nothing can be captured on this machine.
         """
         count = 0
         found: dict[str, Capture] = {}
@@ -67,7 +68,7 @@ class PagesSeen:
                 self._keep(found[url])
 
     async def evidence_for(self, url: str) -> Evidence:
-        """As ``PageCache.evidence_for``."""
+        """Return the evidence of a page, as ``PageCache.evidence_for``, and record its capture."""
         try:
             evidence = await self._pages.evidence_for(url, near=self._near)
         except NoEvidence as error:

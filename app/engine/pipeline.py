@@ -1,5 +1,6 @@
-"""The whole path of one answer, top to bottom: cited pages are captured, a judge settles its rubric, a result
-comes out. The service's workers and ``assay evaluate`` both come this way.
+"""Pipeline of one answer: capture the cited pages, run the judge, build the result.
+
+Used by the workers of the service and by ``assay evaluate``.
 """
 
 from __future__ import annotations
@@ -37,14 +38,14 @@ from judges.verifier import Verifier
 from mind2web2.host import run_script
 from rubrics.verdict import Usage
 
-_A_VERDICT = LLMRequest(model="", messages=(), purpose="verify")
+_VERIFY_REQUEST = LLMRequest(model="", messages=(), purpose="verify")
 _JUDGING_SHARE = 0.95
-"""Of a job's time; the rest is enough to write down an incomplete result instead of none."""
+"""Share of the job deadline that judging may use. The rest is reserved for storing an incomplete result."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Case:
-    """One answer before its judge. ``deadline_s``: how long judging may take."""
+    """Inputs of judging one answer. ``deadline_s`` limits the time for judging."""
 
     runtime: Runtime
     judge: Judge
@@ -53,13 +54,13 @@ class _Case:
     llm: LLMClient
     model: str
     pages: PagesSeen
-    steps: _Steps
+    reporter: _ProgressReporter
     deadline_s: float
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Judged:
-    """What a judge came to: the public summary with our scores, and what it took."""
+    """Output of a judge: the public summary with our scores, the prompts and the usage."""
 
     summary: Mapping[str, Any]
     prompts: Iterable[str]
@@ -80,16 +81,19 @@ async def evaluate(
     earlier: Mapping[str, Any] | None = None,
     parameters: RunParameters | None = None,
 ) -> dict[str, Any]:
-    """Judge one answer; returns the result as JSON values. ``model`` is ``provider/model``, None: the settings' own.
+    """Judge one answer and return the result as JSON values.
 
-    ``around`` is put around the client of the model: a job's memory and purse. ``answered_at`` is when the answer was
-    given, as far as that is known. ``earlier`` is the last result of it, with which this one is compared.
-    ``parameters`` are what models are asked with, None: as the settings say.
+    Args:
+        model: ``provider/model`` (default: that of the settings).
+        around: Wraps the client of the model, for example with the checkpoints and the budget of a job.
+        answered_at: Time at which the answer was given, if known. Web archive copies close to it are preferred.
+        earlier: Previous result of the answer, to which the new result is compared.
+        parameters: Parameters of the model requests (default: those of the settings).
 
     Raises:
-        JudgeBug: the judge file is at fault; ScriptStopped among them, when it went beyond its limits.
-        ModelNotConfigured, BrowserUnavailable: this machine cannot do it.
-        LLMRejected: the model's provider refuses every request; what was paid for is kept in the reply store.
+        JudgeBug: The judge file failed. The subclass ScriptStopped means that it exceeded its limits.
+        ModelNotConfigured, BrowserUnavailable: The model or the browser cannot be used on this machine.
+        LLMRejected: The provider rejects every request. Replies that were paid for are in the reply cache.
     """
     name = parse_model(model or runtime.settings.model)
     parameters = parameters or runtime.settings.parameters
@@ -101,12 +105,12 @@ async def evaluate(
 
     urls = unique_urls(answer.text)
     pages = PagesSeen(runtime.pages, near=answered_at)
-    basis = Basis(runtime, pages, result_id)
-    meter = UsageMeter(basis.recording(around(client)))
+    call_log = Basis(runtime, pages, result_id)
+    meter = UsageMeter(call_log.recording(around(client)))
     refusals = RefusalWatch(meter, model_name)
     llm = ParameterizedLLM(refusals, parameters, provider=name.provider, model=model_name)
-    steps = _Steps(progress, pages=len(urls))
-    await pages.capture_all(urls, steps.captured)
+    reporter = _ProgressReporter(progress, pages=len(urls))
+    await pages.capture_all(urls, reporter.captured)
     watch.lap("capture_s")
 
     case = _Case(
@@ -117,19 +121,19 @@ async def evaluate(
         llm=llm,
         model=model_name,
         pages=pages,
-        steps=steps,
+        reporter=reporter,
         deadline_s=max(1.0, runtime.settings.job_deadline_s * _JUDGING_SHARE - watch.total_s),
     )
-    with basis:
-        judged = await _unless_refused(case, refusals)
+    with call_log:
+        judged = await _run_judge(case, refusals)
         watch.lap("judge_s")
-        steps.storing()
-        calls = await basis.kept(judge)
+        reporter.storing()
+        calls = await call_log.kept(judge)
     result = _result(case, judged, id=result_id, usage=meter.total, timing=watch.seconds(), calls=calls)
     result["usage_by"] = meter.rows()
-    result["judge"] |= _asked_with(parameters, model_name)
+    result["judge"] |= _model_parameters(parameters, model_name)
     result["asked_in"] = (
-        client.manner(llm.parameterized(replace(_A_VERDICT, model=model_name)))
+        client.manner(llm.parameterized(replace(_VERIFY_REQUEST, model=model_name)))
         if isinstance(client, CachedLLM)
         else None
     )
@@ -148,7 +152,7 @@ def _result(
     calls: Mapping[str, Any] | None,
 ) -> dict[str, Any]:
     return build_result(
-        {**judged.summary, **_models_named(judged.summary, case.model)},
+        {**judged.summary, **_actual_models(judged.summary, case.model)},
         id=id,
         task_id=case.judge.task,
         judge=case.judge,
@@ -163,14 +167,17 @@ def _result(
     )
 
 
-def _models_named(summary: Mapping[str, Any], model: str) -> dict[str, str]:
-    """The run's model, where a script named a default model of the public toolkit and the run's was asked."""
+def _actual_models(summary: Mapping[str, Any], model: str) -> dict[str, str]:
+    """Return the model of this run for fields that name a default model of the public toolkit.
+
+    If a script requests a default model of the public toolkit, the model of this run is used.
+    """
     names = ("judge_model", "extract_model")
     return {name: model for name in names if summary.get(name) in TOOLKIT_DEFAULTS}
 
 
-def _asked_with(parameters: RunParameters, model: str) -> dict[str, Any]:
-    """The judge's model and its parameters, as results write them."""
+def _model_parameters(parameters: RunParameters, model: str) -> dict[str, Any]:
+    """Return the model and its parameters in the format of results."""
     by_role = parameters.as_json(model)
     verdicts = by_role["verify"]
     return {
@@ -182,7 +189,7 @@ def _asked_with(parameters: RunParameters, model: str) -> dict[str, Any]:
 
 
 async def _certify(result: dict[str, Any], settings: Settings, *, model: str) -> None:
-    """Name in the result what is known of how well its model judges; ``model`` is ``provider/model``."""
+    """Add the certificate of the judge to the result, if there is one. ``model`` is ``provider/model``."""
     certificate = await certificate_of(
         result, certificates_folder(settings.data_dir, settings.certificates), model=model
     )
@@ -190,10 +197,10 @@ async def _certify(result: dict[str, Any], settings: Settings, *, model: str) ->
         result["certificate"] = certificate
 
 
-async def _unless_refused(case: _Case, watch: RefusalWatch) -> _Judged:
-    """The judge's work, unless the provider refused: then not even a judge that failed over it is to blame."""
+async def _run_judge(case: _Case, watch: RefusalWatch) -> _Judged:
+    """Run the judge. If the provider rejected its requests, raise that error instead of a failure of the judge."""
     try:
-        judged = await (_judge(case) if case.judge.kind is JudgeKind.NATIVE else _run_script(case))
+        judged = await (_run_native(case) if case.judge.kind is JudgeKind.NATIVE else _run_script(case))
     except JudgeBug as error:
         if watch.refusal is not None:
             raise watch.refusal from error
@@ -203,8 +210,8 @@ async def _unless_refused(case: _Case, watch: RefusalWatch) -> _Judged:
     return judged
 
 
-async def _judge(case: _Case) -> _Judged:
-    """A native judge: declare, then settle. One that is no file has no process of its own to be run in."""
+async def _run_native(case: _Case) -> _Judged:
+    """Run a native judge: declare the rubric, then settle it. Judges not loaded from a file run in-process."""
     separator, prepared = case.runtime.separator, case.runtime.prepared
     if case.runtime.nursery is not None and case.judge.source is not None:
         confined = await judge_confined(
@@ -218,7 +225,7 @@ async def _judge(case: _Case) -> _Judged:
             evidence_for=case.pages.evidence_for,
             bodies=case.runtime.blobs,
             nursery=case.runtime.nursery,
-            progress=case.steps.judged,
+            progress=case.reporter.judged,
             deadline_s=case.deadline_s,
         )
         return _Judged(summary=confined.summary, prompts=confined.prompts, usage=confined.usage)
@@ -227,13 +234,13 @@ async def _judge(case: _Case) -> _Judged:
         extractor=Extractor(case.llm, case.model, separator=separator, pages=prepared),
         evidence_for=case.pages.evidence_for,
     )
-    judgement = await run(case.judge, case.answer, tools, progress=case.steps.judged, deadline_s=case.deadline_s)
+    judgement = await run(case.judge, case.answer, tools, progress=case.reporter.judged, deadline_s=case.deadline_s)
     summary = native_summary(judgement, agent_name=case.agent)
     return _Judged(summary=summary, prompts=judgement.prompts, usage=judgement.usage)
 
 
 async def _run_script(case: _Case) -> _Judged:
-    """A public judge script, in the host that stands in for the public toolkit."""
+    """Run a public judge script with our implementation of the public toolkit."""
     summary = await run_script(
         case.judge,
         answer=case.answer,
@@ -245,7 +252,7 @@ async def _run_script(case: _Case) -> _Judged:
         pages=case.pages,
         blobs=case.runtime.blobs,
         captures=case.pages.seen,
-        progress=case.steps.judged,
+        progress=case.reporter.judged,
         deadline_s=case.deadline_s,
         ahead=case.runtime.pages if case.runtime.settings.look_ahead else None,
         nursery=case.runtime.nursery,
@@ -256,8 +263,8 @@ async def _run_script(case: _Case) -> _Judged:
     )
 
 
-class _Steps:
-    """Puts the reports of capturing and judging together into one progress."""
+class _ProgressReporter:
+    """Combines the progress of capturing and judging."""
 
     def __init__(self, progress: Report, *, pages: int) -> None:
         self._progress = progress
@@ -282,7 +289,7 @@ class _Steps:
 
 
 class _Stopwatch:
-    """Seconds by stage."""
+    """Stopwatch for the stages of the pipeline, in seconds."""
 
     def __init__(self) -> None:
         self._started = self._lap_started = time.monotonic()
@@ -293,7 +300,7 @@ class _Stopwatch:
         return time.monotonic() - self._started
 
     def lap(self, name: str) -> None:
-        """End a stage here; the next one begins."""
+        """End the current stage and start the next one."""
         now = time.monotonic()
         self._laps[name] = round(now - self._lap_started, 3)
         self._lap_started = now

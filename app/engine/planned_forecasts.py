@@ -1,4 +1,4 @@
-"""What a plan of ``assay evaluate`` would take."""
+"""Forecasts for a plan of ``assay evaluate``."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ async def forecast_plan(
     out: Path,
     public: PublicCache | None,
 ) -> list[Forecast | None]:
-    """One forecast for each planned answer, None where nothing is to be judged. Writes nothing."""
+    """Return one forecast per planned answer, None for answers that need no judging. Writes nothing."""
     found: dict[int, Forecast] = {}
     by_task: dict[tuple[str, str], list[int]] = {}
     for number, one in enumerate(planned):
@@ -37,7 +37,7 @@ async def forecast_plan(
         return [None] * len(planned)
     async with opened_apart(settings, catalogue) as opened:
         for (agent, task_id), numbers in by_task.items():
-            apart = standing_apart(opened)  # of one task after the other: pages are in memory only so long
+            apart = standing_apart(opened)  # one per task, so that the pages of earlier tasks leave the memory
             if public is not None:
                 await public.bring_in(
                     apart, agent, task_id, [url for number in numbers for url in planned[number].urls]
@@ -49,7 +49,7 @@ async def forecast_plan(
 
 
 def past_results(out: Path, task_id: str) -> list[dict[str, Any]]:
-    """The newest results of a task's answers, of whichever agent. Blocks; what cannot be read is left out."""
+    """Return the newest results of a task for all agents. Unreadable results are skipped. Blocks on disk reads."""
     agents = sorted(path.name for path in out.iterdir() if path.is_dir()) if out.is_dir() else []
     folders = [folder for agent in agents for folder in judged_answers(out, agent, task_id)]
     read = [newest_result(folder, damaged_ok=True) for folder in folders[-MOST_PAST_RUNS:]]
@@ -59,7 +59,7 @@ def past_results(out: Path, task_id: str) -> list[dict[str, Any]]:
 def _question(planned: PlannedAnswer, model: str, past: Sequence[Mapping[str, Any]]) -> Question:
     if planned.judge is None:
         raise ValueError(f"{planned.answer.name} has no judge")
-    # The answer's own last result comes last: it has the last word on its claims.
+    # The newest result of this answer comes last, because later results take precedence.
     mine = [] if planned.earlier is None else [planned.earlier]
     return Question(
         judge=planned.judge,

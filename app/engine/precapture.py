@@ -1,4 +1,4 @@
-"""Capturing every page that answers cite before anybody judges them."""
+"""Capture of all cited pages before judging."""
 
 from __future__ import annotations
 
@@ -17,9 +17,10 @@ from cache.urls import canonical_key
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Page:
-    """One cited page after its turn. ``capture`` is None when it could not be kept; ``error`` then says why.
+    """Outcome of capturing one cited page.
 
-    ``known``: there was a capture already, none was made now.
+    ``capture`` is None if the capture could not be stored; ``error`` is the reason. ``known``: an earlier capture was
+    used.
     """
 
     url: str
@@ -29,16 +30,16 @@ class Page:
 
     @property
     def outcome(self) -> str:
-        return "not kept" if self.capture is None else self.capture.outcome.value
+        return "not stored" if self.capture is None else self.capture.outcome.value
 
     @property
     def settled(self) -> bool:
-        """Whether a judge can speak: there is evidence, or the page is known to be gone."""
+        """Whether claims about the page can be judged: it is evidence, or it is known not to exist."""
         return self.capture is not None and (self.capture.is_evidence or self.capture.gone)
 
 
 def cited_in(submissions: Iterable[Submission]) -> dict[tuple[str, str], dict[str, list[str]]]:
-    """Per (agent, task): each cited URL and the names of the answers that cite it."""
+    """Map (agent, task) to the cited URLs, each with the names of the answers that cite it."""
     cited: dict[tuple[str, str], dict[str, list[str]]] = {}
     for submission in submissions:
         urls = cited.setdefault((submission.agent, submission.task_id), {})
@@ -56,13 +57,13 @@ async def capture_pages(
     refresh: bool,
     near: datetime | None = None,
 ) -> list[Page]:
-    """Capture each page once, as many side by side as the limits let; ``done`` is told of each.
+    """Capture each page once, concurrently within the limits. ``done`` is called for each page.
 
-    Without ``refresh`` a page that has evidence is left as it is, so that a run can be taken up where it stopped.
-    ``near``: when the pages were cited.
+    Unless ``refresh`` is set, pages with evidence are not captured again, so an interrupted run can be resumed.
+    ``near`` is the time at which the pages were cited.
 
     Raises:
-        BrowserUnavailable: nothing can be captured on this machine.
+        BrowserUnavailable: Nothing can be captured on this machine.
     """
     first_spelling = {canonical_key(url): url for url in reversed(list(urls))}
     pages: list[Page] = []

@@ -1,7 +1,7 @@
-"""The public toolkit's page-cache folders as a source and a copy of our evidence.
+"""Import and export of the page cache folders of the public toolkit.
 
-``bring_in`` makes captures of what such a folder holds, so that a page somebody captured before is judged as it was
-then; ``keep`` writes our captures there for others to read.
+``bring_in`` imports the pages of a folder as captures, so that a page is judged as it was when it was captured.
+``keep`` exports our captures to the folder.
 """
 
 from __future__ import annotations
@@ -23,34 +23,34 @@ from judges.result_files import write_json
 from mind2web2.utils.cache_filesys import CacheFileSys
 
 PAGES_AT_ONCE = 4
-"""A page waits for the disk most of the time. No more: each is held in memory while it does."""
+"""Pages imported at once. An import mostly waits for the disk, and holds the page in memory meanwhile."""
 
 
 class PublicCache:
-    """The folder ``<root>/<agent>/<task_id>`` of each task."""
+    """Page cache in the public layout, with a folder ``<root>/<agent>/<task_id>`` per task."""
 
     def __init__(self, root: Path) -> None:
         self._root = root
 
     def evidence_folder(self, agent: str) -> Path:
-        """Where our own record of the pages lies: beside the public folders, one for each agent."""
+        """Return the folder of our own captures of an agent, next to the public folders."""
         return self._root / ".assay" / agent
 
     def evidence_folders(self) -> list[Path]:
-        """The folders of every agent that has one, sorted."""
+        """Return the existing folders of our own captures, one per agent, sorted."""
         return sorted(path for path in (self._root / ".assay").glob("*") if path.is_dir())
 
     def folder(self, agent: str, task_id: str) -> Path:
-        """The public folder of one task."""
+        """Return the public folder of a task."""
         return self._root / agent / task_id
 
     async def bring_in(self, runtime: Runtime, agent: str, task_id: str, urls: Iterable[str]) -> BroughtIn:
-        """Make captures of stored pages, those of ``urls`` and any other there.
+        """Import the stored pages of a task as captures: ``urls`` and all other pages of the folder.
 
-        A page that is damaged there is left to be captured from the web.
+        A damaged page is skipped, so it is captured from the web later.
 
         Raises:
-            CacheError: our own store cannot be written.
+            CacheError: Our own store cannot be written.
         """
         folder = self.folder(agent, task_id)
         stored = await asyncio.to_thread(_open, folder)
@@ -60,20 +60,20 @@ class PublicCache:
             known_as = await asyncio.to_thread(urls_in, stored, folder.with_name(f"{task_id}.json"))
             slots = asyncio.Semaphore(PAGES_AT_ONCE)
 
-            async def bring(url: str) -> None:
+            async def import_page(url: str) -> None:
                 async with slots:
-                    fate, capture = await _bring(runtime, stored, url)
+                    fate, capture = await _import(runtime, stored, url)
                 counts[fate] += 1
                 if capture is not None:
                     pages[url] = capture.id
 
             every = [url for url in dict.fromkeys([*urls, *known_as]) if is_fetchable(url)]
-            held = await asyncio.to_thread(lambda: [url for url in every if stored.has(url) is not None])
+            stored_urls = await asyncio.to_thread(lambda: [url for url in every if stored.has(url) is not None])
             failed: BaseException | None = None
             try:
                 async with asyncio.TaskGroup() as group:
-                    for url in held:
-                        group.create_task(bring(url))
+                    for url in stored_urls:
+                        group.create_task(import_page(url))
             except* CacheError as errors:
                 failed = first_of(errors)
             if failed is not None:
@@ -90,23 +90,23 @@ class PublicCache:
         *,
         brought_in: BroughtIn | None = None,
     ) -> None:
-        """Write the evidence of pages into the folder, and beside it what is cited where.
+        """Export pages to the folder of a task, with an overview file of the citations next to it.
 
-        ``cited`` maps each URL to the names of the answers that cite it; ``looked_at`` are further pages that
-        judges asked for. What was ``brought_in`` from there and is still the evidence is there already.
+        ``cited`` maps each URL to the names of the answers that cite it. ``looked_at`` are additional pages that judges
+        requested. Pages that were imported from the folder (``brought_in``) and are still current are not written.
         """
         folder = self._root / agent / task_id
-        there = {} if brought_in is None else brought_in.pages
+        imported = {} if brought_in is None else brought_in.pages
         stored = await asyncio.to_thread(CacheFileSys, folder)
         for url in dict.fromkeys([*cited, *looked_at]):
             capture = await runtime.index.find(canonical_key(url))
             if (
                 capture is not None
                 and capture.is_evidence
-                and there.get(url) != capture.id
+                and imported.get(url) != capture.id
                 and not await asyncio.to_thread(shows_the_same, stored, url, capture)
             ):
-                await _put(runtime, stored, url, capture)
+                await _export(runtime, stored, url, capture)
         await asyncio.to_thread(stored.save)
         types = {url: kind for url in cited if (kind := stored.has(url)) is not None}
         overview = {
@@ -121,13 +121,13 @@ class PublicCache:
         await asyncio.to_thread(write_json, folder.with_name(f"{task_id}.json"), overview)
 
     async def lacking(self, agent: str, task_id: str, urls: Iterable[str]) -> list[str]:
-        """Those of ``urls`` of which the folder of a task has no page."""
+        """Return those ``urls`` that have no page in the folder of a task."""
         stored = await asyncio.to_thread(_open, self.folder(agent, task_id))
         return [url for url in urls if stored is None or stored.has(url) is None]
 
 
 class Fate(Enum):
-    """What became of a stored page."""
+    """Outcome of the import of one page."""
 
     NEW = auto()
     SAME = auto()
@@ -136,9 +136,9 @@ class Fate(Enum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BroughtIn:
-    """How many pages of a folder were new or had changed, were known as they are, or could not be read.
+    """Summary of an import: number of new or changed pages, unchanged pages and damaged pages.
 
-    ``pages`` are the ids of their captures by URL.
+    ``pages`` maps URLs to the ids of their captures.
     """
 
     new: int = 0
@@ -147,7 +147,7 @@ class BroughtIn:
     pages: Mapping[str, str] = field(default_factory=dict)
 
 
-async def _bring(runtime: Runtime, stored: CacheFileSys, url: str) -> tuple[Fate, Capture | None]:
+async def _import(runtime: Runtime, stored: CacheFileSys, url: str) -> tuple[Fate, Capture | None]:
     known = await runtime.index.find(canonical_key(url))
     if known is not None and known.is_evidence and await asyncio.to_thread(shows_the_same, stored, url, known):
         return Fate.SAME, known
@@ -158,12 +158,12 @@ async def _bring(runtime: Runtime, stored: CacheFileSys, url: str) -> tuple[Fate
 
 
 def _open(folder: Path) -> CacheFileSys | None:
-    """The cache in a folder; None where there is no folder, which opening would make."""
+    """Open the cache in a folder; None if the folder does not exist, because ``CacheFileSys`` would create it."""
     return CacheFileSys(folder) if folder.is_dir() else None
 
 
-async def _put(runtime: Runtime, stored: CacheFileSys, url: str, capture: Capture) -> None:
-    """Copy one capture's bodies into the folder; one whose bodies cannot be had is left out."""
+async def _export(runtime: Runtime, stored: CacheFileSys, url: str, capture: Capture) -> None:
+    """Copy the bodies of one capture into the folder. A capture with unavailable bodies is skipped."""
 
     async def body(role: str) -> bytes | None:
         return None if role not in capture.blobs else await runtime.blobs.get(capture.blobs[role].sha256)
@@ -174,7 +174,7 @@ async def _put(runtime: Runtime, stored: CacheFileSys, url: str, capture: Captur
     except CacheError:
         return
 
-    def put() -> None:
+    def write() -> None:
         status, final_url, at = capture.http_status, capture.final_url, capture.captured_at
         if pdf is not None:
             stored.put_pdf(url, pdf, status=status, final_url=final_url, headers=capture.headers, captured_at=at)
@@ -185,4 +185,4 @@ async def _put(runtime: Runtime, stored: CacheFileSys, url: str, capture: Captur
                 url, page, shot, status=status, final_url=final_url, headers=capture.headers, captured_at=at, as_is=True
             )
 
-    await asyncio.to_thread(put)
+    await asyncio.to_thread(write)

@@ -1,6 +1,6 @@
-"""Result folders in the public layout: what ``assay evaluate`` reads before it judges and writes afterwards.
+"""Result folders of ``assay evaluate`` in the public layout: reading and writing.
 
-Places and names come from ``judges.result_files``, the arithmetic from ``judges.summary``.
+``judges.result_files`` defines paths and names, ``judges.summary`` the calculations.
 """
 
 from __future__ import annotations
@@ -23,24 +23,24 @@ Result = Mapping[str, Any]
 
 
 class ResultUnreadable(AppError):
-    """A result file that is there cannot be read as one."""
+    """A result file exists but is not valid."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Basis:
-    """What a result depends on besides its pages (``app.engine.page_freshness``): reused while none of it changes."""
+    """Inputs of a result except its pages (``app.engine.page_freshness``). If one changes, the answer is rejudged."""
 
     answer_sha256: str
     script_sha256: str | None
     model: str
     parameters: Mapping[str, Any] | None = None
-    """By role, as results write them; None: not compared."""
+    """Parameters of model requests by role, in the format of results. None: not compared."""
 
 
 def why_again(result: Result, basis: Basis) -> str | None:
-    """Why an answer that has this ``result`` must be judged again; None when the result still stands.
+    """Return why an answer with this ``result`` must be judged again; None if the result is still valid.
 
-    Results of the public toolkit do not say what they rest on and are taken as they are.
+    Results of the public toolkit do not record their inputs. They count as valid.
     """
     if result.get("status", "complete") != "complete":
         return "its last result is incomplete"
@@ -53,15 +53,15 @@ def why_again(result: Result, basis: Basis) -> str | None:
         return f"it was judged by {result['model']}"
     asked_with = (result.get("judge") or {}).get("parameters", basis.parameters)
     if basis.parameters is not None and asked_with != basis.parameters:
-        return "it was judged with another reasoning effort, temperature or maximum output"
+        return "the reasoning effort, temperature or maximum output changed"
     return None
 
 
 def newest_result(folder: AnswerFolder, *, damaged_ok: bool = False) -> dict[str, Any] | None:
-    """The newest result of an answer, None when it has none; with ``damaged_ok`` a damaged one is none.
+    """Return the newest result of an answer, None if there is none. ``damaged_ok`` returns None for a damaged file.
 
     Raises:
-        ResultUnreadable: it has one that is no JSON object, or the file system refuses it.
+        ResultUnreadable: The file is not a JSON object or cannot be read.
     """
     path = folder.newest_result()
     if path is None:
@@ -70,16 +70,16 @@ def newest_result(folder: AnswerFolder, *, damaged_ok: bool = False) -> dict[str
         found = json.loads(path.read_text(encoding="utf-8"))
         if isinstance(found, dict):
             return found
-        damage = ResultUnreadable(f"{path} holds no result: it is no JSON object")
+        damage = ResultUnreadable(f"{path} is not a result: expected a JSON object")
     except (OSError, ValueError) as error:
-        damage = ResultUnreadable(f"{path} cannot be read as a result: {error}")
+        damage = ResultUnreadable(f"cannot read the result {path}: {error}")
     if damaged_ok:
         return None
     raise damage
 
 
 def write_result(folder: AnswerFolder, answer: Answer, result: Result, *, finished_at: datetime) -> Path:
-    """Store a result beside a copy of its answer; returns the result's path, whose name is local time."""
+    """Write a result and a copy of its answer. Return the path of the result, whose name contains the local time."""
     write_whole(folder.answer_copy, answer.text.encode("utf-8"))
     path = folder.free_result_path(finished_at.astimezone())
     write_json(path, result)
@@ -87,10 +87,10 @@ def write_result(folder: AnswerFolder, answer: Answer, result: Result, *, finish
 
 
 def read_outcomes(out: Path, agent: str) -> list[AnswerOutcome]:
-    """Every answer of an agent that has a result, with its newest one.
+    """Return all answers of an agent that have a result, each with its newest result.
 
     Raises:
-        ResultUnreadable: see ``newest_result``.
+        ResultUnreadable: See ``newest_result``.
     """
     return [
         AnswerOutcome(
@@ -105,9 +105,9 @@ def read_outcomes(out: Path, agent: str) -> list[AnswerOutcome]:
 
 
 def write_summaries(out: Path, agent: str, failed: Iterable[AnswerOutcome] = ()) -> dict[str, Any]:
-    """Write ``summary.json`` of each task that has a result, and of the agent; returns the latter.
+    """Write the summary of each task with results and of the agent. Return the summary of the agent.
 
-    ``failed`` are answers that were tried and have no result: counted and listed, never averaged.
+    ``failed`` are answers without a result because judging failed. They are counted and listed, but not averaged.
     """
     outcomes = read_outcomes(out, agent)
     known = {(one.task_id, one.answer_name) for one in outcomes}

@@ -1,6 +1,7 @@
-"""What judging an answer needs, chosen from the settings. The only file that names concrete backends.
+"""Runtime: the components of the pipeline, built from the settings.
 
-Usable without a database (``assay evaluate``) and with one (the service and its workers).
+This is the only module that selects concrete backends. It works without a database (``assay evaluate``) and with one
+(the service and its workers).
 """
 
 from __future__ import annotations
@@ -60,7 +61,7 @@ PlacesAtHosts: TypeAlias = Callable[[str], AbstractAsyncContextManager[object]]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Runtime:
-    """Everything the pipeline works with."""
+    """Components of the pipeline."""
 
     settings: Settings
     limits: Limits
@@ -73,31 +74,31 @@ class Runtime:
     prepared: PagePreparer
     redactor: Redactor
     nursery: Nursery | None = None
-    """Where judge files' processes come from; None: they run in this one."""
+    """Fork server pool for judge files. None: they run in this process."""
     replies: SharedReplies | None = None
-    """The models' replies that all workers keep together; None where each machine keeps its own."""
+    """Reply cache that all workers share. None: each machine has its own."""
     sandboxed: Callable[[], bool | None] = field(default=lambda: None)
-    """Whether this process's browsers run in their sandbox; None while none runs."""
+    """Whether the browsers of this process run in their sandbox. None if no browser runs."""
     clock: Clock = field(default_factory=SystemClock)
     ids: Ids = field(default_factory=lambda: SortableIds(SystemClock()))
 
     def knows_task(self, task_id: str) -> bool:
-        """Whether there is a judge file for this task, sound or broken."""
+        """Return whether there is a judge file for this task, even one that does not load."""
         return task_id in self.catalogue.judges or task_id in self.catalogue.broken
 
     def judge(self, task_id: str) -> Judge:
-        """The judge of a task.
+        """Return the judge of a task.
 
         Raises:
-            UnknownTask: there is none.
-            JudgeNotLoadable: its file is broken.
+            UnknownTask: There is no judge file for the task.
+            JudgeNotLoadable: The judge file does not load.
         """
         found = self.catalogue.judges.get(task_id)
         if found is not None:
             return found
         broken = self.catalogue.broken.get(task_id)
         if broken is None:
-            raise UnknownTask(f"there is no judge for task {task_id!r}")
+            raise UnknownTask(f"no judge for task {task_id!r}")
         raise JudgeNotLoadable(broken.partition("\n")[0], traceback=broken)
 
 
@@ -109,14 +110,14 @@ async def open_runtime(
     and_folder: bool = False,
     catalogue: JudgeCatalogue | None = None,
 ) -> AsyncIterator[Runtime]:
-    """The runtime for as long as the block lasts; with a ``database`` captures are recorded there.
+    """Open a runtime and close it at the end of the block.
 
-    ``and_folder``: in the data folder too, for commands that work without a server. ``catalogue``: the judges, if they
-    are loaded already.
+    If there is a ``database``, captures are recorded in it. ``and_folder`` also records them in the data folder, for
+    commands that work without a server. ``catalogue`` contains judges that are already loaded.
 
     Raises:
-        WrongSettings: a folder or store of the settings cannot be used.
-        ModelNotConfigured: the settings' model names no provider.
+        WrongSettings: A folder or store of the settings cannot be used.
+        ModelNotConfigured: The model of the settings names no known provider.
     """
     parse_model(settings.model)
     clock = SystemClock()
@@ -134,7 +135,7 @@ async def open_runtime(
         index = await _index(settings, database, and_folder=and_folder)
         guard = await stack.enter_async_context(EgressGuard(settings.egress_allow))
         pace: HostPace = PostgresPace(database) if database else ProcessPace()
-        hosts = _places_at_hosts(settings, sharing)
+        hosts = _shared_host_slots(settings, sharing)
         capturer = await asyncio.to_thread(_capturer, settings, limits, guard, pace, hosts)
         pages = PageCache(
             capturer,
@@ -174,7 +175,7 @@ async def open_runtime(
 
 
 def _open_folders(settings: Settings) -> tuple[bytes, BlobStore]:
-    """The secret of this installation and its blob store. Blocks."""
+    """Return the installation secret and open the blob store. Blocks."""
     try:
         return _installation_secret(settings.data_dir), open_blobs(settings)
     except (OSError, ValueError) as error:
@@ -182,7 +183,7 @@ def _open_folders(settings: Settings) -> tuple[bytes, BlobStore]:
 
 
 async def _loaded(settings: Settings) -> JudgeCatalogue:
-    """The catalogue, loaded in a thread. If this is cancelled, neither that thread nor the child process is awaited."""
+    """Load the catalogue in a thread. Cancellation does not wait for the thread or the child process."""
     check = ImportCheck()
     thread = DaemonThreads(1, name="judges")
     try:
@@ -193,10 +194,10 @@ async def _loaded(settings: Settings) -> JudgeCatalogue:
 
 
 def load_catalogue(settings: Settings, check: ImportCheck | None = None) -> JudgeCatalogue:
-    """Every judge file of the settings' folders, then the shipped ones. Blocks.
+    """Load the judge files in the folders of the settings, then the shipped ones. Blocks.
 
-    The settings' files are imported in a child process (native ones in this one where nothing is isolated): one that
-    cannot be is listed as broken.
+    The files of the settings are imported in a child process; without isolation, native judges are imported in this
+    process. A file that cannot be imported is listed as broken.
     """
     shipped = Path(judges.tasks.__file__).parent
     found = load_judges(settings.judges, importing=not settings.isolate)
@@ -217,14 +218,14 @@ def load_catalogue(settings: Settings, check: ImportCheck | None = None) -> Judg
 
 
 def _limits(settings: Settings, sharing: Sharing | None) -> Limits:
-    """This process's limits and, where workers share a limit, the places at the models of all of them."""
+    """Return the limits of this process, combined with the model request limit that all workers share, if any."""
     total = settings.max_llm_total
     of_all = None if sharing is None or total is None else sharing.slots.places("llm", total)
     return Limits.from_settings(settings, llm_of_all=of_all)
 
 
 def nursery_of(settings: Settings) -> Nursery | None:
-    """Where the settings have judge files run; None: in this process."""
+    """Create the fork server pool for judge files. None: the settings run them in this process."""
     if not settings.isolate:
         return None
     limits = ScriptLimits(
@@ -239,7 +240,7 @@ def nursery_of(settings: Settings) -> Nursery | None:
 
 
 class NoBrowser:
-    """The ``Capturer`` of a machine without a browser: says so, once a page is asked for."""
+    """``Capturer`` for a machine without a browser. Every capture raises ``BrowserUnavailable``."""
 
     def __init__(self, why: str) -> None:
         self._why = why
@@ -248,7 +249,7 @@ class NoBrowser:
         raise BrowserUnavailable(self._why)
 
     async def aclose(self) -> None:
-        """Nothing was opened."""
+        """Do nothing: there is nothing to close."""
 
 
 async def _index(settings: Settings, database: Database | None, *, and_folder: bool) -> CaptureIndex:
@@ -259,7 +260,7 @@ async def _index(settings: Settings, database: Database | None, *, and_folder: b
 
 
 def _archive(settings: Settings, limits: Limits, guard: EgressGuard, pace: HostPace, clock: Clock) -> Archive | None:
-    """The web archive, where the settings allow to ask it."""
+    """Return the client of the web archive; None if the settings disable it."""
     if not settings.wayback:
         return None
     fetch = HttpCapturer(guard, semaphore=limits.pages, contact=settings.contact)
@@ -268,8 +269,8 @@ def _archive(settings: Settings, limits: Limits, guard: EgressGuard, pace: HostP
     return Wayback(fetch, pace, now=clock.now, availability=settings.wayback, archive=settings.wayback)
 
 
-def _places_at_hosts(settings: Settings, sharing: Sharing | None) -> PlacesAtHosts | None:
-    """Where a database is shared, a host is not visited by more workers at once than one alone would send."""
+def _shared_host_slots(settings: Settings, sharing: Sharing | None) -> PlacesAtHosts | None:
+    """Return the limit of concurrent captures per host that all workers share; None without a shared database."""
     if sharing is None or settings.database_url is None:
         return None
     slots, total = sharing.slots, settings.max_pages_per_host_total or settings.max_pages_per_host
@@ -279,12 +280,12 @@ def _places_at_hosts(settings: Settings, sharing: Sharing | None) -> PlacesAtHos
 def _capturer(
     settings: Settings, limits: Limits, guard: EgressGuard, pace: HostPace, hosts: PlacesAtHosts | None
 ) -> Capturer:
-    """The small headless browser first, where there is one, and the whole browser for a second look."""
+    """Create the capturer: the headless shell first if it is installed, full Chromium as the fallback."""
     found = find_browser(settings.browser, downloads=(Path.home() / ".cache" / "ms-playwright",))
     programs = [program for program in (found.shell, found.full) if program is not None]
     if not programs:
         looked = ", ".join(map(str, found.looked_in))
-        return NoBrowser(found.problem or f"no Chromium in {looked}: install one, or set ASSAY_BROWSER")
+        return NoBrowser(found.problem or f"no Chromium in {looked}: install it, or set ASSAY_BROWSER")
     own_places = frozenset(parse_place(entry) for entry in settings.egress_allow)
     browsers = [
         PoliteCapturer(
@@ -301,7 +302,7 @@ def _capturer(
         )
         for program in programs
     ]
-    # Probes wait for no place among the pages: each belongs to a page that has just given up its own.
+    # Probes have their own semaphore. Each one belongs to a page that has just released its slot.
     few = asyncio.Semaphore(_PROBES_AT_ONCE)
     probe = HttpCapturer(guard, semaphore=few, deadline_s=PROBE_S, max_bytes=PROBE_BYTES, contact=settings.contact)
     polite = PoliteCapturer(probe, pace, gap_s=settings.host_gap_s, is_own=own_places.__contains__)
@@ -314,10 +315,10 @@ def _capturer(
 
 
 def open_blobs(settings: Settings) -> BlobStore:
-    """Where the bodies of pages are kept. Blocks.
+    """Open the store of page bodies. Blocks.
 
     Raises:
-        ValueError: that place cannot be used.
+        ValueError: The store cannot be used.
     """
     if not settings.blobs:
         return BlobStore.open((settings.data_dir.absolute() / "blobs").as_uri())
@@ -332,10 +333,10 @@ def open_blobs(settings: Settings) -> BlobStore:
 
 
 def _installation_secret(data_dir: Path) -> bytes:
-    """A random secret that is made once and kept: what it marks stays the same over restarts."""
+    """Return the random secret of this data folder. It is created once and survives restarts."""
     place = data_dir / "secret"
     data_dir.mkdir(parents=True, exist_ok=True)
-    # Written aside and linked into place, so that no process ever reads half of it.
+    # Write a temporary file and link it, so that no process reads an incomplete secret.
     with suppress(FileExistsError), NamedTemporaryFile(dir=data_dir, prefix=".secret-") as fresh:
         fresh.write(secrets.token_bytes(_SECRET_BYTES))
         fresh.flush()

@@ -1,4 +1,4 @@
-"""Pages as they lie in a folder of the public layout: read as observations, and compared with what we captured."""
+"""Stored pages in the public layout: conversion to observations, and comparison with captures."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ DECODING_DEADLINE_S = 60.0
 
 
 async def observe_stored(stored: CacheFileSys, url: str) -> Observation:
-    """A stored page as a look at its files shows it."""
+    """Read a stored page as an observation."""
     seen = await asyncio.to_thread(_read, stored, url)
     if seen.pdf is None:
         return seen if seen.original is None else await _with_picture(seen, seen.original)
@@ -38,7 +38,7 @@ async def observe_stored(stored: CacheFileSys, url: str) -> Observation:
 
 
 async def _with_picture(seen: Observation, picture: bytes) -> Observation:
-    """With what judges are shown of a stored picture. One that does not fit may be a bomb: work for a child."""
+    """Add the screenshot tiles of a stored picture. Huge ones, possible decompression bombs, are decoded in a child."""
     if await asyncio.to_thread(fits, picture):
         shown = await asyncio.to_thread(split_tall, picture)
     else:
@@ -58,14 +58,14 @@ def _read(stored: CacheFileSys, url: str) -> Observation:
         else:
             text, shot = stored.get_web(url)
     except KeyError:
-        return _damaged(url, "its files are gone")
+        return _damaged(url, "its files are missing")
     return Observation(
         url=url,
         outcome=CaptureOutcome.OK,
         captured_at=_when(facts),
         duration_s=0.0,
         backend=BACKEND,
-        detail="brought in; the time is that of bringing in" if facts is None else "",
+        detail="imported; the time is that of the import" if facts is None else "",
         final_url=None if facts is None else facts.final_url,
         http_status=None if facts is None else facts.status,
         kind=PageKind.PDF if kind == "pdf" else PageKind.WEB,
@@ -78,7 +78,7 @@ def _read(stored: CacheFileSys, url: str) -> Observation:
 
 
 def _when(facts: PageFacts | None) -> datetime:
-    """When a stored page was seen; now, where nobody said so in a way that can be read."""
+    """Return the time of capture of a stored page; the current time if it is missing or invalid."""
     try:
         at = datetime.now(UTC) if facts is None else datetime.fromisoformat(facts.captured_at)
     except (ValueError, TypeError):
@@ -99,9 +99,10 @@ def _damaged(url: str, detail: str) -> Observation:
 
 
 def urls_in(stored: CacheFileSys, overview: Path) -> list[str]:
-    """Every stored page by the URL it was put under; where nobody wrote that down, by one with its key.
+    """Return the URLs of all stored pages.
 
-    Keys are percent-decoded, so more than one URL may have the same: the overview of the pre-capture knows which.
+    If the URL of a page was not recorded, return the URLs of the overview file that have the same key. There may be
+    several, because keys are percent-decoded. Without an overview, return the percent-encoded key.
     """
     by_key: dict[str, list[str]] = {}
     for url in _cited_urls(overview):
@@ -114,7 +115,7 @@ def urls_in(stored: CacheFileSys, overview: Path) -> list[str]:
 
 
 def _cited_urls(overview: Path) -> list[str]:
-    """What the pre-capture's list beside a folder names; nothing where there is none that can be read."""
+    """Return the URLs in the overview file of a folder; empty if there is no readable one."""
     try:
         urls = json.loads(overview.read_text(encoding="utf-8"))["all_unique_urls"]
     except (OSError, ValueError, KeyError, TypeError):
@@ -123,7 +124,7 @@ def _cited_urls(overview: Path) -> list[str]:
 
 
 def stored_bodies(stored: CacheFileSys, url: str) -> dict[str, str] | None:
-    """The SHA-256 of what a folder holds of a page, by role; None where it holds nothing whole."""
+    """Return the SHA-256 of the stored bodies of a page by role; None if the page is missing or incomplete."""
     try:
         if stored.has(url) == "pdf":
             return {"pdf": _sha256(stored.get_pdf(url))}
@@ -134,9 +135,9 @@ def stored_bodies(stored: CacheFileSys, url: str) -> dict[str, str] | None:
 
 
 def same_bodies(there: Mapping[str, str], shown: Mapping[str, str]) -> bool:
-    """Whether a folder holds what a capture shows: the bytes of a PDF, or the text and, if there is one, the picture.
+    """Return whether the bodies of a stored page equal those of a capture: the PDF, or the text and the picture if any.
 
-    A folder's picture is the one that a capture shows, or the larger one that was made smaller to be shown.
+    The stored picture may equal the screenshot of the capture, or the original that the screenshot was scaled from.
     """
     if "pdf" in there or "pdf" in shown:
         return there.get("pdf") == shown.get("pdf")
@@ -147,7 +148,7 @@ def same_bodies(there: Mapping[str, str], shown: Mapping[str, str]) -> bool:
 
 
 def shows_the_same(stored: CacheFileSys, url: str, capture: Capture) -> bool:
-    """Whether the folder holds what a capture shows, or still holds what we made of that capture for it."""
+    """Return whether the stored page equals a capture, or is our unchanged export of that capture."""
     there = stored_bodies(stored, url)
     if there is None:
         return False

@@ -1,4 +1,4 @@
-"""What a mutation test needs of the installation: a judge that is run on texts, and pages given as texts."""
+"""Judging of texts for mutation tests: a judge as a function of an answer text, and pages given as texts."""
 
 from __future__ import annotations
 
@@ -25,9 +25,9 @@ AGENT, ANSWER = "mutation-test", "answer_1.md"
 
 
 class TextCapturer:
-    """The ``Capturer`` of a web that has just these pages.
+    """``Capturer`` that serves given texts by URL.
 
-    Every other one has the text ``otherwise``, or is gone (404) if that is None.
+    All other URLs have the text ``otherwise``, or return 404 if it is None.
     """
 
     def __init__(self, texts: Mapping[str, str], otherwise: str | None = None) -> None:
@@ -48,14 +48,14 @@ class TextCapturer:
         )
 
     async def aclose(self) -> None:
-        """Nothing was opened."""
+        """Do nothing: there is nothing to close."""
 
 
 @asynccontextmanager
 async def with_pages_of(
     runtime: Runtime, texts: Mapping[str, str], otherwise: str | None = None
 ) -> AsyncIterator[Runtime]:
-    """The runtime with these pages, kept in memory for as long as the block lasts; ``otherwise`` as TextCapturer."""
+    """Yield the runtime with these pages, stored in memory. ``otherwise`` as for ``TextCapturer``."""
     blobs, index = BlobStore.open("memory://"), MemoryIndex()
     pages = PageCache(TextCapturer(texts, otherwise), blobs, index)
     try:
@@ -67,7 +67,7 @@ async def with_pages_of(
 def judging(
     runtime: Runtime, judge: Judge, model: str, around: Callable[[LLMClient], LLMClient] = lambda client: client
 ) -> JudgeText:
-    """How a text is judged: the whole path of an answer, with nothing stored as a result."""
+    """Return a function that judges an answer text with the whole pipeline. It stores no result."""
 
     async def judged(text: str) -> dict[str, Any]:
         answer = Answer(name=ANSWER, text=text)
@@ -85,7 +85,7 @@ def judging(
 
 
 async def texts_of(runtime: Runtime, urls: Iterable[str]) -> dict[str, str]:
-    """The texts of those pages that are evidence."""
+    """Return the texts of the pages that are evidence, by URL."""
     found = {}
     for url in urls:
         try:

@@ -54,18 +54,18 @@ def test_lines_that_name_no_agent_are_of_the_one_that_is_said_and_answer_stands_
     ("wrong", "path", "message"),
     [
         (b"{", "line 2", "is not JSON"),
-        (b"[1]", "line 2", "is no JSON object"),
+        (b"[1]", "line 2", "is not a JSON object"),
         (b"\xff", "line 2", "is not JSON"),
         (b"[" * 100_000, "line 2", "is not JSON"),
         ({"agent": "otter", "text": "x"}, "line 2.task_id", "is missing"),
         ({"task_id": "bridge", "agent": "otter"}, "line 2.text", "is missing"),
-        (line(text=7), "line 2.text", "is no text"),
-        (line(metadata=[1]), "line 2.metadata", "is no JSON object"),
-        (line(tesk="x"), "line 2.tesk", "is no field"),
+        (line(text=7), "line 2.text", "is not a string"),
+        (line(metadata=[1]), "line 2.metadata", "is not a JSON object"),
+        (line(tesk="x"), "line 2.tesk", "is not a field"),
         (line(agent="../x"), "line 2.agent", "must be 1 to 100 letters"),
         (line(task_id="a/b"), "line 2.task_id", "must be"),
         (line(name="../../x"), "line 2.name", "must be"),
-        (line(name="answer_1"), "line 2.name", "already called"),
+        (line(name="answer_1"), "line 2.name", "already has the name"),
         (line(text="  "), "line 2.text", "is empty"),
         (line(text="\ud800"), "line 2.text", "surrogate"),
     ],
@@ -83,5 +83,5 @@ def test_every_line_that_is_wrong_is_named_up_to_a_few() -> None:
 
 
 def test_a_file_without_an_answer_and_a_line_without_an_end_are_refused() -> None:
-    assert problems(b"", b"\n") == [("", "holds no answer")]
+    assert problems(b"", b"\n") == [("", "contains no answer")]
     assert "bytes" in problems(b"x" * (MAX_LINE_BYTES + 2))[0][1]

@@ -135,7 +135,7 @@ def test_an_id_that_would_break_paths_is_refused(id: str):
 def test_a_taken_id_is_refused():
     ctx = context()
     ctx.check("a", True)
-    with pytest.raises(InvalidNode, match="taken"):
+    with pytest.raises(InvalidNode, match="in use"):
         ctx.verify("a", "x")
 
 

@@ -165,7 +165,7 @@ async def test_an_extraction_may_read_a_page():
     ("wrong", "message"),
     [
         (lambda ctx: 1 / 0, "ZeroDivisionError"),
-        (lambda ctx: (ctx.check("a", 1), ctx.check("a", 1)), "taken"),
+        (lambda ctx: (ctx.check("a", 1), ctx.check("a", 1)), "in use"),
         (lambda ctx: ctx.verify("a", "x", requires="nowhere"), "nowhere"),
         (lambda ctx: exit(3), "SystemExit"),
     ],

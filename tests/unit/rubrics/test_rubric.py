@@ -61,8 +61,8 @@ def test_find_names_the_id_it_misses(rubric: Rubric) -> None:
 @pytest.mark.parametrize(
     ("parent", "added", "message"),
     [
-        ("root", node("a"), "taken"),
-        ("root", node("root"), "taken"),
+        ("root", node("a"), "in use"),
+        ("root", node("root"), "in use"),
         ("root", node(""), "empty"),
         ("root", node("x", weight=0.0), "weight"),
         ("root", node("x", weight=-1.0), "weight"),

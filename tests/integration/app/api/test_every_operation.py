@@ -88,7 +88,7 @@ EXEMPTIONS = (
         operations="POST /v1/(submissions|forecasts)$",
         code="INVALID",
         path=r"answers\.\d+\.name",
-        message="another answer is already called",
+        message="another answer already has the name",
         reason="uniqueItems compares whole items, not one field of them",
     ),
     Exemption(

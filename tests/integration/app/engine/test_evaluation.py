@@ -69,7 +69,7 @@ async def test_a_result_that_stands_is_not_made_again(folder: Folder) -> None:
 async def test_a_changed_answer_judge_or_model_is_judged_again(folder: Folder) -> None:
     await folder.evaluate()
     settings = folder.settings()
-    assert [one.why for one in folder.plan(settings)] == ["its last result stands"]
+    assert [one.why for one in folder.plan(settings)] == ["its last result is still valid"]
     assert [one.why for one in folder.plan(settings, model="gpt-6-luna")] == ["it was judged by lexical"]
 
     folder.judge("bridge", JUDGE + "\n# changed\n")

@@ -66,7 +66,7 @@ async def test_a_page_captured_anew_with_other_words_is_judged_again(folder: Fol
         (planned,) = folder.plan(settings, pages=pages)
         return planned.why
 
-    assert await planned_after("This page is about the town hall and its clock.") == "its last result stands"
+    assert await planned_after("This page is about the town hall and its clock.") == "its last result is still valid"
     assert await planned_after("The old bridge of Vellmar has nine arches.") == f"a page changed: {url}"
 
 

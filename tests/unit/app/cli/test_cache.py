@@ -53,7 +53,7 @@ def test_replies_are_listed_by_model_with_their_last_use(assay: Call, replies: P
 
 
 def test_an_empty_cache_is_said_to_be_empty(assay: Call) -> None:
-    assert "no replies" in assay("cache", "list").out
+    assert "no cached replies" in assay("cache", "list").out
     assert json.loads(assay("cache", "clear", "--json").out) == {"removed": 0, "bytes": 0}
 
 

@@ -36,10 +36,10 @@ def test_pages_are_counted_by_outcome_and_listed_where_there_is_no_terminal() ->
         table.done(page("https://a.example/5", CaptureOutcome.HTTP_ERROR, gone=True))
 
     text = written.getvalue()
-    assert "timeout         https://a.example/4  nothing in 60 s" in text
+    assert "timeout          https://a.example/4  nothing in 60 s" in text
     rows = [line.split() for line in text.splitlines()]
     assert ["ok", "2"] in rows
-    assert ["had", "it", "already", "1"] in rows
+    assert ["captured", "before", "1"] in rows
     assert ["gone", "1"] in rows
     assert ["timeout", "1", "failed"] in rows
     assert ["done", "5", "of", "6", "1", "failed,"] in [row[:6] for row in rows]

@@ -106,7 +106,7 @@ def test_a_dry_run_for_people_is_a_table(assay: Call, answers: Path) -> None:
     ended = assay("evaluate", "--agent", "otter", "--model", "lexical", "--dry-run")
 
     assert "karrow_visit" in ended.out
-    assert "nothing was done" in ended.err
+    assert "dry run: nothing was judged" in ended.err
     assert max(map(len, ended.out.splitlines())) <= 80
 
 

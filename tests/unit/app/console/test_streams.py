@@ -11,9 +11,9 @@ from app.console.streams import near, print_error, print_json
     ("wanted", "known", "sentence"),
     [
         ("brige", ["bridge", "tower"], "Did you mean: bridge?"),
-        ("zzz", ["bridge", "tower"], "There are: bridge, tower"),
-        ("zzz", [], "There is none at all."),
-        ("zzz", [f"t{n:02}" for n in range(14)], f"There are: {', '.join(f't{n:02}' for n in range(12))}, ..."),
+        ("zzz", ["bridge", "tower"], "Available: bridge, tower"),
+        ("zzz", [], "None exist."),
+        ("zzz", [f"t{n:02}" for n in range(14)], f"Available: {', '.join(f't{n:02}' for n in range(12))}, ..."),
     ],
     ids=["near", "few", "none", "many"],
 )

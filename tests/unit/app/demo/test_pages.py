@@ -1,4 +1,4 @@
-"""The demo's web site, page by page, as a plain HTTP client sees it."""
+"""The demo's website, page by page, as a plain HTTP client sees it."""
 
 from __future__ import annotations
 

@@ -37,7 +37,7 @@ async def test_a_taken_port_is_named_with_the_remedy():
         other.bind(("127.0.0.1", 0))
         other.listen()
         port = other.getsockname()[1]
-        with pytest.raises(DemoPortTaken, match=f"port {port} .* another program uses it.*stop that program"):
+        with pytest.raises(DemoPortTaken, match=f"port {port} .* another program uses it.*Stop the program"):
             await DemoSite(port=port).__aenter__()
 
 
