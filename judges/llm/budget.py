@@ -47,8 +47,8 @@ class Purse(Protocol):
 class Budget:
     """Budget of at most ``max_usd`` and ``max_tokens`` (input and output). None: no limit.
 
-    Requests in flight are not cancelled, so a run may exceed its limit by their cost. Only ``max_tokens`` limits a model
-    without a known price; if it is not set, requests to such a model are rejected.
+    Requests in flight are not cancelled, so a run may exceed its limit by their cost. Only ``max_tokens`` limits a
+    model without a known price; if it is not set, requests to such a model are rejected.
     """
 
     def __init__(self, max_usd: float | None, max_tokens: int | None = None) -> None:

@@ -31,7 +31,10 @@ class _Exchange:
 
 
 class CachedLLM:
-    """``LLMClient`` that caches the replies of a remote client. With ``store=None`` it only shares requests in flight."""
+    """``LLMClient`` that caches the replies of a remote client.
+
+    With ``store=None`` it stores nothing and only shares requests in flight.
+    """
 
     def __init__(self, inner: RemoteLLM, store: Replies | None) -> None:
         self._inner = inner

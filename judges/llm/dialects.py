@@ -42,8 +42,8 @@ _KEPT: Final = frozenset({"model", "messages", "response_format", "tools", "tool
 class Dialect:
     """Request format.
 
-    ``in_words``: the prompt contains the schema, too. ``dropped`` parameters are not sent. ``cap_name`` is the parameter
-    for the output limit, and ``cap`` its value for requests that set none.
+    ``in_words``: the prompt contains the schema, too. ``dropped`` parameters are not sent. ``cap_name`` is the
+    parameter for the output limit, and ``cap`` its value for requests that set none.
     """
 
     rung: Rung = Rung.STRICT
