@@ -1,8 +1,7 @@
 """Lexical judge: compares words, names, numbers and dates by code, and parses labels, lists, tables and links.
 
-It is deterministic, for English texts, and serves as a baseline and for tests. It does not understand meaning: it
-refutes a paraphrase without common words, and relates words only by their distance. It reads the ``parts`` of a
-request, never the messages.
+Deterministic, for English texts: a baseline, and for tests. It does not understand meaning: it refutes a paraphrase
+without common words, and relates words only by distance. It reads the ``parts`` of a request, never the messages.
 """
 
 from __future__ import annotations
@@ -78,10 +77,7 @@ _LINKISH, _TITLISH = keys("url link source citation reference href website"), ke
 
 
 class Passage(NamedTuple):
-    """Sentence or table row.
-
-    ``under`` contains its keys and those of its headings and column titles; ``near`` adds the two sentences before it.
-    """
+    """Sentence or table row. ``under``: its keys and those of its titles; ``near``: also of two earlier sentences."""
 
     start: int
     end: int
@@ -159,10 +155,7 @@ def decide(claim: str, parts: Mapping[str, str]) -> BinaryEvalResult:
 
 
 class Label(NamedTuple):
-    """Label: a heading, item or row, or at level ``INLINE`` a column title or ``label:``.
-
-    ``serial`` distinguishes equal labels.
-    """
+    """Heading, item, row, or at level ``INLINE`` a column title or ``label:``. ``serial`` distinguishes equal ones."""
 
     level: int
     serial: int
@@ -275,11 +268,7 @@ def records(schema: type[BaseModel], said: list[Fact]) -> list[BaseModel]:
 
 
 def fill(schema: type[BaseModel], text: str, page_links: str = "") -> BaseModel:
-    """Extract ``schema`` from a text. ``page_links`` has lines ``text<TAB>target``.
-
-    Raises:
-        LLMOutputUnusable: a required value is missing.
-    """
+    """Extract ``schema`` or raise LLMOutputUnusable. ``page_links`` has lines ``text<TAB>target``."""
     targets = {line.partition("\t")[0]: line.rpartition("\t")[2] for line in page_links.splitlines()} | {"": ""}
     lines = (f"{line} {targets.get(clean(line[:200]), '')}" for line in text[:MAX_CHARS].split("\n"))
     made, _ = build(schema, list(islice(facts("\n".join(lines)), MAX_FACTS)))
@@ -289,11 +278,7 @@ def fill(schema: type[BaseModel], text: str, page_links: str = "") -> BaseModel:
 
 
 def reply(request: LLMRequest) -> BaseModel:
-    """Return the reply as an instance of the request's schema.
-
-    Raises:
-        LLMOutputUnusable: the request asks for free text, or a required value is missing.
-    """
+    """Fill the request's schema. Raises LLMOutputUnusable for free text or if a required value is missing."""
     schema, parts = request.schema, request.parts
     if schema is None or request.purpose == "free":
         raise LLMOutputUnusable(UnusableKind.REFUSED, "the lexical judge only verifies and extracts")
@@ -306,7 +291,7 @@ class LexicalClient:
     """``LLMClient`` for the lexical judge. It runs in a thread, because a long page would block the event loop."""
 
     async def complete(self, request: LLMRequest) -> LLMReply:
-        """Return the reply of ``reply``, which also describes the errors."""
+        """Return the result of ``reply``, with its errors."""
         parsed = await asyncio.to_thread(reply, request)
         return LLMReply(text=parsed.model_dump_json(), parsed=parsed, model=MODEL, usage=Usage(calls=1))
 

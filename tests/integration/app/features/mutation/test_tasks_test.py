@@ -140,7 +140,7 @@ async def test_items_that_move_up_in_a_list_are_not_missed(tmp_path: Path) -> No
         (NATIVE.format(body="import os; os.kill(os.getpid(), 11)"), "SIGSEGV"),
         (NATIVE.format(body="import subprocess; subprocess.run(['true'])"), "Operation not permitted"),
         (NATIVE.format(body="raise ValueError('no such thing')"), "no such thing"),
-        (FREE, "questions of its own"),
+        (FREE, "sends its own prompts"),
     ],
     ids=["exits", "eats", "crashes", "starts a process", "raises", "asks freely"],
 )
