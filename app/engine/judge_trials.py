@@ -217,7 +217,7 @@ async def _field_test(runtime: Runtime, request: Mapping[str, Any]) -> dict[str,
             judged,
             answer,
             file=JudgeFile(judge.source or b""),
-            said="\n".join(pages.values()),
+            page_text="\n".join(pages.values()),
             replies=request["replies"],
             refuted=refuted,
         )

@@ -99,36 +99,36 @@ class CallRecorder:
         self._is_finished = True
         self._spool.close()
 
-    async def _add(self, request: LLMRequest, said: Mapping[str, Any]) -> None:
+    async def _add(self, request: LLMRequest, outcome: Mapping[str, Any]) -> None:
         if _chars(request.messages) < _THREAD_FROM_CHARS and self._lock.acquire(blocking=False):
             try:
-                self._put(request, said)
+                self._put(request, outcome)
             finally:
                 self._lock.release()
         else:
-            await asyncio.to_thread(self._put_locked, request, said)
+            await asyncio.to_thread(self._put_locked, request, outcome)
 
-    def _put_locked(self, request: LLMRequest, said: Mapping[str, Any]) -> None:
+    def _put_locked(self, request: LLMRequest, outcome: Mapping[str, Any]) -> None:
         with self._lock:
-            self._put(request, said)
+            self._put(request, outcome)
 
-    def _put(self, request: LLMRequest, said: Mapping[str, Any]) -> None:
+    def _put(self, request: LLMRequest, outcome: Mapping[str, Any]) -> None:
         if self._is_finished:
             return  # the log is complete; calls that end later are dropped
         if request.prompt is not None and request.prompt not in self._prompts:
             prompt = load_prompt(request.prompt.partition("@")[0])
             if prompt.ref == request.prompt:
                 self._prompts[prompt.ref] = prompt.text
-        if was_repaired(said):
+        if was_repaired(outcome):
             repair = load_prompt("repair")
             self._prompts[repair.ref] = repair.text
-        if has_schema_in_words(said):
+        if has_schema_in_words(outcome):
             words = load_prompt("schema_words")
             self._prompts[words.ref] = words.text
         schema = None if request.schema is None else schema_of(request.schema)
         if schema is not None:
             self._schemas.setdefault(*schema)
-        asked = {
+        request_fields = {
             "model": request.model,
             "purpose": request.purpose,
             "prompt": request.prompt,
@@ -138,11 +138,11 @@ class CallRecorder:
             "evidence": list(request.evidence),
             "messages": self._messages(request.messages),
         }
-        page_chars = page_chars_of(said)
+        page_chars = page_chars_of(outcome)
         if page_chars is not None:
             sent = self._messages(with_page_of(request, page_chars).messages)
-            said = {**said, "shortened": {**said["shortened"], "messages": sent}}
-        self._calls.append((asked, said))
+            outcome = {**outcome, "shortened": {**outcome["shortened"], "messages": sent}}
+        self._calls.append((request_fields, outcome))
 
     def _messages(self, messages: Sequence[Message]) -> list[Any]:
         """Return the messages with long texts and images replaced by their hashes."""
@@ -217,7 +217,7 @@ class CallRecorder:
             "schemas": self._schemas,
             "pieces": self._pieces,
             "left_out": sorted(self._left_out),
-            "calls": [{**asked, **said} for asked, said in calls],
+            "calls": [{**request_fields, **outcome} for request_fields, outcome in calls],
         }
         text = json.dumps(head, ensure_ascii=False, sort_keys=True, separators=(",", ":"), default=str)
         packed = zlib.compress(text.encode("utf-8", "replace"), _FASTEST_LEVEL)

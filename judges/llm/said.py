@@ -22,13 +22,13 @@ def said_in_reply(reply: LLMReply, mask: Mask) -> dict[str, Any]:
     text = reply.text
     if not text and reply.parsed is not None:
         text = reply.parsed.model_dump_json(by_alias=True)
-    said = {"reply": text, "by": reply.model, "usage": asdict(reply.usage), "cached": reply.cached}
+    outcome = {"reply": text, "by": reply.model, "usage": asdict(reply.usage), "cached": reply.cached}
     counted = {"reply": text, "by": reply.model}
     if reply.text_only:
-        said["text_only"] = True
+        outcome["text_only"] = True
     if reply.form:
-        said["form"] = reply.form
-    return said | _optional_keys(reply.unusable, reply.shorter_page, reply.retried, counted, mask)
+        outcome["form"] = reply.form
+    return outcome | _optional_keys(reply.unusable, reply.shorter_page, reply.retried, counted, mask)
 
 
 def said_in_fault(error: LLMError, mask: Mask) -> dict[str, Any]:
@@ -36,27 +36,27 @@ def said_in_fault(error: LLMError, mask: Mask) -> dict[str, Any]:
     fault = {"error": type(error).__name__, "reason": error.reason, "message": mask(str(error))}
     shorter = error.shorter_page
     counted = {} if shorter is None or shorter.text is None else {"reply": shorter.text, "by": shorter.model}
-    said = {"fault": fault, "usage": asdict(error.usage)}
-    return said | _optional_keys(error.unusable, shorter, error.retried, counted, mask)
+    outcome = {"fault": fault, "usage": asdict(error.usage)}
+    return outcome | _optional_keys(error.unusable, shorter, error.retried, counted, mask)
 
 
-def page_chars_of(said: Mapping[str, Any]) -> int | None:
+def page_chars_of(outcome: Mapping[str, Any]) -> int | None:
     """Return the number of characters to which the page was shortened; None if it was not."""
-    shorter = said.get("shortened")
+    shorter = outcome.get("shortened")
     return None if shorter is None else int(shorter["page_chars"])
 
 
-def was_repaired(said: Mapping[str, Any]) -> bool:
+def was_repaired(outcome: Mapping[str, Any]) -> bool:
     """Return whether a repair request was sent."""
-    asked = (said, said.get("shortened", {}))
-    return any(each["then"] for part in asked for each in part.get("unusable", ()))
+    requests = (outcome, outcome.get("shortened", {}))
+    return any(each["then"] for part in requests for each in part.get("unusable", ()))
 
 
-def has_schema_in_words(said: Mapping[str, Any]) -> bool:
+def has_schema_in_words(outcome: Mapping[str, Any]) -> bool:
     """Return whether a request of the call contained its schema in words (the prompt ``schema_words``)."""
-    asked = (said, said.get("shortened", {}))
-    forms = [part.get(name, "") for part in asked for name in ("form", "refused_form")]
-    forms += [each.get("form", "") for part in asked for each in part.get("unusable", ())]
+    requests = (outcome, outcome.get("shortened", {}))
+    forms = [part.get(name, "") for part in requests for name in ("form", "refused_form")]
+    forms += [each.get("form", "") for part in requests for each in part.get("unusable", ())]
     return any(IN_WORDS in form for form in forms)
 
 

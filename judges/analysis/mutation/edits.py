@@ -71,12 +71,12 @@ class Edit:
 
 
 class Edits:
-    """Generator of the edits of one answer. ``said`` is the text of the answer and its pages."""
+    """Generator of the edits of one answer. ``known_text`` is the text of the answer and its pages."""
 
-    def __init__(self, answer: str, extracted: Mapping[str, Extracted], said: str) -> None:
+    def __init__(self, answer: str, extracted: Mapping[str, Extracted], known_text: str) -> None:
         self._answer = answer
         self._extracted = extracted
-        self._said = said
+        self._known_text = known_text
         self.fields = tuple(each for one in extracted.values() for each in fields_of(one))
 
     def all(self) -> Iterator[Edit]:
@@ -108,7 +108,7 @@ class Edits:
 
     def _of_value(self, each: Field) -> Iterator[Edit]:
         made = 0
-        wrong = wrong_values(each.value, self._said, self._choices(each))
+        wrong = wrong_values(each.value, self._known_text, self._choices(each))
         for number, value in enumerate([*wrong, *fallback_values(each.value)]):
             if made and number >= len(wrong):
                 break

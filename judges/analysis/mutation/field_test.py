@@ -91,17 +91,17 @@ async def observe(
     answer: str,
     *,
     file: JudgeFile,
-    said: str,
+    page_text: str,
     replies: Mapping[str, str],
     refuted: frozenset[str],
 ) -> Observed:
     """Run the judge on the answer and on every edit of it.
 
-    ``said`` is the text of the pages. ``replies`` are recorded extractions; the judge's client extracts all others.
+    ``page_text`` is the text of all pages. ``replies`` are recorded extractions; the judge's client makes all others.
     """
     recordings = Recordings(replies)
     base = await _base(judge, answer, recordings)
-    edits = Edits(answer, recordings.extracted, f"{answer}\n{said}")
+    edits = Edits(answer, recordings.extracted, f"{answer}\n{page_text}")
     runs: list[Run] = []
     cut = False
 

@@ -86,11 +86,11 @@ def mutations_of(
     whether a mutation must change a leaf. It selects the page that replaces a citation.
     """
     rng = random.Random(seed)  # noqa: S311 - not used for security
-    said = "\n".join([answer, *pages.values()])
+    known_text = "\n".join([answer, *pages.values()])
     makers: tuple[Callable[[], Iterator[Mutation]], ...] = (
         lambda: _dropped(answer, base, pages),
-        lambda: _swapped(Kind.SWAP_NUMBER, answer, base, numbers, lambda value: _other_number(value, said, rng)),
-        lambda: _swapped(Kind.SWAP_NAME, answer, base, names, lambda value: _other_name(value, said, rng)),
+        lambda: _swapped(Kind.SWAP_NUMBER, answer, base, numbers, lambda value: _other_number(value, known_text, rng)),
+        lambda: _swapped(Kind.SWAP_NAME, answer, base, names, lambda value: _other_name(value, known_text, rng)),
         lambda: _moved(answer, base, pages, tells, rng),
         lambda: _emptied(answer),
     )
@@ -166,11 +166,11 @@ def _emptied(answer: str) -> Iterator[Mutation]:
             yield Mutation(kind=Kind.EMPTY_SECTION, piece=section.title, text=text)
 
 
-def _other_number(value: str, said: str, rng: random.Random) -> str | None:
+def _other_number(value: str, known_text: str, rng: random.Random) -> str | None:
     """Return a number of the same format that occurs nowhere; None if none was found."""
     for _ in range(_MAX_TRIES):
         found = re.sub(r"\d+", lambda part: _digits(part[0], rng, clock=":" in value), value)
-        if found != value and not count(found, said):
+        if found != value and not count(found, known_text):
             return found
     return None
 
@@ -184,9 +184,9 @@ def _digits(part: str, rng: random.Random, *, clock: bool) -> str:
     return str(rng.randint(1, 9)) + "".join(str(rng.randint(0, 9)) for _ in part[1:])
 
 
-def _other_name(value: str, said: str, rng: random.Random) -> str | None:
+def _other_name(value: str, known_text: str, rng: random.Random) -> str | None:
     """Return an invented name that occurs nowhere, one word for one word; None if all occur."""
-    folded = said.casefold()
+    folded = known_text.casefold()
     free = [name for name in _INVENTED if not any(word in folded for word in name.casefold().split())]
     if not free:
         return None

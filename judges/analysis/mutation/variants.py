@@ -18,11 +18,11 @@ _WRONG_NAMES = (
 _OTHER_HOST = "https://elsewhere.invalid"
 
 
-def wrong_values(value: Any, said: str, choices: Iterable[Any] = ()) -> list[Any]:
+def wrong_values(value: Any, known_text: str, choices: Iterable[Any] = ()) -> list[Any]:
     """Return wrong values in the order in which to try them: a low one, a high one, and for mixed texts a name.
 
-    New numbers and names do not occur in ``said``, the text of the answer and the pages. ``choices`` are the values of
-    enumerations in the schema, for fields that allow no others.
+    New numbers and names do not occur in ``known_text``, the text of the answer and the pages. ``choices`` are the
+    values of enumerations in the schema, for fields that allow no others.
     """
     if isinstance(value, bool):
         return [not value]
@@ -32,10 +32,10 @@ def wrong_values(value: Any, said: str, choices: Iterable[Any] = ()) -> list[Any
     text = str(value)
     found: list[Any] = []
     if _RUN.search(text):
-        found += [_other_digits(text, said, low=True), _other_digits(text, said, low=False)]
+        found += [_other_digits(text, known_text, low=True), _other_digits(text, known_text, low=False)]
     letters = re.search(r"[^\W\d_]{2}", text)
     if letters or not found:
-        names = [name for name in _WRONG_NAMES if not _any_word(name, said)] or list(_WRONG_NAMES)
+        names = [name for name in _WRONG_NAMES if not _any_word(name, known_text)] or list(_WRONG_NAMES)
         found += [names[0]] if found else [names[0], names[-1]]
     return [*found, *(choice for choice in choices if choice != value)]
 
@@ -85,10 +85,10 @@ def other_urls(url: str, number: int) -> tuple[str, str]:
     return f"{parts.scheme}://{parts.netloc}/unrelated-{number}", f"{_OTHER_HOST}/unrelated-{number}"
 
 
-def _other_digits(text: str, said: str, *, low: bool) -> str:
+def _other_digits(text: str, known_text: str, *, low: bool) -> str:
     for candidate in _digit_candidates(text, low=low):
         if candidate != text and not any(
-            len(run) > 1 and re.search(rf"(?<!\d){run}(?!\d)", said) for run in _RUN.findall(candidate)
+            len(run) > 1 and re.search(rf"(?<!\d){run}(?!\d)", known_text) for run in _RUN.findall(candidate)
         ):
             return candidate
     return next(iter(_digit_candidates(text, low=low)))
@@ -116,6 +116,6 @@ def _digit_after(text: str) -> str:
     return "5" if text[-1] != "5" else "7"
 
 
-def _any_word(name: str, said: str) -> bool:
-    folded = said.casefold()
+def _any_word(name: str, known_text: str) -> bool:
+    folded = known_text.casefold()
     return any(word in folded for word in name.casefold().split())
