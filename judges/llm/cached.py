@@ -39,7 +39,7 @@ class CachedLLM:
     def __init__(self, inner: RemoteLLM, store: Replies | None) -> None:
         self._inner = inner
         self._store = store
-        self._under_way: SingleFlight[str, _Exchange] = SingleFlight()
+        self._in_flight: SingleFlight[str, _Exchange] = SingleFlight()
 
     @property
     def remote(self) -> RemoteLLM:
@@ -95,21 +95,21 @@ class CachedLLM:
                 await self._store.put(key, reply)
             return _Exchange(reply)
 
-        exchange = await self._under_way.run(key, fetch)
+        exchange = await self._in_flight.run(key, fetch)
         reply, is_paid = exchange.reply, exchange.is_paid
-        parsed_again = reply if is_first and not is_paid else read_for(request, reply)
-        if parsed_again is None:
+        own_reply = reply if is_first and not is_paid else read_for(request, reply)
+        if own_reply is None:
             return await self._inner.complete(request)
         exchange.is_paid = True
-        # Not always the caller that sent the request: it may have been cancelled, or resume after another caller.
-        return parsed_again if is_paid else replace(reply, parsed=parsed_again.parsed)
+        # The first caller to get here pays. The one that sent the request may be cancelled, or resume after another.
+        return own_reply if is_paid else replace(reply, parsed=own_reply.parsed)
 
     async def kept(self, request: LLMRequest) -> LLMReply | None:
         """Return the cached reply to a request, or None. Sends nothing."""
         return await self._stored(self.key_of(request), request)
 
     async def aclose(self) -> None:
-        await self._under_way.aclose()
+        await self._in_flight.aclose()
         await self._inner.aclose()
 
     async def _stored(self, key: str, request: LLMRequest) -> LLMReply | None:

@@ -21,7 +21,7 @@ _ASK = f'Fill the form: "word" is the word {_WORD}, "holds" is true.'
 
 
 class Probe(BaseModel):
-    """Schema of the probe's reply."""
+    """What the model is asked to fill in."""  # part of the schema that is sent
 
     word: str
     holds: bool

@@ -60,12 +60,12 @@ class CallRecorder:
         mask: Callable[[str], str] = lambda text: text,
     ) -> None:
         self._of = of
-        self._kept = kept
+        self._is_stored_elsewhere = kept
         self._mask = mask
         self._spool = tempfile.SpooledTemporaryFile(max_size=_IN_MEMORY_BYTES)  # noqa: SIM115 - closed by close()
         self._pieces: dict[str, dict[str, Any]] = {}
         self._left_out: set[str] = set()
-        self._pictures: dict[str, str] = {}
+        self._image_hashes: dict[str, str] = {}
         self._texts: dict[str, list[Any]] = {}
         self._prompts: dict[str, str] = {}
         self._schemas: dict[str, Any] = {}
@@ -150,7 +150,7 @@ class CallRecorder:
 
     def _content(self, content: Any) -> Any:
         if isinstance(content, DataURI):
-            return self._picture(content)
+            return self._image(content)
         if isinstance(content, str):
             return self._text(content)
         if isinstance(content, Mapping):
@@ -175,26 +175,28 @@ class CallRecorder:
         pieces: list[Any] = []
         for piece in _cut(text):
             if len(piece) >= LONG_CHARS:
-                pieces.append({"sha256": self._keep(piece.encode("utf-8", "replace"), "text"), "chars": len(piece)})
+                pieces.append(
+                    {"sha256": self._store_piece(piece.encode("utf-8", "replace"), "text"), "chars": len(piece)}
+                )
             elif pieces and isinstance(pieces[-1], str):
                 pieces[-1] += piece
             else:
                 pieces.append(piece)
         return pieces
 
-    def _picture(self, uri: DataURI) -> Any:
+    def _image(self, uri: DataURI) -> Any:
         media_type = uri[: uri.index(";")].removeprefix("data:")
-        sha256 = self._pictures.get(uri.sha256)
-        if sha256 is None and uri.picture_sha256 and self._kept(uri.picture_sha256):
-            sha256 = self._pictures[uri.sha256] = uri.picture_sha256
+        sha256 = self._image_hashes.get(uri.sha256)
+        if sha256 is None and uri.picture_sha256 and self._is_stored_elsewhere(uri.picture_sha256):
+            sha256 = self._image_hashes[uri.sha256] = uri.picture_sha256
         elif sha256 is None:
             data = base64.b64decode(uri.partition(";base64,")[2])
-            sha256 = self._pictures[uri.sha256] = hashlib.sha256(data).hexdigest()
-            if not self._kept(sha256):
-                self._keep(data, media_type)
+            sha256 = self._image_hashes[uri.sha256] = hashlib.sha256(data).hexdigest()
+            if not self._is_stored_elsewhere(sha256):
+                self._store_piece(data, media_type)
         return {"picture": sha256, "media_type": media_type}
 
-    def _keep(self, data: bytes, kind: str) -> str:
+    def _store_piece(self, data: bytes, kind: str) -> str:
         sha256 = hashlib.sha256(data).hexdigest()
         if sha256 not in self._pieces and sha256 not in self._left_out:
             packed = zlib.compress(data, _FASTEST_LEVEL) if kind == "text" else data
