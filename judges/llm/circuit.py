@@ -88,7 +88,7 @@ class Circuit:
         self._paused: LLMProviderPaused | None = None
 
     def refusal(self, model: str) -> LLMRejected | None:
-        """Return the error because of which requests for ``model`` are not sent; None if the circuit is closed."""
+        """Return the error that opened the circuit for ``model``; None if the circuit is closed."""
         return self._paused or self._endpoint.refusal or self._status_of(model).refusal
 
     def state(self, model: str) -> CircuitState:

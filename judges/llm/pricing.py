@@ -79,7 +79,9 @@ class Prices:
     rows: tuple[tuple[str, Price], ...] = ()
 
     def of(self, model: str) -> Price | None:
-        """Return the price of a model, None if it is unknown. Provider, vendor and snapshot date are ignored.
+        """Return the price of a model, None if it is unknown.
+
+        A provider or vendor before the name is ignored. A snapshot without its own row has the price of its base name.
 
         >>> Prices().of("gpt-4o-2024-08-06") == Prices().of("gpt-4o"), Prices().of("my-own-model")
         (True, None)

@@ -139,7 +139,7 @@ class RemoteLLM:
         if getattr(reply.parsed, "result", None) is True:
             return replace(reply, usage=usage, shorter_page=shorter)
         unseen = LLMRejected(
-            f"{refusal}; the part of the page that it takes does not support the claim, and the rest was not seen",
+            f"{refusal}; the beginning of the page does not support the claim, and the rest was not sent",
             status=refusal.status,
             usage=usage,
         )
