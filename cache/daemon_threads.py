@@ -1,4 +1,4 @@
-"""Thread pool for calls that cannot be interrupted, such as a name lookup."""
+"""Thread pool of daemon threads for calls that cannot be interrupted, such as a name lookup."""
 
 from __future__ import annotations
 
@@ -44,9 +44,9 @@ class DaemonThreads(Executor):
         return future
 
     def shutdown(self, wait: bool = False, *, cancel_futures: bool = False) -> None:
-        """Accept no more calls. Never waits for a call that runs; ``wait`` must be false."""
+        """Reject further calls. Running calls are not waited for, so ``wait`` must be false."""
         if wait:
-            raise ValueError("a pool of daemon threads cannot be waited for")
+            raise ValueError("cannot wait for daemon threads: use wait=False")
         with self._lock:
             if self._is_shut_down:
                 return
@@ -67,13 +67,13 @@ class DaemonThreads(Executor):
 
     def _work(self) -> None:
         while (call := self._calls.get()) is not None:
-            _carry_out(*call)
-            del call  # the result is not kept alive while the thread waits for the next call
+            _execute(*call)
+            del call  # release the result while the thread waits for the next call
             with self._lock:
                 self._unfinished -= 1
 
 
-def _carry_out(future: Future[Any], function: Callable[[], Any]) -> None:
+def _execute(future: Future[Any], function: Callable[[], Any]) -> None:
     if not future.set_running_or_notify_cancel():
         return
     try:

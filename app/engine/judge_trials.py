@@ -1,7 +1,7 @@
 """Trial runs of judge files in a child process without keys: field tests and lint.
 
-Run as a program it reads one order as JSON on stdin and writes its report to the file named as its argument, because
-judge files may print. ``field_test`` and ``lint_judges`` start that program.
+``field_test`` and ``lint_judges`` start this module as a program. It reads one request as JSON from stdin and writes
+its report to the file that its argument names, because judge files may print to stdout.
 """
 
 from __future__ import annotations
@@ -50,14 +50,14 @@ FIELD_TEST_S = 600.0
 LINT_S = 120.0
 LINT_ONE_S = 20.0
 MEMORY_BYTES = 2048 * MIB
-"""Address space of the child: the program itself needs about half of it."""
+"""Address space limit of the child process. The program itself needs about half of it."""
 TAIL_BYTES = 2_000
 _ANY_PAGE = "A page that says nothing in particular."
 _MADE_UP_ANSWER = f"An answer that is made up. See {PAGE}."
 
 
 class TrialFailed(AppError):
-    """The child process of a trial ended without a report."""
+    """The child process of a trial exited without a report."""
 
 
 def field_test(
@@ -71,13 +71,13 @@ def field_test(
 ) -> dict[str, Any]:
     """Test the judge file at ``path`` on an answer and the texts of its pages. Blocks.
 
-    ``replies`` are extractions that a model made, ``refuted`` the leaves that it found to fail. ``answer_changes`` is a
-    seed and a number per kind: the lexical judge then also judges changes of the answer's text.
+    ``replies`` are extractions recorded with a model, ``refuted`` the leaves that failed with it. ``answer_changes`` is
+    a seed and a maximum per kind: if given, the lexical judge also judges mutations of the answer's text.
 
     Raises:
-        TrialFailed: the judge ended the process, or took too long.
+        TrialFailed: the judge ended the process or took too long.
     """
-    order = {
+    request = {
         "path": str(path),
         "answer": answer,
         "pages": dict(pages),
@@ -85,12 +85,12 @@ def field_test(
         "refuted": sorted(refuted),
         "answer_changes": answer_changes,
     }
-    return _in_child({"field_test": order}, timeout_s=FIELD_TEST_S)
+    return _in_child({"field_test": request}, timeout_s=FIELD_TEST_S)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LintReport:
-    """Lint of one judge's rubric. ``findings`` is None if the rubric could not be built; ``error`` then says why.
+    """Lint of one judge's rubric. ``findings`` is None if the rubric could not be built; ``error`` gives the reason.
 
     A finding has ``code``, ``node_id`` and ``message``.
     """
@@ -99,7 +99,7 @@ class LintReport:
     error: str | None = None
 
     def lines(self) -> list[str]:
-        """Return one line per finding, or one that says why there are none to show."""
+        """Return one line per finding, or the reason why the rubric was not linted."""
         if self.findings is None:
             return [f"lint: not checked: {self.error}"]
         return [f"lint: {each['node_id']}: {each['message']}" for each in self.findings]
@@ -108,8 +108,8 @@ class LintReport:
 def lint_judges(judges: Iterable[Judge]) -> dict[str, LintReport]:
     """Run each native judge on made-up values and return the lint of its rubric, by task. Blocks.
 
-    Public scripts are left out because they build their tree from a real answer; the field test and the result page
-    lint those.
+    Public scripts are skipped because they build their tree from a real answer. The field test and the result page
+    lint them.
     """
     paths = {judge.task: str(judge.path) for judge in judges if judge.kind is JudgeKind.NATIVE and judge.path}
     if not paths:
@@ -121,12 +121,12 @@ def lint_judges(judges: Iterable[Judge]) -> dict[str, LintReport]:
     return {task: LintReport(**report) for task, report in reports.items()}
 
 
-def _in_child(order: Mapping[str, Any], *, timeout_s: float) -> dict[str, Any]:
+def _in_child(request: Mapping[str, Any], *, timeout_s: float) -> dict[str, Any]:
     limits = ScriptLimits(memory_bytes=MEMORY_BYTES, cpu_s=math.ceil(timeout_s))
     with TemporaryDirectory(prefix="assay-trial-") as folder:
         out, printed = Path(folder) / "report.json", Path(folder) / "stderr"
         command = [sys.executable, "-P", "-m", __name__, str(out)]
-        with printed.open("wb") as errors:  # a file, whose size the limits bound
+        with printed.open("wb") as errors:  # a file, because the process limits bound its size
             child = subprocess.Popen(  # noqa: S603 - our own program
                 command,
                 stdin=subprocess.PIPE,
@@ -137,9 +137,9 @@ def _in_child(order: Mapping[str, Any], *, timeout_s: float) -> dict[str, Any]:
                 start_new_session=True,
             )
         try:
-            child.communicate(json.dumps({**order, "limits": limits.plain()}).encode(), timeout=timeout_s)
+            child.communicate(json.dumps({**request, "limits": limits.plain()}).encode(), timeout=timeout_s)
         except subprocess.TimeoutExpired as error:
-            raise TrialFailed(f"the judge was not tested within {timeout_s:g} s") from error
+            raise TrialFailed(f"the test of the judge took longer than {timeout_s:g} s") from error
         finally:
             child.kill()
             child.wait()
@@ -150,75 +150,75 @@ def _in_child(order: Mapping[str, Any], *, timeout_s: float) -> dict[str, Any]:
 
 
 def _why(code: int, printed: str, limits: ScriptLimits) -> str:
-    """Why a child ended without a report."""
+    """Return why a child exited without a report."""
     last = printed.rpartition("\n")[2]
     if last.startswith("MemoryError") or "MemoryError" in last:
-        return f"it needed more memory than there is for it ({limits.memory_bytes // MIB} MiB)"
+        return f"it needs more memory than its limit ({limits.memory_bytes // MIB} MiB)"
     if code == -signal.SIGXCPU:
         return f"it used more than {limits.cpu_s} s of processor time"
     if code < 0:
-        return f"its process was ended by {signal.Signals(-code).name}"
+        return f"its process was killed by {signal.Signals(-code).name}"
     return printed or f"it ended its process (exit status {code})"
 
 
 def _tail(path: Path) -> str:
-    """The end of what a child printed."""
+    """Return the end of a child's stderr."""
     with path.open("rb") as file:
         file.seek(max(0, path.stat().st_size - TAIL_BYTES))
         return file.read().decode("utf-8", "replace").strip()
 
 
 def main() -> None:
-    """Carry out the order on stdin, within its limits."""
+    """Execute the request on stdin within its limits."""
     die_with(os.getppid())
-    order = json.load(sys.stdin)
-    confine(ScriptLimits(**order.pop("limits")))
+    request = json.load(sys.stdin)
+    confine(ScriptLimits(**request.pop("limits")))
     try:
-        done = asyncio.run(_carried_out(order))
+        done = asyncio.run(_execute(request))
     except (JudgeError, AppError) as error:
         sys.exit("\n".join(part for part in (getattr(error, "traceback", ""), str(error)) if part))
     Path(sys.argv[1]).write_text(json.dumps(done), encoding="utf-8")
 
 
-async def _carried_out(order: Mapping[str, Any]) -> dict[str, Any]:
+async def _execute(request: Mapping[str, Any]) -> dict[str, Any]:
     configure_logging(Redactor(()), level="critical")
     with TemporaryDirectory(prefix="assay-trial-data-") as folder:
         settings = load_settings(data_dir=Path(folder), model=LEXICAL, isolate=False, judges=(), reply_cache_bytes=0)
         async with open_runtime(settings) as runtime:
-            if "field_test" in order:
-                return await _field_test(runtime, order["field_test"])
+            if "field_test" in request:
+                return await _field_test(runtime, request["field_test"])
             async with with_pages_of(runtime, {}, _ANY_PAGE) as made_up:
-                return {task: await _lint(made_up, Path(path)) for task, path in order["lint"].items()}
+                return {task: await _lint(made_up, Path(path)) for task, path in request["lint"].items()}
 
 
-async def _field_test(runtime: Runtime, order: Mapping[str, Any]) -> dict[str, Any]:
-    path, answer, pages = Path(order["path"]), str(order["answer"]), dict(order["pages"])
+async def _field_test(runtime: Runtime, request: Mapping[str, Any]) -> dict[str, Any]:
+    path, answer, pages = Path(request["path"]), str(request["answer"]), dict(request["pages"])
     judge = load_judge(path)
     result: dict[str, Any] = {"base": None, "answer_changes": None}
-    refuted = frozenset(order["refuted"])
+    refuted = frozenset(request["refuted"])
     async with AsyncExitStack() as stack:
-        if order["answer_changes"] is not None:
+        if request["answer_changes"] is not None:
             texts = await stack.enter_async_context(with_pages_of(runtime, pages))
-            seed, per_kind = order["answer_changes"]
+            seed, per_kind = request["answer_changes"]
             test = MutationTest(judging(texts, judge, LEXICAL), answer)
             base = await test.base()
             refuted = frozenset(key for key, leaf in base.leaves.items() if leaf.outcome is Outcome.FAILED)
             result["base"] = base_json(base)
-            if not base.passed:  # what is refuted tells nothing then
+            if not base.passed:  # the lexical judge cannot verify this answer, so its failures are not informative
                 refuted = frozenset()
             runs = await test.run(base, pages, seed=seed, per_kind=per_kind) if base.passed else ()
             result["answer_changes"] = report_json(base, runs, seed=seed, model=LEXICAL)
-        anywhere = await stack.enter_async_context(with_pages_of(runtime, pages, _ANY_PAGE))
+        with_any_page = await stack.enter_async_context(with_pages_of(runtime, pages, _ANY_PAGE))
 
         async def judged(text: str, around: Callable[[LLMClient], LLMClient]) -> dict[str, Any]:
-            return await _judged(anywhere, judge, text, around)
+            return await _judged(with_any_page, judge, text, around)
 
         observed = await observe(
             judged,
             answer,
             file=JudgeFile(judge.source or b""),
-            said="\n".join(pages.values()),
-            replies=order["replies"],
+            page_text="\n".join(pages.values()),
+            replies=request["replies"],
             refuted=refuted,
         )
         result["fields"] = report(observed).json()
@@ -231,7 +231,7 @@ async def _lint(runtime: Runtime, path: Path) -> dict[str, Any]:
     try:
         async with asyncio.timeout(LINT_ONE_S):
             judge, client = load_judge(path), MadeUpClient()
-            await _judged(runtime, judge, _MADE_UP_ANSWER, lambda _: client)  # finds out which values are extracted
+            await _judged(runtime, judge, _MADE_UP_ANSWER, lambda _: client)  # collects the extracted values
             text = "\n".join((_MADE_UP_ANSWER, *client.texts))
             result = await _judged(runtime, judge, text, lambda _: client)
     except TimeoutError:
@@ -255,7 +255,7 @@ async def _judged(
 
 
 def base_json(base: Seen) -> dict[str, Any]:
-    """The run on the answer as it is: how many claims pass or are shown a page, and what was not judged."""
+    """Return the base run as JSON: counts of leaves, of claims that pass or have pages, and leaves not judged."""
     return {
         "passed": len(base.passed),
         "with_pages": sum(bool(leaf.sources) for leaf in base.leaves.values()),

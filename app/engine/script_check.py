@@ -1,8 +1,7 @@
-"""Whether judge files can be imported, and what they declare: found out in a child process, which has no key, before
-anybody hands in an answer.
+"""Import check of judge files at startup: whether they can be imported, and what they declare.
 
-The child imports them one after the other. One that takes too long or takes the process down is named, and a new
-child goes on behind it.
+A child process without API keys imports the files one after the other. If a file takes too long or ends the process, it
+is reported, and a new child process continues with the next file.
 """
 
 from __future__ import annotations
@@ -34,11 +33,11 @@ _log = structlog.get_logger(__name__)
 
 
 Report: TypeAlias = "str | dict[str, Any] | None"
-"""What is wrong with a file; or what a native one declares; None for a public script that can be used."""
+"""The error of a file; or the declarations of a native judge; None for a valid public script."""
 
 
 def described(judge: Judge, report: Mapping[str, Any]) -> Judge:
-    """A native judge with what the child says its file declares."""
+    """Return a native judge with the declarations that the child reported."""
     if not report:
         return judge
     return replace(
@@ -58,7 +57,7 @@ class ImportCheck:
     """Check of judge files in a child process, which another thread can cancel."""
 
     def __init__(self, *, script_s: float | None = None, total_s: float | None = None) -> None:
-        """``script_s`` bounds one import (default: SCRIPT_S); files not checked within ``total_s`` count as sound."""
+        """``script_s`` limits one import (default: SCRIPT_S). Files not checked within ``total_s`` count as valid."""
         self._script_s = SCRIPT_S if script_s is None else script_s
         self._total_s = TOTAL_S if total_s is None else total_s
         self._lock = Lock()
@@ -73,7 +72,7 @@ class ImportCheck:
                 _kill(self._child)
 
     def reports(self, scripts: Sequence[Path]) -> dict[Path, Report]:
-        """What a child says of each judge file once it has imported it. Blocks.
+        """Import the judge files in a child process and return its reports. Blocks.
 
         Raises:
             ImportCheckCancelled: ``cancel`` was called.
@@ -95,9 +94,9 @@ class ImportCheck:
         return found
 
     def _in_child(self, scripts: Sequence[Path], give_up_at: float) -> tuple[list[Report], str | None] | None:
-        """The child's reports on the first scripts, and what the next one did to it (None: it reported on all).
+        """Return the child's reports on the first files, and how the next file ended it (None: all were reported).
 
-        None when the child itself did not start, which is no script's fault.
+        Return None if the child did not start, which is not the fault of a file.
         """
         with self._started(scripts) as child:
             if not _line(child, START_S):
@@ -116,7 +115,7 @@ class ImportCheck:
 
     @contextmanager
     def _started(self, scripts: Sequence[Path]) -> Iterator[subprocess.Popen[bytes]]:
-        """The child process, which ``cancel`` can kill for as long as the block lasts."""
+        """Start the child process. ``cancel`` can kill it while the context is open."""
         command = [sys.executable, "-P", "-m", _PROGRAM, *map(str, scripts)]
         with subprocess.Popen(  # noqa: S603 - our own program, and paths of the operator
             command,
@@ -139,12 +138,12 @@ class ImportCheck:
 
 
 def import_reports(scripts: Sequence[Path], *, script_s: float | None = None) -> dict[Path, Report]:
-    """What a child says of each judge file once it has imported it. Blocks. ``script_s`` as in ``ImportCheck``."""
+    """Import the judge files in a child process and return its reports. Blocks. ``script_s``: see ``ImportCheck``."""
     return ImportCheck(script_s=script_s).reports(scripts)
 
 
 def _line(child: subprocess.Popen[bytes], allowed_s: float) -> bytes:
-    """The next line; what there is of it when the child ended or was killed for taking too long."""
+    """Return the next line; incomplete if the child exited, or was killed because it took too long."""
     if child.stdout is None:
         return b""
     timer = Timer(allowed_s, _kill, [child])
@@ -156,6 +155,6 @@ def _line(child: subprocess.Popen[bytes], allowed_s: float) -> bytes:
 
 
 def _kill(child: subprocess.Popen[bytes]) -> None:
-    """The child with everything it started."""
+    """Kill the child and all processes that it started."""
     with suppress(ProcessLookupError):
         os.killpg(child.pid, signal.SIGKILL)

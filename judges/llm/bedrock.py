@@ -1,7 +1,7 @@
 """Claude on AWS Bedrock, through the optional ``anthropic`` SDK (``pip install assay[bedrock]``).
 
-Structured output is a forced tool call whose input schema is the wanted one. Pictures are left out for a model that
-refuses them (``ASSAY_IMAGES=auto``), and always with ``off``. Imported only when a bedrock model is configured.
+Structured output is a forced tool call whose input schema is the requested schema. Images are left out if the model
+rejects them (``ASSAY_IMAGES=auto``), and always with ``off``. The SDK is imported when the first Bedrock client opens.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ _FINISH = {
 
 
 class _NoImages(Exception):
-    """The model takes no pictures."""
+    """The model takes no images."""
 
     def __init__(self, fault: StatusFault) -> None:
         super().__init__(fault.message)
@@ -40,7 +40,10 @@ class _NoImages(Exception):
 
 
 class BedrockBackend:
-    """One AWS account in one region. ``sdk`` is the ``anthropic`` module, ``client`` its async Bedrock client."""
+    """Adapter for one AWS account in one region.
+
+    ``sdk`` is the ``anthropic`` module, ``client`` its async Bedrock client.
+    """
 
     provider = "bedrock"
     dialects: Dialects | None = None
@@ -51,22 +54,22 @@ class BedrockBackend:
         self._client = client
         self._sdk = sdk
         self._text_only: set[str] = set()
-        """Models that refused pictures."""
+        """Models that rejected images."""
 
     async def send(self, request: LLMRequest, params: Mapping[str, Any]) -> RawReply:
-        """Send a request, once more without its pictures if the model takes none."""
+        """Send a request. If the model takes no images, send it again without them."""
         shown = has_images(request)
         if shown and self.images is not Images.OFF and request.model not in self._text_only:
             try:
                 return await self._send(request, params)
-            except _NoImages as refused:
+            except _NoImages as rejected:
                 if self.images is Images.ON:
-                    raise images_refused(refused.fault) from refused.__cause__
+                    raise images_refused(rejected.fault) from rejected.__cause__
                 self._text_only.add(request.model)
         try:
             return replace(await self._send(without_images(request), params), text_only=shown)
-        except _NoImages as refused:
-            raise status_fault(refused.fault, now=time.time()) from refused.__cause__
+        except _NoImages as rejected:
+            raise status_fault(rejected.fault, now=time.time()) from rejected.__cause__
 
     async def _send(self, request: LLMRequest, params: Mapping[str, Any]) -> RawReply:
         sdk = self._sdk
@@ -77,12 +80,12 @@ class BedrockBackend:
         except sdk.APIConnectionError as error:
             raise connection_fault(self.provider, error.__cause__ or error) from error
         except sdk.APIStatusError as error:
-            kind, said = _error_body(error.body)
+            kind, message_text = _error_body(error.body)
             fault = StatusFault(
                 provider=self.provider,
                 status=error.status_code,
                 code=kind,
-                message=said or error.message,
+                message=message_text or error.message,
                 headers=error.response.headers,
             )
             if says_no_images(fault):
@@ -103,7 +106,7 @@ def open_bedrock(
     timeout_s: float = 600.0,
     images: Images = Images.AUTO,
 ) -> BedrockBackend:
-    """Make the backend from AWS keys; ``session_token`` goes with temporary ones.
+    """Return the adapter for AWS keys. Temporary keys need a ``session_token``.
 
     Raises:
         ModelNotConfigured: the ``anthropic`` SDK is not installed.
@@ -124,7 +127,7 @@ def open_bedrock(
 
 
 def message_body(request: LLMRequest, params: Mapping[str, Any]) -> dict[str, Any]:
-    """The keywords of ``messages.create`` for a request in the OpenAI shape."""
+    """Return the keyword arguments of ``messages.create`` for a request in OpenAI's format."""
     rules = [str(message["content"]) for message in request.messages if message["role"] == "system"]
     body: dict[str, Any] = {
         "model": request.model,
@@ -146,7 +149,7 @@ def message_body(request: LLMRequest, params: Mapping[str, Any]) -> dict[str, An
 
 
 def read_message(message: Any) -> RawReply:
-    """Read an ``anthropic`` message; a tool call's input becomes the reply's text."""
+    """Convert an ``anthropic`` message. The input of a tool call becomes the text of the reply."""
     texts = []
     for block in message.content:
         if block.type == "tool_use":
@@ -186,7 +189,7 @@ def _parts(content: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
 
 
 def _error_body(body: object) -> tuple[str, str]:
-    """The type and message in an error body, empty where it has none."""
+    """Return the type and the message of an error body; empty if missing."""
     inner = body.get("error") if isinstance(body, Mapping) else None
     if not isinstance(inner, Mapping):
         return "", ""

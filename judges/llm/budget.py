@@ -1,6 +1,6 @@
 """Budgets for model calls: reserve the likely cost before a request is sent, settle the actual cost after it.
 
-``Budget`` is the budget of one process. The service has one that all workers share (``app.jobs.ledger``).
+``Budget`` is the budget of one process. The service has a budget that all workers share (``app.jobs.ledger``).
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ _REPLY_TOKENS: Final = 1_500
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Estimate:
-    """The likely cost of one request. ``usd`` is None if the price of ``model`` is unknown."""
+    """Likely cost of one request. ``usd`` is None if the price of ``model`` is unknown."""
 
     model: str
     usd: float | None
@@ -28,27 +28,27 @@ class Estimate:
 
 
 class Purse(Protocol):
-    """A budget that requests are paid from. Every ``reserve`` that returns is followed by one ``settle``."""
+    """Budget for requests. Call ``settle`` exactly once after every ``reserve`` that returns."""
 
     async def reserve(self, estimate: Estimate) -> None:
         """Reserve the likely cost of a request that is about to be sent.
 
         Raises:
-            LLMBudgetExceeded: the rest of the budget is too small, or the cost is unknown and nothing else limits it.
+            LLMBudgetExceeded: the remaining budget is too small, or the cost is unknown and no other limit applies.
         """
 
     def settle(self, estimate: Estimate, usage: Usage, model: str, role: str) -> None:
-        """Replace a reservation by the actual cost of the reply of ``model``, usable or not.
+        """Replace a reservation with the actual cost of the reply of ``model``, whether usable or not.
 
-        ``role`` is what the request was for (``judges.llm.roles``).
+        ``role`` is the role of the request (``judges.llm.roles``).
         """
 
 
 class Budget:
-    """At most ``max_usd`` and ``max_tokens`` (input and output), each None for no limit.
+    """Budget of at most ``max_usd`` and ``max_tokens`` (input and output). None: no limit.
 
-    Requests already under way are not cancelled, so a run may exceed its limit by their cost. A model without a known
-    price is limited by ``max_tokens`` only, and refused if there is no such limit.
+    Requests in flight are not cancelled, so a run may exceed its limit by their cost. Only ``max_tokens`` limits a
+    model without a known price; if it is not set, requests to such a model are rejected.
     """
 
     def __init__(self, max_usd: float | None, max_tokens: int | None = None) -> None:
@@ -58,7 +58,11 @@ class Budget:
         self.used_tokens = 0
 
     async def reserve(self, estimate: Estimate) -> None:
-        """Raises LLMBudgetExceeded if a limit is reached; reserves nothing."""
+        """Check the limits. Reserves nothing.
+
+        Raises:
+            LLMBudgetExceeded: a limit is reached.
+        """
         if self._max_usd is not None and self._max_tokens is None and estimate.usd is None:
             raise LLMBudgetExceeded(unknown_price(estimate.model))
         if self._max_usd is not None and self.spent_usd >= self._max_usd:
@@ -72,7 +76,7 @@ class Budget:
 
 
 def unknown_price(model: str) -> str:
-    """The problem with a budget in USD for a model whose price is unknown, and its fix."""
+    """Return the error message for a budget in USD and a model without a known price."""
     return (
         f"the price of {model} is unknown, so a budget in USD cannot limit it: "
         "set its price in ASSAY_PRICES, or limit tokens with ASSAY_BUDGET_TOKENS"
@@ -80,7 +84,7 @@ def unknown_price(model: str) -> str:
 
 
 def estimate_cost(model: str, messages: Sequence[Mapping[str, Any]], prices: Prices) -> Estimate:
-    """The likely cost of a request, estimated rather too high."""
+    """Return the likely cost of a request, with a tendency to overestimate."""
     tokens = estimate_tokens(messages)
     price = prices.of(model)
     usd = None if price is None else price.usd(input_tokens=tokens, output_tokens=_REPLY_TOKENS)
@@ -88,7 +92,7 @@ def estimate_cost(model: str, messages: Sequence[Mapping[str, Any]], prices: Pri
 
 
 def estimate_tokens(messages: Sequence[Mapping[str, Any]]) -> int:
-    """The likely number of input tokens, estimated rather too high."""
+    """Return the likely number of input tokens, with a tendency to overestimate."""
     parts = [part for message in messages for part in _parts(message.get("content"))]
     texts = [str(part.get("text", "")) for part in parts if part.get("type") == "text"]
     return sum(map(len, texts)) // _CHARS_PER_TOKEN + _TOKENS_PER_IMAGE * (len(parts) - len(texts))

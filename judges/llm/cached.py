@@ -1,6 +1,6 @@
-"""Reply cache in front of a remote model: stored replies, and single flight for equal requests.
+"""Caching model client: reply cache and single flight for equal requests.
 
-The votes on one claim are different requests because of their index, so they are never joined.
+Votes on the same claim have different indexes. They are therefore different requests and never share a reply.
 """
 
 from __future__ import annotations
@@ -24,28 +24,31 @@ MARK_CHARS = 16
 
 @dataclass(slots=True)
 class _Exchange:
-    """The reply to one request, for every caller that joined it. The first that takes it is charged its cost."""
+    """Reply that concurrent callers share. The first caller that uses it is charged the cost."""
 
     reply: LLMReply
     is_paid: bool = False
 
 
 class CachedLLM:
-    """An ``LLMClient`` in front of a remote one. ``store=None`` joins requests and stores nothing."""
+    """``LLMClient`` that caches the replies of a remote client.
+
+    With ``store=None`` it stores nothing and only shares requests in flight.
+    """
 
     def __init__(self, inner: RemoteLLM, store: Replies | None) -> None:
         self._inner = inner
         self._store = store
-        self._under_way: SingleFlight[str, _Exchange] = SingleFlight()
+        self._in_flight: SingleFlight[str, _Exchange] = SingleFlight()
 
     @property
     def remote(self) -> RemoteLLM:
-        """The client behind, which keeps nothing."""
+        """Return the client without the cache."""
         return self._inner
 
     def key_of(self, request: LLMRequest) -> str:
-        """The hash of everything that decides the reply."""
-        # A setting that decides what is shown makes another question; the default is not part of the key.
+        """Return the cache key: a hash of everything that determines the reply."""
+        # ASSAY_IMAGES changes the request. The default is left out so that older keys stay valid.
         shown = {} if self._inner.images is Images.AUTO else {"images": self._inner.images.value}
         return request_key(
             request,
@@ -55,24 +58,24 @@ class CachedLLM:
         )
 
     def manner(self, request: LLMRequest) -> str:
-        """A short hash of how a model is asked: provider, address and parameters. ``request`` has no messages."""
+        """Return a short hash of provider, address and parameters. ``request`` has no messages."""
         return self.key_of(request)[:MARK_CHARS]
 
     async def complete(self, request: LLMRequest) -> LLMReply:
         return await self.complete_keyed(self.key_of(request), request)
 
     async def complete_keyed(self, key: str, request: LLMRequest) -> LLMReply:
-        """``complete`` for a caller that knows the request's key already: hashing a long page twice is slow."""
+        """``complete`` for a caller that has already computed the key, because hashing a long page is slow."""
         try:
-            reply = await self._replied(key, request)
+            reply = await self._cached_or_sent(key, request)
         except LLMError as error:
-            if error.key == key:  # another caller of the same request has this error already, and pays
+            if error.key == key:  # another caller of the same request already got this error and is charged for it
                 raise error.unpaid() from None
             error.key = key
             raise
         return replace(reply, key=key)
 
-    async def _replied(self, key: str, request: LLMRequest) -> LLMReply:
+    async def _cached_or_sent(self, key: str, request: LLMRequest) -> LLMReply:
         if request.kept_only:
             kept = await self._stored(key, request)
             if kept is None:
@@ -83,7 +86,7 @@ class CachedLLM:
         async def fetch() -> _Exchange:
             nonlocal is_first
             is_first = True
-            # Looked up in here: a caller that comes while a reply is being stored would otherwise miss both.
+            # Looked up inside the single flight: while a reply is being stored, a caller could otherwise miss both.
             stored = await self._stored(key, request)
             if stored is not None:
                 return _Exchange(stored)
@@ -92,21 +95,21 @@ class CachedLLM:
                 await self._store.put(key, reply)
             return _Exchange(reply)
 
-        exchange = await self._under_way.run(key, fetch)
+        exchange = await self._in_flight.run(key, fetch)
         reply, is_paid = exchange.reply, exchange.is_paid
-        own = reply if is_first and not is_paid else read_for(request, reply)
-        if own is None:
+        own_reply = reply if is_first and not is_paid else read_for(request, reply)
+        if own_reply is None:
             return await self._inner.complete(request)
         exchange.is_paid = True
-        # Often the caller that sent the request pays, but it may have been cancelled, or be resumed later than others.
-        return own if is_paid else replace(reply, parsed=own.parsed)
+        # The first caller to get here pays. The one that sent the request may be cancelled, or resume after another.
+        return own_reply if is_paid else replace(reply, parsed=own_reply.parsed)
 
     async def kept(self, request: LLMRequest) -> LLMReply | None:
-        """The reply that is kept for a request, if there is one; asks nobody."""
+        """Return the cached reply to a request, or None. Sends nothing."""
         return await self._stored(self.key_of(request), request)
 
     async def aclose(self) -> None:
-        await self._under_way.aclose()
+        await self._in_flight.aclose()
         await self._inner.aclose()
 
     async def _stored(self, key: str, request: LLMRequest) -> LLMReply | None:
@@ -115,7 +118,7 @@ class CachedLLM:
 
 
 class PaidReply(Protocol):
-    """What is kept of a reply that was paid for."""
+    """Fields of a stored reply."""
 
     @property
     def text(self) -> str: ...
@@ -128,10 +131,10 @@ class PaidReply(Protocol):
 
 
 def read_for(request: LLMRequest, paid: PaidReply) -> LLMReply | None:
-    """Return a reply that was paid for before, as an object of the request's own class; None if it does not fit.
+    """Return a stored reply, parsed into the class of the request; None if it does not match the class.
 
-    Even for equal requests the classes may be two: each answer has its judge script loaded anew. And a class may
-    have changed since the reply was stored. ``shorter_page`` keeps only what tells the requests apart.
+    Equal requests may have different class objects, because each answer loads its judge file again, and a class may
+    have changed since the reply was stored. ``shorter_page`` keeps only the fields that distinguish the requests.
     """
     raw = RawReply(text=paid.text, finish=Finish.STOP, model=paid.model)
     try:

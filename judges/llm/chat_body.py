@@ -1,4 +1,4 @@
-"""The body of a chat completion request, in the form that a server takes."""
+"""Body of a chat completion request, in the request format of a server."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ from judges.prompting.prompts.library import load_prompt
 
 
 def chat_body(request: LLMRequest, params: Mapping[str, Any], dialect: Dialect) -> dict[str, Any]:
-    """What is sent as JSON."""
+    """Return the JSON body."""
     messages = list((request if dialect.shows_images else without_images(request)).messages)
     if request.schema is not None and dialect.in_words:
-        messages = _with_words(messages, _words(request.schema))
+        messages = _with_schema_in_words(messages, _words(request.schema))
     if dialect.one_message:
-        messages = _joined(messages)
-    messages = [{**message, "content": _plain(message.get("content"))} for message in messages]
+        messages = _one_user_message(messages)
+    messages = [{**message, "content": _content_as_string(message.get("content"))} for message in messages]
     body: dict[str, Any] = {"model": request.model, "messages": messages, **dialect.parameters(params)}
     if request.schema is not None:
         body |= _structure(request.schema, dialect.rung)
@@ -30,7 +30,7 @@ def chat_body(request: LLMRequest, params: Mapping[str, Any], dialect: Dialect) 
 
 
 def sent_parts(request: LLMRequest, body: Mapping[str, Any], dialect: Dialect, *, may_drop_images: bool) -> Sent:
-    """What a refusal of ``body`` may be about."""
+    """Return the parts of ``body`` that a server may reject."""
     return Sent(
         params=[name for name in body if name not in ("model", "messages", "response_format", "tools", "tool_choice")],
         has_schema=request.schema is not None,
@@ -41,13 +41,13 @@ def sent_parts(request: LLMRequest, body: Mapping[str, Any], dialect: Dialect, *
 
 
 def has_images(request: LLMRequest) -> bool:
-    """Whether any message shows a picture."""
+    """Return whether any message contains an image."""
     contents = [message.get("content") for message in request.messages]
     return any(_is_image(part) for content in contents if not isinstance(content, str) for part in content or ())
 
 
 def without_images(request: LLMRequest) -> LLMRequest:
-    """The request without its pictures."""
+    """Return the request without images."""
     messages = tuple({**message, "content": _without_images(message.get("content"))} for message in request.messages)
     return replace(request, messages=messages)
 
@@ -80,8 +80,8 @@ def _words(schema: type[BaseModel]) -> str:
     return load_prompt("schema_words").render(schema=json.dumps(described, ensure_ascii=False))
 
 
-def _with_words(messages: Sequence[Message], words: str) -> list[Message]:
-    """The schema goes to the end: what many requests share stays at the beginning, for the provider's prefix cache."""
+def _with_schema_in_words(messages: Sequence[Message], words: str) -> list[Message]:
+    """Append the schema to the last message, because a provider's prompt cache needs equal starts of requests."""
     *before, last = messages
     content = last.get("content")
     if isinstance(content, str):
@@ -89,8 +89,8 @@ def _with_words(messages: Sequence[Message], words: str) -> list[Message]:
     return [*before, {**last, "content": [*(content or ()), {"type": "text", "text": words}]}]
 
 
-def _joined(messages: Sequence[Message]) -> list[Message]:
-    """All messages as one of the user's; pictures first, as they are rendered."""
+def _one_user_message(messages: Sequence[Message]) -> list[Message]:
+    """Join all messages into one user message, images first. Messages that contain a reply are not joined."""
     if any(message["role"] == "assistant" for message in messages):
         return list(messages)
     parts = [part for message in messages for part in _parts(message.get("content"))]
@@ -105,8 +105,8 @@ def _without_images(content: Any) -> Any:
     return [part for part in content if not _is_image(part)] if isinstance(content, list | tuple) else content
 
 
-def _plain(content: Any) -> Any:
-    """Parts without a picture as one string: not every server takes parts."""
+def _content_as_string(content: Any) -> Any:
+    """Return text parts as one string, because not every server accepts parts."""
     if isinstance(content, str) or not content:
         return content
     texts = [part if isinstance(part, str) else part.get("text") for part in content]

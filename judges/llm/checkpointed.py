@@ -1,8 +1,8 @@
-"""What one job has paid for, it has for good: each reply is written down before it counts.
+"""Checkpoints: each model reply of a job is stored before the job uses it.
 
-The reply store (``response_cache``) makes equal requests of different jobs cheap, on one machine and as long as there
-is room. This is the other half: the replies of a single job, kept until it ends, wherever it goes on. A job that is
-taken over therefore sees the very same replies, with what they cost, and comes to the same result.
+The reply cache (``response_cache``) serves equal requests of different jobs and may evict replies. Checkpoints belong
+to one job and exist until it ends. A worker that takes the job over reads the same replies with their cost, and
+therefore produces the same result.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from rubrics.verdict import Usage
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KeptReply:
-    """A reply as it is kept. ``counted``: a stored result of the job has its cost already."""
+    """Stored reply of a job. ``counted``: a stored result of the job already contains its cost."""
 
     text: str
     model: str
@@ -33,7 +33,7 @@ class KeptReply:
     text_only: bool = False
 
     def read_for(self, request: LLMRequest) -> LLMReply | None:
-        """What the job was told, as it was told; None where it does not fit the request any more."""
+        """Return the reply as the job received it; None if it no longer matches the class of the request."""
         again = read_for(request, self)
         if again is None or self.counted:
             return again
@@ -48,17 +48,17 @@ class KeptReply:
 
 
 class Checkpoints(Protocol):
-    """The replies that one job was given."""
+    """Stored replies of one job."""
 
     def recall(self, key: str) -> KeptReply | None:
-        """The reply to the request with this key, if the job was given one before."""
+        """Return the stored reply to the request with this key, or None."""
 
     async def keep(self, key: str, reply: LLMReply) -> None:
-        """Write a reply down; returns when it is safe."""
+        """Store a reply. Returns after the write is durable."""
 
 
 class CheckpointedLLM:
-    """An ``LLMClient`` for one job over one that many share, which it does not close."""
+    """``LLMClient`` of one job. It wraps a shared client, which it does not close."""
 
     def __init__(self, inner: CachedLLM, checkpoints: Checkpoints, purse: Purse | None) -> None:
         self._inner = inner
@@ -75,17 +75,17 @@ class CheckpointedLLM:
         return reply
 
     async def aclose(self) -> None:
-        """The client behind belongs to somebody else."""
+        """Do nothing: the wrapped client is shared."""
 
 
 def checkpointed(client: LLMClient, checkpoints: Checkpoints, purse: Purse | None = None) -> LLMClient:
-    """``client`` with the memory and the purse of a job. One that asks nobody needs neither.
+    """Add the checkpoints and the budget of a job to ``client``. The lexical client needs neither.
 
     Raises:
-        TypeError: ``client`` cannot tell the key of a request; to go on without a memory would be noticed too late.
+        TypeError: ``client`` computes no request keys, so its replies could not be stored.
     """
     if isinstance(client, LexicalClient):
         return client
     if not isinstance(client, CachedLLM):
-        raise TypeError(f"{type(client).__name__} has no keys: put what wraps a client around its checkpoints")
+        raise TypeError(f"{type(client).__name__} has no request keys: add checkpoints before other client wrappers")
     return CheckpointedLLM(client, checkpoints, purse)

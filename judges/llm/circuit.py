@@ -1,8 +1,8 @@
-"""One wrong key costs one call: after a refusal for good, no further request is sent until something is mended.
+"""Circuit breaker for one model provider: stops sending after a permanent error (authentication, quota, no such model).
 
-The first request to an endpoint goes ahead of the others by a moment, so that thirty requests that start
-together do not all learn the same thing. An open circuit closes by ``reset`` (a new key was set) or when, once in
-a while, a single request is let through and is not refused. Processes that use one key tell each other by a ``Board``.
+The first request to an endpoint is sent shortly before concurrent ones, so that a wrong key costs one call and not
+thirty. An open circuit closes on ``reset`` (a new key was set), or when a single probe request, allowed from time to
+time, is not rejected. Processes that use the same key share their status through a ``Board``.
 """
 
 from __future__ import annotations
@@ -19,20 +19,20 @@ from judges.errors import LLMCircuitOpen, LLMError, LLMProviderPaused, LLMReject
 
 
 class CircuitState(StrEnum):
-    """What is to be expected of the next request."""
+    """State of the circuit for one model."""
 
     UNTRIED = "untried"
-    """Nothing was answered yet, and nothing refused."""
+    """No request has succeeded or been rejected yet."""
     ANSWERING = "answering"
     REFUSED = "refused"
-    """It would not be sent."""
+    """Open: requests are not sent."""
     PROBE_DUE = "probe_due"
-    """Refused, and one request may find out whether it still is."""
+    """Half-open: one probe request may be sent."""
 
 
 @dataclass(slots=True)
-class _Line:
-    """What is known about one model of the endpoint, or (``None`` in the map) about the endpoint itself."""
+class _Status:
+    """Status of the endpoint, or of one of its models."""
 
     refusal: LLMRejected | None = None
     refused_at: float = 0.0
@@ -42,19 +42,19 @@ class _Line:
 
 
 class Board(Protocol):
-    """Where processes that use the same key leave word for each other. ``model`` None: the endpoint as a whole.
+    """Provider status shared by processes that use the same key. ``model`` None: the whole endpoint.
 
-    Nothing here raises: a process that cannot reach the others goes by what it knows itself.
+    No method raises. A process that cannot reach the shared status uses its own.
     """
 
     async def ask_first(self, model: str) -> None:
-        """Before this process's first request for ``model``: return when no other is just about to find out.
+        """Wait before this process's first request for ``model`` while another process sends its first request.
 
-        What the others found out meanwhile has then been told to the circuit.
+        On return, the circuit has the status that the other process found.
         """
 
     async def may_probe(self, model: str | None, *, after_s: float) -> bool:
-        """Whether it falls to this process to see if a refusal still holds; not more often than every ``after_s``."""
+        """Return whether this process may send the probe request. At most one process may, every ``after_s``."""
 
     def refused(self, model: str | None, refusal: LLMRejected) -> None: ...
 
@@ -62,10 +62,11 @@ class Board(Protocol):
 
 
 class Circuit:
-    """The state of one provider endpoint, shared by every client that uses the same key.
+    """Circuit breaker of one provider endpoint, shared by all clients that use the same key.
 
-    ``probe_wait_s``: how long the others wait for the very first reply. ``probe_after_s``: after how long an open
-    circuit lets one request through to see whether it was mended; None: only ``reset`` closes it.
+    ``probe_wait_s`` limits how long other requests wait for the first reply. ``probe_after_s`` is the time after which
+    an open circuit allows one probe request; None: only ``reset`` closes it. ``asked_probe_after_s`` replaces it for a
+    probe that ``let_one_through`` requested.
     """
 
     def __init__(
@@ -82,74 +83,78 @@ class Circuit:
         self._asked_probe_after_s = asked_probe_after_s
         self._clock = clock
         self.board = board
-        self._endpoint = _Line()
-        self._models: dict[str, _Line] = {}
-        self._held: LLMProviderPaused | None = None
+        self._endpoint = _Status()
+        self._models: dict[str, _Status] = {}
+        self._paused: LLMProviderPaused | None = None
 
     def refusal(self, model: str) -> LLMRejected | None:
-        """Why requests for ``model`` are not sent at the moment; None while they are."""
-        return self._held or self._endpoint.refusal or self._line(model).refusal
+        """Return the error that opened the circuit for ``model``; None if the circuit is closed."""
+        return self._paused or self._endpoint.refusal or self._status_of(model).refusal
 
     def state(self, model: str) -> CircuitState:
-        """What would become of a request for ``model``; books nothing."""
-        if self._held is not None:
+        """Return the state for ``model`` without claiming a probe."""
+        if self._paused is not None:
             return CircuitState.REFUSED
-        line = self._line(model)
-        closed = [each for each in (self._endpoint, line) if each.refusal is not None]
+        status = self._status_of(model)
+        closed = [each for each in (self._endpoint, status) if each.refusal is not None]
         if closed:
             due = all(self._is_due(each) for each in closed)
             return CircuitState.PROBE_DUE if due else CircuitState.REFUSED
-        return CircuitState.ANSWERING if line.proven else CircuitState.UNTRIED
+        return CircuitState.ANSWERING if status.proven else CircuitState.UNTRIED
 
     def let_one_through(self, model: str) -> None:
-        """Somebody says that it was mended: the next request for ``model`` may find out. Not more often than every
-        ``asked_probe_after_s``, or a hundred such words would cost a hundred calls.
+        """Allow one half-open probe for ``model``, because a user reports that the problem is fixed.
+
+        Probes are at least ``asked_probe_after_s`` apart, so that a hundred reports do not cost a hundred calls.
         """
-        for line in (self._endpoint, self._line(model)):
-            if line.refusal is not None and self._clock() - line.refused_at >= self._asked_probe_after_s:
-                line.probe_wanted = True
+        for status in (self._endpoint, self._status_of(model)):
+            if status.refusal is not None and self._clock() - status.refused_at >= self._asked_probe_after_s:
+                status.probe_wanted = True
 
     def learn_refused(self, model: str | None, refusal: LLMRejected, *, age_s: float, probe_wanted: bool) -> None:
-        """Another process was refused ``age_s`` ago; ``probe_wanted``: somebody says that it was mended since."""
-        line = self._endpoint if model is None else self._line(model)
-        if line.refusal is None:
-            line.refusal, line.refused_at = refusal, self._clock() - age_s
-        line.probe_wanted = probe_wanted
+        """Apply the rejection that another process received ``age_s`` ago.
+
+        ``probe_wanted``: a user has since reported that the problem is fixed.
+        """
+        status = self._endpoint if model is None else self._status_of(model)
+        if status.refusal is None:
+            status.refusal, status.refused_at = refusal, self._clock() - age_s
+        status.probe_wanted = probe_wanted
 
     def learn_answered(self, model: str | None, *, age_s: float) -> None:
-        """Another process was answered ``age_s`` ago; of refusals since then that says nothing."""
-        line = self._endpoint if model is None else self._line(model)
-        if line.refusal is not None and line.refused_at <= self._clock() - age_s:
-            line.refusal, line.probe_wanted = None, False
+        """Apply the success of another process ``age_s`` ago. It does not clear a later rejection."""
+        status = self._endpoint if model is None else self._status_of(model)
+        if status.refusal is not None and status.refused_at <= self._clock() - age_s:
+            status.refusal, status.probe_wanted = None, False
 
     def hold(self, why: str | None) -> None:
-        """Send nothing from now on, whatever is known of the provider; None: as before. What is under way goes on."""
-        self._held = None if why is None else LLMProviderPaused(why)
+        """Pause sending, whatever the provider status is; None resumes. Requests in flight are not cancelled."""
+        self._paused = None if why is None else LLMProviderPaused(why)
 
     def reset(self) -> None:
-        """Forget every refusal: a key, a model name or an account was mended."""
-        self._endpoint = _Line()
+        """Clear all status, because a key, a model name or an account was fixed."""
+        self._endpoint = _Status()
         self._models.clear()
 
     async def ready(self, model: str) -> None:
-        """Wait, a moment at most, while another request finds out whether ``model`` can be used at all."""
-        line = self._line(model)
-        if not line.proven and line.probing is not None:
+        """Wait up to ``probe_wait_s`` for the first request for ``model`` if it is in flight."""
+        status = self._status_of(model)
+        if not status.proven and status.probing is not None:
             with suppress(TimeoutError):
-                await asyncio.wait_for(line.probing.wait(), self._probe_wait_s)
+                await asyncio.wait_for(status.probing.wait(), self._probe_wait_s)
 
     @asynccontextmanager
     async def attempt(self, model: str) -> AsyncIterator[None]:
-        """One attempt inside; what it raises decides whether the circuit opens.
+        """Run one attempt inside this context. The error that it raises decides whether the circuit opens.
 
         Raises:
-            LLMCircuitOpen: nothing may be sent now.
+            LLMCircuitOpen: the circuit is open.
         """
         await self._check(model)
-        line = self._line(model)
+        status = self._status_of(model)
         probe = None
-        if not line.proven and line.probing is None:
-            probe = line.probing = asyncio.Event()
+        if not status.proven and status.probing is None:
+            probe = status.probing = asyncio.Event()
         started = self._clock()
         try:
             if probe is not None and self.board is not None and self.refusal(model) is None:
@@ -170,61 +175,61 @@ class Circuit:
         finally:
             if probe is not None:
                 probe.set()
-                line.probing = None
+                status.probing = None
 
     async def _check(self, model: str) -> None:
-        if self._held is not None:
-            raise not_sent(self._held)
-        for name, line in ((None, self._endpoint), (model, self._line(model))):
-            refusal = line.refusal
-            if refusal is None or await self._may_probe(name, line):
+        if self._paused is not None:
+            raise not_sent(self._paused)
+        for name, status in ((None, self._endpoint), (model, self._status_of(model))):
+            refusal = status.refusal
+            if refusal is None or await self._may_probe(name, status):
                 continue
             raise not_sent(refusal) from refusal
 
-    async def _may_probe(self, name: str | None, line: _Line) -> bool:
-        """Whether it is time for one request to find out if the refusal still holds; books the turn."""
-        if not self._is_due(line):
+    async def _may_probe(self, name: str | None, status: _Status) -> bool:
+        """Return whether a probe is due, and claim it."""
+        if not self._is_due(status):
             return False
-        after_s = self._asked_probe_after_s if line.probe_wanted else self._probe_after_s or 0.0
-        line.refused_at, line.probe_wanted = self._clock(), False
+        after_s = self._asked_probe_after_s if status.probe_wanted else self._probe_after_s or 0.0
+        status.refused_at, status.probe_wanted = self._clock(), False
         return self.board is None or await self.board.may_probe(name, after_s=after_s)
 
-    def _is_due(self, line: _Line) -> bool:
-        if line.probe_wanted:
+    def _is_due(self, status: _Status) -> bool:
+        if status.probe_wanted:
             return True
-        return self._probe_after_s is not None and self._clock() - line.refused_at >= self._probe_after_s
+        return self._probe_after_s is not None and self._clock() - status.refused_at >= self._probe_after_s
 
     def _refused(self, model: str, error: LLMRejected, started: float) -> None:
         if error.scope is RejectionScope.REQUEST:
             self._answered(model, started)
             return
-        line = self._endpoint if error.scope is RejectionScope.ENDPOINT else self._line(model)
-        line.refusal, line.refused_at, line.probe_wanted = error, self._clock(), False
+        status = self._endpoint if error.scope is RejectionScope.ENDPOINT else self._status_of(model)
+        status.refusal, status.refused_at, status.probe_wanted = error, self._clock(), False
         if self.board is not None:
-            self.board.refused(None if line is self._endpoint else model, error)
+            self.board.refused(None if status is self._endpoint else model, error)
 
     def _answered(self, model: str, started: float) -> None:
-        """An answer to what was sent after a refusal shows that it was mended; an older one shows nothing."""
-        line = self._line(model)
-        news = not line.proven
-        line.proven = True
-        for each in (self._endpoint, line):
+        """Record a success. It clears a rejection only if the request was sent after the rejection."""
+        status = self._status_of(model)
+        changed = not status.proven
+        status.proven = True
+        for each in (self._endpoint, status):
             if each.refusal is not None and each.refused_at <= started:
                 each.refusal = None
-                news = True
-        if news and self.board is not None:
+                changed = True
+        if changed and self.board is not None:
             self.board.answered(model)
 
-    def _line(self, model: str) -> _Line:
-        return self._models.setdefault(model, _Line())
+    def _status_of(self, model: str) -> _Status:
+        return self._models.setdefault(model, _Status())
 
 
 def not_sent(refusal: LLMRejected) -> LLMCircuitOpen:
-    """The error for a request that an earlier ``refusal``, or the operator, keeps back."""
+    """Return the error for a request that is not sent because of an earlier rejection or a pause by the operator."""
     if isinstance(refusal, LLMProviderPaused):
         return LLMProviderPaused(str(refusal))
     return LLMCircuitOpen(
-        f"not sent, since an earlier request was refused: {refusal}",
+        f"not sent, because an earlier request was rejected: {refusal}",
         status=refusal.status,
         scope=refusal.scope,
         no_such_model=refusal.no_such_model,

@@ -1,7 +1,7 @@
-"""The one question every judge model is asked through: a request in, a reply out, or an error.
+"""Model client interface: ``LLMRequest``, ``LLMReply`` and the protocol ``LLMClient``.
 
-Defined here by its consumers (extractor and verifier); the adapters beside this file implement it.
-Nothing in this module may import a provider's SDK.
+The extractor and the verifier use it; the other modules of this package implement it. This module must not import the
+SDK of a provider.
 """
 
 from __future__ import annotations
@@ -18,20 +18,21 @@ from judges.llm.dialects import Dialect
 from rubrics.verdict import Usage
 
 Message: TypeAlias = Mapping[str, Any]
-"""One chat message in the OpenAI shape: role and content (a str or a list of text/image_url parts)."""
+"""One chat message in OpenAI's format: role and content (a string, or a list of ``text`` and ``image_url`` parts)."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LLMRequest:
-    """Everything that decides a reply.
+    """Model request.
 
-    ``parts`` holds the labelled plain texts the messages were rendered from (task, answer, page, claim,
-    instruction ...): a judge without a model, such as ``lexical``, reads those instead of the prose.
-    ``vote`` is the index of this vote: equal requests with different votes are different requests. ``evidence`` are
-    the SHA-256 digests of the page that is shown, all of it, also of what had to be cut.
-    ``purse`` is who pays (None: whoever pays for the client), ``kept_only`` that nobody is to be asked: a client that
-    keeps replies raises NotKept where it has none. ``form`` is how to send it (None: as the server is known to want
-    it). None of these decides anything about the reply.
+    ``parts`` contains the labelled texts that the messages were rendered from (task, answer, page, claim, instruction
+    ...). The ``lexical`` judge reads them instead of the messages. ``vote`` is the index of the vote: equal requests
+    with different votes are different requests. ``evidence`` contains the SHA-256 digests of the complete page,
+    including the part that was cut off.
+
+    The last three fields do not affect the reply. ``purse`` is the budget that pays (None: the client's own budget).
+    With ``kept_only``, the client sends nothing and raises ``NotKept`` if the reply is not in its cache. ``form`` is
+    the request format (None: the format learned for the server).
     """
 
     model: str
@@ -50,14 +51,14 @@ class LLMRequest:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LLMReply:
-    """A usable reply: ``parsed`` is an instance of the request's schema, or None where it had none.
+    """Usable reply. ``parsed`` is an instance of the request's schema, or None if the request has no schema.
 
-    ``unusable`` are the replies before it that could not be used; whoever is given a kept reply is not told of them.
-    Nor of ``retried``, the faults after which the same was sent again.
-    ``shorter_page``: it is one to the request with less of its page, the whole was refused. Kept replies say so, too.
-    ``text_only``: the model was not shown the request's pictures, because it takes none; kept replies say so, too.
-    ``form`` is how the request was sent if not in the usual form, for the record of calls.
-    ``key`` is the key of the request, empty if the client has no keys.
+    ``unusable`` contains the unusable replies that preceded it, and ``retried`` the faults after which the request was
+    sent again. Both are empty for replies from the cache; the next two fields are stored with the reply.
+    ``shorter_page`` is set if the provider rejected the whole page and replied to a shortened one. ``text_only`` is
+    true if the screenshots were left out because the model takes no images.
+    ``form`` is the request format for the call log, if it is not the default. ``key`` is the cache key of the request,
+    empty if the client computes none.
     """
 
     text: str
@@ -74,7 +75,7 @@ class LLMReply:
 
 
 class LLMClient(Protocol):
-    """Something that answers an LLMRequest. Raises only errors of ``judges.errors``."""
+    """Client for one or more models. Raises only errors of ``judges.errors``."""
 
     async def complete(self, request: LLMRequest) -> LLMReply: ...
 

@@ -1,7 +1,8 @@
-"""Read the body of a chat completion, whatever OpenAI-compatible server wrote it.
+"""Parser for chat completions of OpenAI-compatible servers.
 
-The reply may be a string, a list of parts, a tool call, a legacy function call or part of the reasoning, and some
-servers stream it without being asked. All of these become one text in a ``RawReply``.
+The reply may be a string, a list of parts, a tool call, a legacy function call or part of the reasoning. Some servers
+stream it although the request does not ask for a stream. The parser converts all of these to the text of a
+``RawReply``.
 """
 
 from __future__ import annotations
@@ -13,19 +14,19 @@ from typing import Any, Final
 from judges.llm.wire import Finish, RawReply
 
 MAX_BROKEN_CHARS: Final = 4_000
-"""How much is kept of a body that is not a chat completion."""
+"""Characters stored of a body that is not a chat completion."""
 _FINISH: Final = {
     "length": Finish.LENGTH,
     "max_tokens": Finish.LENGTH,
     "model_length": Finish.LENGTH,
     "content_filter": Finish.FILTER,
 }
-"""Every other reason is an ordinary end."""
+"""Every other ``finish_reason`` means ``Finish.STOP``."""
 _REASONING: Final = ("reasoning_content", "reasoning", "thinking")
 
 
 def read_completion(body: str) -> RawReply:
-    """Read the body of a 200. One that is not a chat completion becomes ``Finish.BROKEN``."""
+    """Parse the body of a response with status 200. If it is not a chat completion, return ``Finish.BROKEN``."""
     try:
         completion = completion_in(body)
         choice = _first_choice(completion)
@@ -48,15 +49,15 @@ def read_completion(body: str) -> RawReply:
             cache_write_tokens=details.get("cache_write_tokens") or 0,
         )
     except (ValueError, TypeError, AttributeError, LookupError, RecursionError):
-        detail = "its body is no chat completion"
+        detail = "its body is not a chat completion"
         return RawReply(text=body[:MAX_BROKEN_CHARS], finish=Finish.BROKEN, model="", detail=detail)
 
 
 def completion_in(body: str) -> Mapping[str, Any]:
-    """The completion in a body: JSON, or server-sent events put together.
+    """Return the completion in a body: a JSON object, or the combined server-sent events.
 
     Raises:
-        ValueError: it is neither.
+        ValueError: the body is neither.
     """
     body = body.lstrip("\ufeff \t\r\n")
     found = _assembled(body) if body.startswith(("data:", "event:", "id:", ":")) else json.loads(body)
@@ -66,7 +67,7 @@ def completion_in(body: str) -> Mapping[str, Any]:
 
 
 def error_in(body: str) -> Mapping[str, Any] | None:
-    """The error that a server sent with status 200 in place of a completion; None if there is none."""
+    """Return the error that a server sent with status 200 instead of a completion; None if there is none."""
     if len(body) > MAX_BROKEN_CHARS or "error" not in body:
         return None
     try:
@@ -83,7 +84,7 @@ def error_in(body: str) -> Mapping[str, Any] | None:
 
 
 def _first_choice(completion: Mapping[str, Any]) -> Mapping[str, Any]:
-    """The first choice; some gateways leave out the list around it."""
+    """Return the first choice. Some gateways omit the list ``choices``."""
     if "choices" not in completion and isinstance(completion.get("message"), Mapping):
         return completion
     choice: Mapping[str, Any] = completion["choices"][0]
@@ -91,7 +92,7 @@ def _first_choice(completion: Mapping[str, Any]) -> Mapping[str, Any]:
 
 
 def _text_of(message: Mapping[str, Any]) -> str:
-    """What the model wrote. Reasoning counts only without anything else, as thinking that was never closed."""
+    """Return the text of the model. Reasoning is used only if there is no other text, after an unclosed ``<think>``."""
     content = _content(message.get("content"))
     calls = list(_arguments(message))
     if calls:
@@ -103,7 +104,7 @@ def _text_of(message: Mapping[str, Any]) -> str:
 
 
 def _content(content: Any) -> str:
-    """The text of a message's content: a string, a list of parts, or an object that was parsed already."""
+    """Return the text of a message's content: a string, a list of parts, or a JSON object that is already parsed."""
     if isinstance(content, str):
         return content
     if isinstance(content, Sequence):
@@ -115,7 +116,7 @@ def _part(part: Any) -> str:
     if isinstance(part, str):
         return part
     if not isinstance(part, Mapping) or part.get("type") not in (None, "text", "output_text", "json", "output_json"):
-        return ""  # thinking, or a picture
+        return ""  # reasoning, or an image
     text = part.get("text", part.get("json", part.get("content")))
     if isinstance(text, Mapping) and isinstance(text.get("value"), str):
         return str(text["value"])
@@ -123,16 +124,16 @@ def _part(part: Any) -> str:
 
 
 def _arguments(message: Mapping[str, Any]) -> Iterator[str]:
-    """The arguments of every tool call and of a legacy function call, as JSON text."""
+    """Yield the arguments of each tool call and of a legacy function call, as JSON text."""
     calls = [call.get("function") or call for call in message.get("tool_calls") or ()]
     for call in [*calls, message.get("function_call") or {}]:
-        given = call.get("arguments", call.get("input"))
-        if given:
-            yield given if isinstance(given, str) else json.dumps(given)
+        arguments = call.get("arguments", call.get("input"))
+        if arguments:
+            yield arguments if isinstance(arguments, str) else json.dumps(arguments)
 
 
 def _assembled(stream: str) -> Mapping[str, Any]:
-    """One completion out of server-sent events. One that breaks off counts as cut short."""
+    """Combine server-sent events to one completion. If the stream breaks off, its ``finish_reason`` is ``length``."""
     whole: dict[str, Any] = {}
     message: dict[str, list[str]] = {}
     calls: dict[Any, dict[str, list[str]]] = {}
@@ -156,13 +157,13 @@ def _assembled(stream: str) -> Mapping[str, Any]:
             _append(calls.setdefault("legacy", {}), "arguments", (delta.get("function_call") or {}).get("arguments"))
     if finish is None and not is_done:
         finish = "length"
-    said: dict[str, Any] = {key: "".join(pieces) for key, pieces in message.items()}
-    said["tool_calls"] = [{"arguments": "".join(call["arguments"])} for call in calls.values() if call]
-    return {**whole, "choices": [] if "error" in whole else [{"message": said, "finish_reason": finish}]}
+    message_fields: dict[str, Any] = {key: "".join(pieces) for key, pieces in message.items()}
+    message_fields["tool_calls"] = [{"arguments": "".join(call["arguments"])} for call in calls.values() if call]
+    return {**whole, "choices": [] if "error" in whole else [{"message": message_fields, "finish_reason": finish}]}
 
 
 def _events(stream: str) -> Iterator[str]:
-    """The data of each event. Every server writes it in one line, not every server puts an empty line behind it."""
+    """Yield the data of each event. Servers write it on one line, but not all add an empty line after it."""
     return (line[5:].strip() for line in stream.split("\n") if line.startswith("data:"))
 
 

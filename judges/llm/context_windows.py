@@ -1,7 +1,7 @@
-"""How much of a request each model takes, as far as refusals and replies told. In memory, for one server.
+"""Context windows of models, learned from errors and replies. In memory, for one server.
 
-Refusals differ in what they say: both counts, the limit alone, the size of the request alone, or nothing. What is
-missing is taken from earlier refusals and replies of the model, and from an estimate of the request's tokens.
+An error for a request that is too long names both token counts, the limit, the size of the request, or neither.
+Missing counts come from earlier errors and replies of the model, and from an estimate of the request's tokens.
 """
 
 from __future__ import annotations
@@ -14,8 +14,8 @@ from typing import Any, Final
 from judges.llm.budget import estimate_tokens
 from judges.llm.client import LLMRequest
 
-_SAFETY: Final = 0.85
-_UNKNOWN: Final = 0.5
+_SAFETY_MARGIN: Final = 0.85
+_SHARE_WITHOUT_LIMIT: Final = 0.5
 _STATUS = re.compile(r"\A\w+: \d{3} ")
 _NUMBER = re.compile(r"(?<![\w.-])(?:\d{1,3}(?:[,_]\d{3})+|\d{3,})(?![\w-]|\.\d)")
 _LIMIT_BEFORE = re.compile(
@@ -24,12 +24,12 @@ _LIMIT_BEFORE = re.compile(
     re.IGNORECASE | re.DOTALL,
 )
 _LIMIT_AFTER = re.compile(r"\W{0,3}(?:tokens?\W+)?(?:max(?:imum)?|limit|allowed|context)\b", re.IGNORECASE)
-_NEARBY: Final = 100
+_CONTEXT_CHARS: Final = 100
 
 
 @dataclass(frozen=True, slots=True)
 class Counts:
-    """The tokens that a refusal names: how many the model takes, and how many the request had."""
+    """Token counts in an error message: the limit of the model, and the size of the request."""
 
     limit: int | None = None
     asked: int | None = None
@@ -37,8 +37,10 @@ class Counts:
 
 @dataclass(slots=True)
 class _Window:
-    """What is known of one model. ``scale``: its own token count by the estimate. ``fits`` is the largest estimate that
-    was accepted, ``refused`` the smallest that was not.
+    """Context window of one model.
+
+    ``scale`` is the ratio of its token count to the estimate. ``fits`` is the largest accepted estimate, ``refused``
+    the smallest rejected one.
     """
 
     limit: int | None = None
@@ -48,49 +50,49 @@ class _Window:
 
 
 class ContextWindows:
-    """The context windows of one server's models."""
+    """Context windows of the models of one server."""
 
     def __init__(self) -> None:
         self._models: dict[str, _Window] = {}
 
     def accepted(self, request: LLMRequest, input_tokens: int | None) -> None:
-        """The model took a request; ``input_tokens`` is its own count."""
+        """Record an accepted request; ``input_tokens`` is the provider's count."""
         window, size = self._of(request.model), estimate_tokens(request.messages)
         window.fits = max(window.fits, size)
         if input_tokens and size and not _has_images(request.messages):
             window.scale = input_tokens / size
 
     def refused(self, request: LLMRequest, refusal: str) -> float:
-        """Remember a refusal for its length. Return the share of the request that the model probably takes."""
+        """Record a request that was rejected as too long. Return the share of it that the model probably accepts."""
         window, size = self._of(request.model), max(1, estimate_tokens(request.messages))
-        told = counts(refusal)
-        window.limit = told.limit or window.limit
-        if told.asked:
-            window.scale = told.asked / size
+        found = counts(refusal)
+        window.limit = found.limit or window.limit
+        if found.asked:
+            window.scale = found.asked / size
         before, window.refused = window.refused, min(size, window.refused or size)
-        tokens = told.asked or size * window.scale
+        tokens = found.asked or size * window.scale
         if window.limit is not None and window.limit < tokens:
-            return _SAFETY * window.limit / tokens
-        share = _UNKNOWN * min(size, before or size) / size
-        return max(share, _SAFETY * window.fits / size) if window.fits < size else share
+            return _SAFETY_MARGIN * window.limit / tokens
+        share = _SHARE_WITHOUT_LIMIT * min(size, before or size) / size
+        return max(share, _SAFETY_MARGIN * window.fits / size) if window.fits < size else share
 
     def _of(self, model: str) -> _Window:
         return self._models.setdefault(model, _Window())
 
 
 def counts(refusal: str) -> Counts:
-    """Read the counts in a refusal.
+    """Parse the token counts in an error message.
 
     >>> counts("openai: 400 maximum context length is 8,192 tokens, but your request has 9000 input tokens")
     Counts(limit=8192, asked=9000)
     >>> counts("the model takes at most 4096 tokens"), counts("5000 tokens are too many")
     (Counts(limit=4096, asked=None), Counts(limit=None, asked=5000))
     """
-    said = _STATUS.sub("", refusal)
+    text = _STATUS.sub("", refusal)
     limits, others = list[int](), list[int]()
-    for found in _NUMBER.finditer(said):
-        is_limit = _LIMIT_BEFORE.search(said[max(0, found.start() - _NEARBY) : found.start()])
-        is_limit = is_limit or _LIMIT_AFTER.match(said, found.end())
+    for found in _NUMBER.finditer(text):
+        is_limit = _LIMIT_BEFORE.search(text[max(0, found.start() - _CONTEXT_CHARS) : found.start()])
+        is_limit = is_limit or _LIMIT_AFTER.match(text, found.end())
         (limits if is_limit else others).append(int(re.sub(r"\D", "", found[0])))
     if not limits and len(set(others)) > 1:
         others = sorted(set(others))

@@ -1,7 +1,7 @@
-"""How one server wants to be asked for one of its models: the form of requests, and how a refusal changes it. Pure.
+"""Request formats of OpenAI-compatible servers, and how a rejected request changes the format. Pure.
 
-OpenAI-compatible servers differ in how they take a schema, in the parameters and roles they know, and in whether a
-model takes pictures. Requests start in OpenAI's own form. A refusal that names something in it takes that away.
+Servers differ in how they accept a schema, in the parameters and roles they know, and in whether a model takes images.
+The first request uses OpenAI's own format. If the server rejects a part of it, the next format omits that part.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from judges.llm.faults import StatusFault, is_about_access, is_filtered, is_quot
 
 
 class Rung(StrEnum):
-    """How a schema is stated: a step of the structured output ladder."""
+    """How a request states its schema: one step of the structured output ladder, strictest first."""
 
     STRICT = "json_schema strict"
     SCHEMA = "json_schema"
@@ -27,21 +27,23 @@ class Rung(StrEnum):
 
 LADDER: Final = tuple(Rung)
 IN_WORDS: Final = "schema in words"
-"""In the name of a form: the prompt ``schema_words`` with the schema follows the last message."""
+"""Part of a format's name: the prompt ``schema_words``, which contains the schema, follows the last message."""
 REFUSING_STATUSES: Final = frozenset({400, 404, 405, 415, 422, 500, 501})
-"""Statuses with which servers refuse the form of a request."""
+"""HTTP statuses with which servers reject a request format."""
 VAGUE_STATUSES: Final = frozenset({400, 422})
-"""Statuses that mean it even if nothing of the form is named."""
+"""Statuses that may reject the format even if the message names no part of it."""
 OUTPUT_CAP: Final = 4096
-"""Tokens to ask for where a server's own default cuts replies short."""
+"""Output limit in tokens to request if the server's default truncates replies."""
 _CAPS: Final = ("max_tokens", "max_completion_tokens", "max_output_tokens")
 _KEPT: Final = frozenset({"model", "messages", "response_format", "tools", "tool_choice"})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Dialect:
-    """The form of requests. ``in_words``: the schema is written into the prompt, too. ``dropped`` parameters are not
-    sent, ``cap_name`` is the parameter for the maximum output, ``cap`` its value if a request brings none.
+    """Request format.
+
+    ``in_words``: the prompt contains the schema, too. ``dropped`` parameters are not sent. ``cap_name`` is the
+    parameter for the output limit, and ``cap`` its value for requests that set none.
     """
 
     rung: Rung = Rung.STRICT
@@ -50,19 +52,19 @@ class Dialect:
     cap_name: str | None = None
     cap: int | None = None
     one_message: bool = False
-    """Everything goes into one user message: the server takes no system role, or no two messages of one role."""
+    """Send one user message, because the server accepts no system role or no two messages of the same role."""
     images: bool = True
     stream: bool = False
-    """The reply is asked for as server-sent events: the server gives no other."""
+    """Request server-sent events, because the server supports only streamed replies."""
     oversized: bool = False
-    """The pictures of this one request are left out because its body was too large. Never remembered."""
+    """Leave out the images of this one request because its body was too large. Never stored."""
 
     @property
     def shows_images(self) -> bool:
         return self.images and not self.oversized
 
     def parameters(self, params: Mapping[str, Any]) -> dict[str, Any]:
-        """``params`` as they are sent."""
+        """Return the parameters to send."""
         sent = dict(params)
         if self.cap is not None and not any(name in sent for name in _CAPS):
             sent[self.cap_name or "max_tokens"] = self.cap
@@ -73,14 +75,17 @@ class Dialect:
         return {name: value for name, value in sent.items() if name not in self.dropped}
 
     def lower(self, *, to: Rung | None = None) -> Dialect | None:
-        """The next rung (or ``to``), with the schema in words from ``json_object`` on; None at the last rung."""
+        """Return the format with the next rung (or ``to``); None after the last rung.
+
+        From ``json_object`` on, the prompt contains the schema.
+        """
         place = LADDER.index(self.rung) + 1 if to is None else LADDER.index(to)
         if place >= len(LADDER):
             return None
         return replace(self, rung=LADDER[place], in_words=self.in_words or place >= LADDER.index(Rung.OBJECT))
 
     def more_explicit(self) -> Dialect | None:
-        """The form to try after a reply that does not fit: the schema in words, then a lower rung."""
+        """Return the format to try after a reply that does not match the schema: schema in words, then a lower rung."""
         if not self.in_words:
             return replace(self, in_words=True)
         return self.lower(to=Rung.OBJECT) if self.rung is Rung.STRICT else self.lower()
@@ -106,7 +111,7 @@ def from_json(values: Mapping[str, Any]) -> Dialect:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sent:
-    """What a refused request had in it."""
+    """Parts of a rejected request."""
 
     params: Collection[str]
     has_schema: bool
@@ -158,11 +163,11 @@ _CAP_WANTED = re.compile(
     r"|\b(?:required|missing|must (?:set|give|specify|provide))\b.{0,60}\bmax_(?:completion_|output_)?tokens"
 )
 _TEMPLATE_TRACE = re.compile(r"(?:while executing|jinja|template).*\berror: ", re.DOTALL)
-"""The part of a message in which a server quotes its chat template, up to the error itself."""
+"""The part of an error message in which a server quotes its chat template, up to the error itself."""
 
 
 def adapted(dialect: Dialect, fault: StatusFault, sent: Sent) -> Dialect | None:
-    """The form to try next, if the refusal names something in the form of the request; else None."""
+    """Return the format to try next if the error names a part of the request format; else None."""
     text = _text(fault)
     if fault.status not in REFUSING_STATUSES or _is_about_something_else(fault):
         return None
@@ -180,7 +185,7 @@ def adapted(dialect: Dialect, fault: StatusFault, sent: Sent) -> Dialect | None:
 
 
 def vaguely_adapted(dialect: Dialect, sent: Sent) -> Dialect | None:
-    """The form to try next after a refusal that names nothing; None if all of them were tried."""
+    """Return the format to try after an error that names no part of the request; None if all were tried."""
     if sent.has_schema and dialect.rung is not Rung.PROMPT:
         return dialect.lower()
     optional = frozenset(sent.params) - _KEPT - ({"stream"} if dialect.stream else set())
@@ -194,19 +199,19 @@ def vaguely_adapted(dialect: Dialect, sent: Sent) -> Dialect | None:
 
 
 def says_no_images(fault: StatusFault) -> bool:
-    """Whether an error about a request with pictures says that the model takes none."""
+    """Return whether the error for a request with images means that the model takes no images."""
     text = _text(fault)
     is_form = fault.status in REFUSING_STATUSES and not _is_about_something_else(fault)
     return is_form and bool(_IMAGES.search(text)) and not _BAD_IMAGE.search(text)
 
 
 def is_vague(fault: StatusFault) -> bool:
-    """Whether a refusal may be about the form though it does not say so."""
+    """Return whether an error may be about the request format although its message does not say so."""
     return fault.status in VAGUE_STATUSES and not _is_about_something_else(fault)
 
 
 def _text(fault: StatusFault) -> str:
-    """All words of an error, without a quoted chat template."""
+    """Return message, code and parameter of an error in lower case, without a quoted chat template."""
     return _TEMPLATE_TRACE.sub("", f"{fault.message} {fault.code} {fault.param}".lower())
 
 
@@ -230,7 +235,7 @@ def _without_parameters(dialect: Dialect, fault: StatusFault, text: str, sent: S
 
 
 def _names(text: str, name: str) -> bool:
-    """Whether a message names a parameter; one whose name is an ordinary word or a letter only in quotes."""
+    """Return whether a message names a parameter. Names that are ordinary words or letters must be quoted."""
     before = r"[`'\"\[.:]\s?" if name in ("n", "user", "stop", "store") else r"\b"
     return re.search(rf"{before}{re.escape(name)}\b", text) is not None
 

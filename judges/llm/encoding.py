@@ -1,7 +1,7 @@
-"""Requests as bytes: the JSON body that is sent, and the key under which its reply is stored.
+"""Serialization of requests: the JSON body, and the cache key.
 
-Both treat pictures apart. A screenshot is a megabyte that escapes to itself: running it through the JSON
-encoder and the hash again for every claim and vote on its page would cost more than all the rest.
+Both handle images separately. A screenshot has about a megabyte of base64 that needs no escaping. Encoding and hashing
+it again for every claim and vote on its page would cost more than everything else.
 """
 
 from __future__ import annotations
@@ -19,31 +19,31 @@ from judges.llm.client import LLMRequest, Message
 from judges.llm.images import DataURI
 
 KEY_VERSION = 2
-"""Part of every key: a change in what goes into it must not find replies stored before."""
+"""Part of every key. Increase it when the inputs of the key change, so that older replies are not found."""
 
 _IN_EVIDENCE = frozenset({"page", "page_links"})
-"""Parts that the digests of the evidence stand for already."""
+"""Parts that the digests in ``evidence`` already cover."""
 
-_PLACE = f"image-{secrets.token_hex(16)}-"
-"""Stands in for a picture while the rest is encoded. Drawn anew in every process, so no page can contain it."""
+_PLACEHOLDER = f"image-{secrets.token_hex(16)}-"
+"""Placeholder for an image during encoding. Random in each process, so that no page can contain it."""
 
 
 class JsonBody:
-    """A request body in pieces: a picture is the one string it was encoded to, however many requests hold it.
+    """JSON body of a request, in pieces. Requests with the same image share its encoded string.
 
-    May be iterated as often as one likes: bytes exist only of the piece that is being sent.
+    It can be iterated repeatedly. Only the piece that is being sent is converted to bytes.
     """
 
     def __init__(self, body: Mapping[str, Any]) -> None:
         images: list[DataURI] = []
         text = json.dumps(_without_images(body, images), ensure_ascii=False, separators=(",", ":"))
-        head, *rest = text.split(_PLACE) if images else [text]
+        head, *rest = text.split(_PLACEHOLDER) if images else [text]
         self.pieces: list[bytes | DataURI] = [head.encode("utf-8", "replace")]
         for image, piece in zip(images, rest, strict=True):
             self.pieces += [image, piece.encode("utf-8", "replace")]
 
     def __len__(self) -> int:
-        """In bytes."""
+        """Return the length in bytes."""
         return sum(map(len, self.pieces))
 
     async def __aiter__(self) -> AsyncIterator[bytes]:
@@ -54,7 +54,7 @@ class JsonBody:
 def _without_images(value: Any, images: list[DataURI]) -> Any:
     if isinstance(value, DataURI):
         images.append(value)
-        return _PLACE
+        return _PLACEHOLDER
     if isinstance(value, Mapping):
         return {key: _without_images(item, images) for key, item in value.items()}
     if isinstance(value, list | tuple):
@@ -63,11 +63,11 @@ def _without_images(value: Any, images: list[DataURI]) -> Any:
 
 
 def request_key(request: LLMRequest, *, provider: str, endpoint: str, params: Mapping[str, Any]) -> str:
-    """The SHA-256 (hex) of everything that decides a reply: equal keys, equal requests.
+    """Return the SHA-256 (hex) of everything that determines a reply.
 
-    ``params`` are those that are sent: the request's own and its family's. What a request was made from counts beside
-    what is sent: a page that changed where it had to be cut, a claim that changed by a character nobody sees, a prompt
-    of another version are other questions, even where the model would be shown the same bytes.
+    ``params`` are the parameters to send: those of the request and of the model family. The key also covers the inputs
+    that the messages were rendered from. It therefore changes if a page changes after the point where it was cut off,
+    if a claim changes by an invisible character, or if the prompt version changes, even if the messages do not.
     """
     document = {
         "version": KEY_VERSION,
@@ -87,7 +87,7 @@ def request_key(request: LLMRequest, *, provider: str, endpoint: str, params: Ma
 
 
 def _digested(messages: Sequence[Message]) -> list[Any]:
-    """Messages with each text and picture replaced by its digest."""
+    """Return the messages with each text and image replaced by its digest."""
     return [{"role": message.get("role"), "content": _digest_content(message.get("content"))} for message in messages]
 
 

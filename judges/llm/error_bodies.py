@@ -1,7 +1,7 @@
-"""The provider's words in the body of an error, whatever server wrote it. Pure.
+"""Parser for error responses of OpenAI-compatible servers. Pure.
 
-Servers put them into ``error.message``, ``message``, ``detail`` (a text, or a list of FastAPI's), a plain ``error``, a
-list around all of it, an HTML page, or beside a general message into ``metadata.raw``.
+Servers put the message into ``error.message``, ``message``, ``detail`` (a string, or a list as FastAPI writes it), a
+plain ``error``, a list around any of these, an HTML page, or next to a general message into ``metadata.raw``.
 """
 
 from __future__ import annotations
@@ -15,16 +15,16 @@ from typing import Any, Final
 
 MAX_CHARS: Final = 4_000
 _MAX_DEPTH: Final = 4
-_SAID: Final = ("message", "msg", "detail", "details", "error", "errors", "error_description", "title")
+_MESSAGE_KEYS: Final = ("message", "msg", "detail", "details", "error", "errors", "error_description", "title")
 _TAGS = re.compile(r"<(?:style|script)\b.*?</(?:style|script)>|<[^>]*>", re.DOTALL | re.IGNORECASE)
 _FAILED_GENERATION: Final = frozenset({"json_validate_failed", "tool_use_failed", "output_parse_failed"})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ErrorBody:
-    """What an error says. ``code`` is the provider's own, ``param`` the part of the request that was refused.
+    """Parsed error. ``code`` is the provider's error code, ``param`` the part of the request that was rejected.
 
-    ``failed_generation`` is what the model wrote, if the server refused that and not the request; else None.
+    ``failed_generation`` is the model's text if the server rejected that text and not the request; else None.
     """
 
     message: str = ""
@@ -34,7 +34,7 @@ class ErrorBody:
 
 
 def read_error_body(text: str) -> ErrorBody:
-    """Read the body of a reply with an error status."""
+    """Parse the body of a response with an error status."""
     try:
         body = json.loads(text)
     except (ValueError, RecursionError):
@@ -43,8 +43,8 @@ def read_error_body(text: str) -> ErrorBody:
 
 
 def read_error(body: Any) -> ErrorBody:
-    """Read an error that was parsed already."""
-    message = "; ".join(dict.fromkeys(_words(body, _MAX_DEPTH)))[:MAX_CHARS]
+    """Read an error from a JSON value."""
+    message = "; ".join(dict.fromkeys(_messages(body, _MAX_DEPTH)))[:MAX_CHARS]
     error = _innermost(body)
     code = str(error.get("code") or error.get("type") or error.get("status") or "")
     if code.isdigit():
@@ -54,7 +54,7 @@ def read_error(body: Any) -> ErrorBody:
 
 
 def _innermost(body: Any) -> Mapping[str, Any]:
-    """The object that describes the error: ``error`` in the body, or the body itself."""
+    """Return the object that describes the error: ``error`` in the body, or the body itself."""
     if isinstance(body, list) and body:
         return _innermost(body[0])
     if not isinstance(body, Mapping):
@@ -65,27 +65,27 @@ def _innermost(body: Any) -> Mapping[str, Any]:
     return inner if isinstance(inner, Mapping) else body
 
 
-def _words(value: Any, depth: int) -> Iterator[str]:
-    """Every text that says something, outermost first."""
+def _messages(value: Any, depth: int) -> Iterator[str]:
+    """Yield all message texts, outermost first."""
     if isinstance(value, str):
         if value.strip():
             yield value.strip()
     elif depth > 0 and isinstance(value, Mapping):
         place = value.get("loc")
         before = f"{'.'.join(map(str, place))}: " if isinstance(place, Sequence) and not isinstance(place, str) else ""
-        for name in _SAID:
-            yield from (f"{before}{words}" for words in _words(value.get(name), depth - 1))
+        for name in _MESSAGE_KEYS:
+            yield from (f"{before}{text}" for text in _messages(value.get(name), depth - 1))
         metadata = value.get("metadata")
         if isinstance(metadata, Mapping):
-            yield from _raw(metadata.get("raw"), depth - 1)
+            yield from _raw_messages(metadata.get("raw"), depth - 1)
     elif depth > 0 and isinstance(value, list):
         for each in value:
-            yield from _words(each, depth - 1)
+            yield from _messages(each, depth - 1)
 
 
-def _raw(value: Any, depth: int) -> Iterator[str]:
-    """The words in what a provider behind a router said: an object, or one as JSON text."""
+def _raw_messages(value: Any, depth: int) -> Iterator[str]:
+    """Yield the message texts of a provider behind a router, from an object or its JSON text."""
     if isinstance(value, str):
         with suppress(ValueError, RecursionError):
             value = json.loads(value)
-    yield from _words(value, depth)
+    yield from _messages(value, depth)

@@ -1,6 +1,6 @@
-"""What a provider's error means: worth another try, refused for good, or a reply that was filtered.
+"""Mapping of provider errors to ``judges.errors``: transient (retried), rejected, or filtered.
 
-Providers agree on HTTP statuses and little else, so this reads values and knows no SDK.
+It uses HTTP status, error code and message, and depends on no SDK. Providers agree on little more than the status.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from judges.llm.retry import parse_retry_after
 
 MAX_MESSAGE_CHARS = 300
 TRANSIENT_STATUSES = frozenset({408, 409, 429})
-"""Retried, and so is every 5xx."""
+"""Statuses that are retried, in addition to every 5xx."""
 
 _QUOTA_CODES = frozenset(
     {"insufficient_quota", "billing_hard_limit_reached", "billing_not_active", "access_terminated"}
@@ -69,7 +69,7 @@ _THIS_REQUEST_CODES = _TOO_LONG_CODES | frozenset(
         "image_parse_error",
     }
 )
-"""Codes of a 400 that say something about this one request and nothing about the next."""
+"""Error codes of a 400 that concern only this request."""
 
 _TOO_LARGE = 413
 _TOO_LONG_STATUSES = frozenset({400, 413, 422, 500})
@@ -86,9 +86,7 @@ _REMEDIES = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StatusFault:
-    """An HTTP reply that is no success. ``code`` is the provider's own, in whatever field it came; ``param`` names the
-    part of the request that was refused.
-    """
+    """HTTP error response. ``code`` is the provider's error code, ``param`` the part of the request it rejected."""
 
     provider: str
     status: int
@@ -99,7 +97,7 @@ class StatusFault:
 
 
 def status_fault(fault: StatusFault, *, now: float) -> LLMError:
-    """The error for a status; ``now`` is the wall clock (seconds since the epoch) that dates in headers refer to."""
+    """Return the error for a response. ``now`` is the wall clock in seconds since the epoch, for dates in headers."""
     code = fault.code.lower()
     text = f"{fault.provider}: {fault.status} {fault.message}"[:MAX_MESSAGE_CHARS]
     if is_quota(fault):
@@ -123,42 +121,46 @@ def status_fault(fault: StatusFault, *, now: float) -> LLMError:
 
 
 def images_refused(fault: StatusFault) -> LLMRejected:
-    """The error for pictures that were sent, by ``ASSAY_IMAGES=on``, to a model that takes none.
+    """Return the error for images that ``ASSAY_IMAGES=on`` sends to a model that takes none.
 
-    It is about requests with pictures only: those without are still answered.
+    Its scope is the request, because requests without images still succeed.
     """
     text = f"{fault.provider}: {fault.status} {fault.message}"[:MAX_MESSAGE_CHARS]
-    remedy = "ASSAY_IMAGES=on sends pictures to a model that takes none: set ASSAY_IMAGES=auto or off"
+    remedy = "ASSAY_IMAGES=on sends images to a model that takes none: set ASSAY_IMAGES=auto or off"
     return LLMRejected(f"{text} ({remedy})", status=fault.status, scope=RejectionScope.REQUEST)
 
 
 def is_quota(fault: StatusFault) -> bool:
-    """Whether the account has no money or credit left."""
+    """Return whether the account has no credit left."""
     return fault.code.lower() in _QUOTA_CODES
 
 
 def is_filtered(fault: StatusFault) -> bool:
-    """Whether a content filter refused the prompt."""
+    """Return whether a content filter rejected the prompt."""
     return fault.status == 400 and fault.code.lower() in _FILTER_CODES
 
 
 def is_about_access(fault: StatusFault) -> bool:
-    """Whether the key was refused, under a status other than 401: proxies pass on a refusal in their own way."""
-    said = fault.code.lower() in _ACCESS_CODES or _ACCESS.search(fault.message.lower()) is not None
-    return fault.status == 401 or (fault.status in _ACCESS_STATUSES and said)
+    """Return whether the key was rejected. Proxies may report this with a status other than 401."""
+    message_matches = fault.code.lower() in _ACCESS_CODES or _ACCESS.search(fault.message.lower()) is not None
+    return fault.status == 401 or (fault.status in _ACCESS_STATUSES and message_matches)
 
 
 def is_unknown_model(fault: StatusFault) -> bool:
-    """Whether the server says that it has no such model. A bare 404 does not: it may refuse a form of request."""
+    """Return whether the message names an unknown model. A status 404 alone may also reject a request format."""
     return says_no_such_model(400 if fault.status == 404 else fault.status, fault.code, fault.message)
 
 
 def is_too_long(fault: StatusFault) -> bool:
-    """Whether the same question would be accepted if it were shorter."""
-    said = fault.message.lower()
+    """Return whether the request was rejected because it is too long."""
+    message_matches = fault.message.lower()
     if fault.status == _TOO_LARGE or fault.code.lower() in _TOO_LONG_CODES:
         return fault.status in _TOO_LONG_STATUSES
-    return fault.status in _TOO_LONG_STATUSES and bool(_TOO_LONG.search(said)) and not _OUTPUT_TOO_LONG.search(said)
+    return (
+        fault.status in _TOO_LONG_STATUSES
+        and bool(_TOO_LONG.search(message_matches))
+        and not _OUTPUT_TOO_LONG.search(message_matches)
+    )
 
 
 def connection_fault(provider: str, cause: BaseException) -> LLMUnavailable:

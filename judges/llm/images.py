@@ -1,4 +1,4 @@
-"""A picture as the data URI that is sent with every request about its page: encoded once, hashed once."""
+"""Image as a data URI that is encoded and hashed once and sent with every request about its page."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ _PLAIN = re.compile(r"data:image/[a-z0-9.+-]+;base64,[A-Za-z0-9+/=]*")
 
 
 class DataURI(str):
-    """A ``data:`` URI that knows a SHA-256 (hex) of itself, so that no request works it out again.
+    """``data:`` URI with its SHA-256 (hex), so that requests need not compute it again.
 
-    ``picture_sha256`` is that of the picture in it, "" where whoever encoded it did not know. Where it is known,
-    ``sha256`` is made from it: a megabyte of base64 says nothing more.
+    ``picture_sha256`` is the hash of the image bytes, or "" if unknown. If it is known, ``sha256`` is derived from it,
+    which avoids hashing a megabyte of base64.
 
-    It is an ordinary string to everything else. Base64 needs no escaping in JSON, and its bytes are its characters:
-    copying them is so quick that keeping them, too, would only double the memory.
+    It can be used like any string. The encoded bytes are not stored: base64 is ASCII and needs no escaping in JSON, so
+    that encoding it is fast, and storing it would double the memory.
     """
 
     __slots__ = ("picture_sha256", "sha256")
@@ -27,14 +27,14 @@ class DataURI(str):
 
     @classmethod
     def of_jpeg(cls, jpeg: bytes, *, sha256: str = "") -> Self:
-        """Encode JPEG bytes, ``sha256`` theirs if it is known. Takes milliseconds per megabyte: call it in a thread."""
+        """Encode JPEG bytes; ``sha256`` is their hash if known. Call it in a thread: it takes milliseconds per MB."""
         return cls._of_ascii(b"data:image/jpeg;base64," + base64.b64encode(jpeg), picture_sha256=sha256)
 
     @classmethod
     def given(cls, uri: str) -> str:
-        """The same address, as one of these where it is a picture in plain base64; call it in a thread.
+        """Return ``uri`` as a ``DataURI`` if it is an image in plain base64. Call it in a thread.
 
-        Anything else stays an ordinary string: what others wrote must be escaped like every other text.
+        Any other URI stays an ordinary string, because it must be escaped in JSON.
         """
         return cls._of_ascii(uri.encode("ascii")) if _PLAIN.fullmatch(uri) else uri
 
@@ -47,5 +47,5 @@ class DataURI(str):
 
 
 def image_part(uri: str) -> dict[str, Any]:
-    """A picture as a part of a chat message."""
+    """Return the part of a chat message for an image."""
     return {"type": "image_url", "image_url": {"url": uri, "detail": "high"}}

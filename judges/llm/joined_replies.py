@@ -1,6 +1,6 @@
-"""Two places for the replies of models: one at hand, and one further away that other machines fill, too.
+"""Two-level reply cache: a local folder, and a cache shared with other machines.
 
-The near one is asked first. What only the far one has comes near, so that it is fetched once.
+The local cache is read first. A reply found only in the shared cache is copied to the local one.
 """
 
 from __future__ import annotations
@@ -12,31 +12,31 @@ from judges.llm.response_cache import ReplyStore, StoredReply
 
 
 class FarReplies(Protocol):
-    """The far place. It never fails: what it cannot give is not there, what it cannot take is forgotten."""
+    """Shared cache. It never raises: if it fails, ``get`` returns None and ``offer`` drops the reply."""
 
     async def get(self, key: str) -> StoredReply | None: ...
 
     def offer(self, key: str, reply: LLMReply) -> None:
-        """Take a reply without waiting for anything."""
+        """Store a reply in the background."""
         ...
 
 
 class JoinedReplies:
-    """Implements ``Replies`` over both."""
+    """Implementation of ``Replies`` with both levels."""
 
-    def __init__(self, near: ReplyStore, far: FarReplies) -> None:
-        self._near = near
-        self._far = far
+    def __init__(self, local: ReplyStore, shared: FarReplies) -> None:
+        self._local = local
+        self._shared = shared
 
     async def get(self, key: str) -> StoredReply | None:
-        found = await self._near.get(key)
+        found = await self._local.get(key)
         if found is not None:
             return found
-        found = await self._far.get(key)
+        found = await self._shared.get(key)
         if found is not None:
-            await self._near.put(key, found)
+            await self._local.put(key, found)
         return found
 
     async def put(self, key: str, reply: LLMReply) -> None:
-        self._far.offer(key, reply)
-        await self._near.put(key, reply)
+        self._shared.offer(key, reply)
+        await self._local.put(key, reply)

@@ -1,7 +1,7 @@
-"""Find the one JSON object in what a model wrote.
+"""Extraction of the one JSON object from a model's reply.
 
-Models put thinking, prose, Markdown fences or a Python ``dict`` around or in place of the object they were asked for.
-``one_object`` accepts all of these if they leave exactly one reading. Work is linear in the length of the text.
+Models wrap the requested object in reasoning, prose or Markdown fences, or write a Python ``dict`` instead.
+``one_object`` accepts all of these if the result is unambiguous. Its running time is linear in the length of the text.
 """
 
 from __future__ import annotations
@@ -12,12 +12,12 @@ import re
 from typing import Any, Final
 
 MAX_PYTHON_CHARS: Final = 256_000
-"""Longest object that is read as Python or with trailing commas; JSON proper has no limit here."""
+"""Maximum length of an object with Python syntax or trailing commas. Valid JSON has no limit here."""
 MAX_OBJECTS: Final = 200
-"""Maximum number of equal objects and of broken drafts in one text."""
+"""Maximum number of equal objects plus invalid drafts in one text."""
 MAX_DEPTH: Final = 200
 MAX_ENCODINGS: Final = 3
-"""How often the object may have been encoded as a JSON string again."""
+"""Maximum number of times that the object may be encoded as a JSON string."""
 
 _NAMES = r"(?:think|thinking|thoughts?|reasoning|reflection|seed:think)"
 _OPEN = (
@@ -26,7 +26,7 @@ _OPEN = (
 )
 _CLOSE = rf"</{_NAMES}>|\[/THINK\]|◁/think▷|<\|(?:end_of_thought|END_THINKING)\|>|<\|channel\|>\s*final\b"
 _OBJECT = r"""\{\s*(?:\}|"(?:[^"\\\n]|\\.){0,200}"\s*:|'(?:[^'\\\n]|\\.){0,200}'\s*:)"""
-"""Where an object begins: a brace with a quoted key, or an empty object. Other braces are prose."""
+"""Start of an object: a brace with a quoted key, or an empty object. Other braces are prose."""
 _MARK = re.compile(f"(?P<open>{_OPEN})|(?P<close>{_CLOSE})|(?P<object>{_OBJECT})", re.IGNORECASE)
 _CLOSING = re.compile(_CLOSE, re.IGNORECASE)
 _BEGINNING = re.compile(_OBJECT)
@@ -37,24 +37,24 @@ _PYTHON = re.compile(
 )
 _WORDS = {"True": "true", "False": "false", "None": "null"}
 _LEAKED = re.compile(r"\A(?:assistant)?(?:analysis|commentary).*?assistantfinal(?=\s*[{`])", re.DOTALL)
-"""Harmony channels (gpt-oss) that a server wrote as plain words: everything up to the final one."""
+"""Harmony channels (gpt-oss) that a server wrote as plain text: everything before the final channel."""
 _TO_THE_END = re.compile(r"[\s`~]*\Z")
 _LINE_START = re.compile(r"(?:\A|\n)[ \t]*\Z")
 _NOT_JSON: Final = object()
 
 
 class NoSingleObject(ValueError):
-    """The text has no JSON object, a broken one, or several that differ."""
+    """The text has no JSON object, an invalid one, or several that differ."""
 
 
 def one_object(text: str) -> Any:
-    """Return the one JSON object in ``text``; if all of ``text`` is JSON, its value of any type.
+    """Return the one JSON object in ``text``. If all of ``text`` is JSON, return its value, of any type.
 
-    Text between thinking tags is skipped, and so is everything before a closing tag that was never opened. Behind an
-    opening tag that is never closed, an object counts only if it is the only one, begins a line and ends the text.
+    Text between reasoning tags is skipped, and so is text before a closing tag without an opening tag. After an opening
+    tag without a closing tag, an object counts only if it is the only one, starts a line and ends the text.
 
     Raises:
-        NoSingleObject: there is none, or more than one reading.
+        NoSingleObject: there is no object, or the text is ambiguous.
     """
     text = _LEAKED.sub("", text.replace("\ufeff", "").strip(), count=1)
     value: Any = text
@@ -69,7 +69,7 @@ def one_object(text: str) -> Any:
 
 
 def _unique_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    """Build an object; a key that is given twice with different values has no single reading."""
+    """Build an object. A key with two different values is ambiguous."""
     found = dict(pairs)
     if len(found) != len(pairs) and any(found[key] != value for key, value in pairs):
         raise NoSingleObject
@@ -95,21 +95,21 @@ def _single(objects: list[dict[str, Any]]) -> dict[str, Any]:
 
 
 def _same(left: Any, right: Any) -> bool:
-    """Whether two JSON values are equal; unlike in Python ``1`` is not ``true``."""
+    """Return whether two JSON values are equal. Unlike in Python, ``1`` does not equal ``true``."""
     return bool(left == right) and json.dumps(left, sort_keys=True) == json.dumps(right, sort_keys=True)
 
 
 def _objects(text: str) -> list[dict[str, Any]]:
-    """The objects in ``text`` outside of thinking.
+    """Return the objects in ``text`` outside of reasoning.
 
     Raises:
-        NoSingleObject: one begins there and is broken.
+        NoSingleObject: one of them is invalid.
     """
     found: list[dict[str, Any]] = []
     at = drafts = 0
     while (mark := _MARK.search(text, at)) is not None:
         if mark["close"]:
-            found.clear()  # what stands before it is thinking that began outside of the reply
+            found.clear()  # text before the tag is reasoning whose opening tag is not part of the reply
             at = mark.end()
         elif mark["open"]:
             closing = _CLOSING.search(text, mark.end())
@@ -119,7 +119,7 @@ def _objects(text: str) -> list[dict[str, Any]]:
         else:
             value, at = _object_at(text, mark.start())
             if value is None:
-                # A draft in thinking ("I must write {"result": true/false}") if a closing tag follows, else broken.
+                # If a closing tag follows, it is a draft in the reasoning: "I must write {"result": true/false}".
                 closing = _CLOSING.search(text, mark.end())
                 if closing is None:
                     raise NoSingleObject
@@ -133,7 +133,7 @@ def _objects(text: str) -> list[dict[str, Any]]:
 
 
 def _after_unclosed(text: str) -> list[dict[str, Any]]:
-    """The objects behind an opening tag without a closing one, if the last ends the text and begins a line."""
+    """Return the objects after an unclosed opening tag, if the last one starts a line and ends the text."""
     found: list[dict[str, Any]] = []
     at = start = drafts = 0
     while (mark := _BEGINNING.search(text, at)) is not None:
@@ -146,14 +146,14 @@ def _after_unclosed(text: str) -> list[dict[str, Any]]:
         if drafts + len(found) > MAX_OBJECTS:
             raise NoSingleObject
     if drafts > 0 and found:
-        # A broken draft may have hidden the beginning of a larger object.
+        # An invalid draft may have hidden the start of a larger object.
         found = found if _BEGINNING.match(text, start) else []
     ends = found and _TO_THE_END.match(text, at) and _LINE_START.search(text[max(0, start - 200) : start])
     return found if ends else []
 
 
 def _object_at(text: str, start: int) -> tuple[dict[str, Any] | None, int]:
-    """The object that begins at ``start`` and the place behind it; None if it is broken."""
+    """Return the object that starts at ``start`` and the position after it. The object is None if it is invalid."""
     try:
         value, end = _DECODER.raw_decode(text, start)
     except NoSingleObject:
@@ -164,7 +164,7 @@ def _object_at(text: str, start: int) -> tuple[dict[str, Any] | None, int]:
 
 
 def _python_object_at(text: str, start: int) -> tuple[dict[str, Any] | None, int]:
-    """The same for an object with Python's words and quotes, or with trailing commas."""
+    """Like ``_object_at``, for an object with Python literals and quotes, or with trailing commas."""
     pieces: list[str] = []
     depth, at = 0, start
     for token in _PYTHON.finditer(text, start, start + MAX_PYTHON_CHARS):

@@ -1,7 +1,7 @@
-"""The judge without a model: it compares words, names, numbers and dates, and reads labels, lists, tables and links.
+"""Lexical judge: compares words, names, numbers and dates by code, and parses labels, lists, tables and links.
 
-A baseline and a test tool, deterministic and in English. It knows no meaning: a paraphrase without common words is
-refuted, who did what to whom is told only by what stands together. It reads a request's ``parts``, never the messages.
+Deterministic, for English texts: a baseline, and for tests. It does not understand meaning: it refutes a paraphrase
+without common words, and relates words only by distance. It reads the ``parts`` of a request, never the messages.
 """
 
 from __future__ import annotations
@@ -25,9 +25,9 @@ from judges.prompting.verdict_reply import BinaryEvalResult
 from rubrics.verdict import Usage
 
 MODEL = "lexical"
-SPARE = 1 / 3  # share of a claim's plain words that a passage may lack; of its names and figures it may lack none
+SPARE = 1 / 3  # share of a claim's common words that a passage may lack; it must contain all names and numbers
 MAX_CHARS, MAX_LINE_CHARS, MAX_CLAIM_CHARS, MAX_QUOTE_CHARS, MAX_FACTS, MAX_DEPTH = 200_000, 5_000, 2_000, 500, 2_000, 4
-"""What is read at all, so that a hostile text costs a second or two and not minutes."""
+"""Limits of the parsed text, so that a hostile text takes a second or two and not minutes."""
 INLINE = 1_000_000
 MONTHS = [name.casefold() for name in calendar.month_name[1:]]
 CALENDAR = {*MONTHS, *map(str.casefold, calendar.day_name)}
@@ -46,13 +46,13 @@ _LINK = re.compile(r"\[([^\[\]]*)\]\([^)]*\)|<?https?://|\[\^?\w+\]")
 
 
 def words(text: str) -> list[str]:
-    """Every word and number in order; ``1931-05-12`` is read as ``12 May 1931``."""
+    """Return all words and numbers in order. ``1931-05-12`` is read as ``12 May 1931``."""
     return _WORD.findall(_ISO_DATE.sub(lambda at: f"{at[3]} {MONTHS[int(at[2]) - 1].title()} {at[1]}", text))
 
 
 @lru_cache(maxsize=65_536)
 def key(word: str) -> str:
-    """What spellings of a word or number share: ``advis`` for ``Advisers``, ``september`` for ``Sept``, ``1200``."""
+    """Return the normal form of a word or number: ``advis`` for ``Advisers``, ``september`` for ``Sept``, ``1200``."""
     if word[0].isdigit():
         return re.sub(r",(?=\d{3}(?!\d))", "", word).lstrip("0") or "0"
     plain = "".join(c for c in unicodedata.normalize("NFKD", word) if not unicodedata.combining(c)).casefold()
@@ -77,7 +77,7 @@ _LINKISH, _TITLISH = keys("url link source citation reference href website"), ke
 
 
 class Passage(NamedTuple):
-    """A sentence or table row. It is read ``under`` its headings and column titles, and ``near`` two sentences more."""
+    """Sentence or table row. ``under``: its keys and those of its titles; ``near``: also of two earlier sentences."""
 
     start: int
     end: int
@@ -88,17 +88,17 @@ class Passage(NamedTuple):
 
 @lru_cache(maxsize=4)
 def passages(text: str) -> list[Passage]:
-    """A text in passages; kept, since every claim and vote on a page asks for them again."""
+    """Split a text into passages. Cached, because all claims and votes on a page use them."""
     found, since, titles, heads = list[Passage](), 0, frozenset[str](), dict[int, frozenset[str]]()
     for line in re.finditer(r"[^\n]+", text[:MAX_CHARS]):
         level, row = len(line[0]) - len(line[0].lstrip("#")), "|" in line[0]
         titles = (titles or keys(line[0])) if row else frozenset()
-        if level:  # nothing before a heading is read with what comes after it
+        if level:  # a passage is not related to the text before its heading
             heads, since = {n: head for n, head in heads.items() if n < level} | {level: keys(line[0])}, len(found)
         ends = [] if row else [end.end() for end in _SENTENCE_END.finditer(line[0])]
         for start, end in pairwise([0, *ends, len(line[0])]):
             said, opening = words(line[0][start:end]), None if row else _OPENING.match(line[0], start)
-            # "Marie Duval painted it" is about her, whatever stands before it or above.
+            # "Marie Duval painted it" is about her, regardless of the headings and the text before it.
             alone = opening and all(w[0].isupper() and key(w) not in STOP | CALENDAR for w in opening.groups())
             under = frozenset(map(key, said)).union(titles, *([] if alone else heads.values()))
             before = [] if alone or row else found[max(since, len(found) - 2) :]
@@ -108,13 +108,13 @@ def passages(text: str) -> list[Passage]:
 
 
 def denies(said: list[str], about: frozenset[str]) -> bool:
-    """Whether a negation stands shortly before one of the words in question."""
+    """Return whether a negation occurs at most five words before one of the words ``about``."""
     places = [n for n, word in enumerate(said) if key(word) in NEGATIONS or key(word).endswith("n't")]
     return any(key(word) in about for n in places for word in said[n + 1 : n + 6])
 
 
 def same(one: str, other: str) -> bool:
-    """Whether two spellings name one person, thing, date or value: titles, order and initials aside."""
+    """Return whether two texts name the same person, thing, date or value, ignoring titles, order and initials."""
     few, many = sorted(([key(w) for w in words(text) if key(w) not in _TITLES] for text in (one, other)), key=len)
     alike = all(any(a == b or (1 in (len(a), len(b)) and a[0] == b[0]) for b in many) for a in few)
     figures = [{part for part in parts if part[0].isdigit()} for parts in (few, many)]
@@ -122,13 +122,13 @@ def same(one: str, other: str) -> bool:
 
 
 def decide(claim: str, parts: Mapping[str, str]) -> BinaryEvalResult:
-    """Judge one claim by the page, or by the answer where there is no page."""
+    """Judge one claim by the page, or by the answer if there is no page."""
     said, text = words(claim[:MAX_CLAIM_CHARS]), parts.get("page", parts.get("answer", ""))
     pair = None if "page" in parts else _PAIR.search(claim[:MAX_CLAIM_CHARS])
     if pair and re.search("same|equal|match|identical|equivalent|refer", pair[2] + pair[4]):
         result = same(pair[1], pair[3]) != bool(re.search(r"\b(?:not|different)\b", pair[2] + pair[4]))
         return BinaryEvalResult(result=result, reasoning=f"Compared the spellings {pair[1]!r} and {pair[3]!r}.")
-    # The first word is capitalised anyway; it is a name if the second is one.
+    # The first word is always capitalised. It is a name only if the second word is capitalised, too.
     capital = {key(word) for word in said[not (said[1:] and said[1][0].isupper()) :] if word[0].isupper()}
     figures = frozenset(key(word) for word in said if word[0].isdigit()) | (capital & CALENDAR)
     names = frozenset(capital) - figures - STOP
@@ -136,7 +136,7 @@ def decide(claim: str, parts: Mapping[str, str]) -> BinaryEvalResult:
     about = figures | names | plain
 
     def missing(passage: Passage) -> frozenset[str]:
-        """All that must be there and is not; plain words only if there are too few."""
+        """Return the required keys that the passage lacks; common words only if more than ``SPARE`` are missing."""
         must, absent = (figures - passage.under) | (names - passage.near), plain - passage.near
         return must | absent if len(absent) > SPARE * len(plain) else must
 
@@ -145,7 +145,7 @@ def decide(claim: str, parts: Mapping[str, str]) -> BinaryEvalResult:
     lacking = missing(best) if best and about else {"anything to compare"}
     if best is None or lacking:
         return BinaryEvalResult(result=False, reasoning=f"The closest passage lacks {', '.join(sorted(lacking))}.")
-    # What is too short to be recognised takes the line before it along.
+    # A passage of one or two words is quoted with the line before it.
     start = text.rfind("\n", 0, max(best.start - 1, 0)) + 1 if len(best.words) < 3 else best.start
     quote = text[start : best.end].strip()
     quote = quote if len(quote) <= MAX_QUOTE_CHARS else quote[:MAX_QUOTE_CHARS].rpartition(" ")[0]
@@ -155,7 +155,7 @@ def decide(claim: str, parts: Mapping[str, str]) -> BinaryEvalResult:
 
 
 class Label(NamedTuple):
-    """A heading, item or row, or ``INLINE`` a column title or ``label:``; ``serial`` tells equal ones apart."""
+    """Heading, item, row, or at level ``INLINE`` a column title or ``label:``. ``serial`` distinguishes equal ones."""
 
     level: int
     serial: int
@@ -163,24 +163,24 @@ class Label(NamedTuple):
 
 
 Fact: TypeAlias = tuple[tuple[Label, ...], str]
-"""Something that a text says, after the labels it stands under."""
+"""The labels of a value, outermost first, and the value."""
 
 
 def clean(raw: str) -> str:
-    """A value without list mark, emphasis and links; the words of a link where there is nothing before it."""
+    """Return a value without list marker, emphasis and links. If nothing precedes a link, return its text."""
     raw = _MARK.sub("", raw, count=1)
     if link := _LINK.search(raw):
-        before = re.sub(r"[,;(\u2013\u2014][a-z\s:]*$", "", raw[: link.start()])  # ", see the" goes with its link
+        before = re.sub(r"[,;(\u2013\u2014][a-z\s:]*$", "", raw[: link.start()])  # removes ", see the", too
         raw = before if re.search(r"\w", before) else link[1] or ""
     return re.sub(r"[*`]", "", raw).strip(" \t\r_:;,.(\u2013\u2014-|[]\"'")
 
 
 def facts(text: str) -> Iterator[Fact]:
-    """What a text says under its headings, lists and tables; a paragraph's first line stands over the others."""
+    """Yield the values of a text with their labels. The first line of a paragraph is a label of its other lines."""
     serial, fresh, path, titles = count(), True, tuple[Label, ...](), list[str]()
     for raw in text.split("\n"):
         bare = raw.strip()[:MAX_LINE_CHARS]
-        if set(bare) <= set("|-: "):  # nothing, or the rule below column titles
+        if set(bare) <= set("|-: "):  # an empty line, or the delimiter row of a table
             fresh, titles = True, titles if bare else []
             continue
         cells = [cell.strip() for cell in bare.strip("|").split("|")] if "|" in bare else []
@@ -201,7 +201,7 @@ def facts(text: str) -> Iterator[Fact]:
 
 @lru_cache(maxsize=4096)
 def affinity(schema: type[BaseModel], field: str, label: str) -> int:
-    """How surely a label means a field: 3 the same words, 2 some of them, 1 words of its description, 0 not at all."""
+    """Rate how well a label matches a field: 3 same words, 2 some of them, 1 words of its description, 0 no match."""
     said, wanted = keys(label) - STOP, keys(field) - STOP
     if not said or said == wanted:
         return 3 * bool(said)
@@ -209,7 +209,7 @@ def affinity(schema: type[BaseModel], field: str, label: str) -> int:
 
 
 def model_in(annotation: Any) -> tuple[type[BaseModel] | None, bool]:
-    """The class of fields in a type such as ``list[Director] | None``, and whether it is a list of them."""
+    """Return the model class in a type such as ``list[Director] | None``, and whether the type is a list of it."""
     if isinstance(annotation, type) and issubclass(annotation, BaseModel):
         return annotation, False
     model, many = next((found for each in get_args(annotation) if (found := model_in(each))[0]), (None, False))
@@ -217,7 +217,7 @@ def model_in(annotation: Any) -> tuple[type[BaseModel] | None, bool]:
 
 
 def value_of(schema: type[BaseModel], field: str, said: list[Fact]) -> Any:
-    """What the facts have for one field under the label that most surely means it, or None; links need no label."""
+    """Return the value of a field under its best matching label, or None. Links need no label."""
     annotation: Any = schema.model_fields[field].annotation
     linkish = bool(keys(field) & _LINKISH) or "Url" in str(annotation)
     labels = {label: affinity(schema, field, label.words) for path, _ in said for label in path}
@@ -242,7 +242,7 @@ def value_of(schema: type[BaseModel], field: str, said: list[Fact]) -> Any:
 
 
 def build(schema: type[BaseModel], said: list[Fact], name: str = "") -> tuple[BaseModel | None, int]:
-    """``schema`` filled from facts (None where a required value is missing) and how many of its fields they have."""
+    """Fill ``schema`` from facts. Return the object (None if a required value is missing) and its number of values."""
     values = {field: value_of(schema, field, said) for field in schema.model_fields}
     values |= {field: name for field, value in values.items() if value is None and keys(field) & _TITLISH}
     values = {field: value for field, value in values.items() if value not in (None, "", [])}
@@ -252,7 +252,7 @@ def build(schema: type[BaseModel], said: list[Fact], name: str = "") -> tuple[Ba
 
 
 def records(schema: type[BaseModel], said: list[Fact]) -> list[BaseModel]:
-    """Those headings, items or rows side by side that have the most fields of ``schema`` each."""
+    """Return the sibling headings, items or rows that fill the most fields of ``schema``."""
     runs: dict[tuple[Label, ...], dict[Label, list[Fact]]] = {}
     for path, value in said:
         for depth, label in enumerate(up for up in path if up.level < INLINE):
@@ -268,32 +268,32 @@ def records(schema: type[BaseModel], said: list[Fact]) -> list[BaseModel]:
 
 
 def fill(schema: type[BaseModel], text: str, page_links: str = "") -> BaseModel:
-    """What a text says as ``schema``, or LLMOutputUnusable is raised; ``page_links`` has lines ``words<TAB>target``."""
+    """Extract ``schema`` or raise LLMOutputUnusable. ``page_links`` has lines ``text<TAB>target``."""
     targets = {line.partition("\t")[0]: line.rpartition("\t")[2] for line in page_links.splitlines()} | {"": ""}
     lines = (f"{line} {targets.get(clean(line[:200]), '')}" for line in text[:MAX_CHARS].split("\n"))
     made, _ = build(schema, list(islice(facts("\n".join(lines)), MAX_FACTS)))
     if made is None:
-        raise LLMOutputUnusable(UnusableKind.OFF_SCHEMA, f"the text does not hold what {schema.__name__} requires")
+        raise LLMOutputUnusable(UnusableKind.OFF_SCHEMA, f"the text lacks a value that {schema.__name__} requires")
     return made
 
 
 def reply(request: LLMRequest) -> BaseModel:
-    """The request's schema, filled. Raises LLMOutputUnusable for what words alone cannot do."""
+    """Fill the request's schema. Raises LLMOutputUnusable for free text or if a required value is missing."""
     schema, parts = request.schema, request.parts
     if schema is None or request.purpose == "free":
-        raise LLMOutputUnusable(UnusableKind.REFUSED, "the lexical judge verifies and extracts; it does not write")
+        raise LLMOutputUnusable(UnusableKind.REFUSED, "the lexical judge only verifies and extracts")
     if request.purpose == "extract":
         return fill(schema, parts.get("page", parts.get("answer", "")), parts.get("page_links", ""))
     return schema.model_validate(decide(parts.get("claim", ""), parts).model_dump())
 
 
 class LexicalClient:
-    """The lexical judge as an LLMClient. It works in a thread: a long page takes longer than the loop may wait."""
+    """``LLMClient`` for the lexical judge. It runs in a thread, because a long page would block the event loop."""
 
     async def complete(self, request: LLMRequest) -> LLMReply:
-        """Answer by the words alone. Raises LLMOutputUnusable where words alone cannot."""
+        """Return the result of ``reply``, with its errors."""
         parsed = await asyncio.to_thread(reply, request)
         return LLMReply(text=parsed.model_dump_json(), parsed=parsed, model=MODEL, usage=Usage(calls=1))
 
     async def aclose(self) -> None:
-        """Nothing to close."""
+        """Do nothing."""

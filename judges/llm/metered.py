@@ -1,4 +1,4 @@
-"""Adds up what one answer's requests took, by model and role, whoever asked: the judge or helpers it made."""
+"""Usage of one answer by model and role, including the requests of helpers that its judge created."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from rubrics.verdict import Usage
 
 
 class UsageMeter:
-    """A client for one answer, over one that many share: ``aclose`` closes nothing."""
+    """``LLMClient`` of one answer that adds up usage. It wraps a shared client, which it does not close."""
 
     def __init__(self, inner: LLMClient) -> None:
         self._inner = inner
@@ -25,7 +25,7 @@ class UsageMeter:
         return reduce(add, self._used.values(), Usage())
 
     def rows(self) -> list[dict[str, Any]]:
-        """As results write it: ``{model, role, calls, ...}``, sorted."""
+        """Return one JSON row per model and role as in results, sorted: ``{model, role, calls, ...}``."""
         return [{"model": model, "role": role, **asdict(used)} for (model, role), used in sorted(self._used.items())]
 
     async def complete(self, request: LLMRequest) -> LLMReply:
@@ -38,7 +38,7 @@ class UsageMeter:
         return reply
 
     async def aclose(self) -> None:
-        """The client behind belongs to somebody else."""
+        """Do nothing: the wrapped client is shared."""
 
     def _add(self, request: LLMRequest, used: Usage) -> None:
         key = request.model, role_of(request)

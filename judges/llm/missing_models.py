@@ -1,6 +1,6 @@
-"""Models that a provider does not have: recognizing its error, listing what it has, and suggesting a name.
+"""Unknown and retired models: detection of the error, the provider's model list, suggestions of other names.
 
-Providers agree neither on the status nor on the code of this error. It is told from other refusals by code and wording.
+Providers agree neither on the status nor on the code of this error, so it is detected by code and wording.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ log = logging.getLogger(__name__)
 LIST_DEADLINE_S: Final = 5.0
 LIST_AGE_S: Final = 6 * 3600.0
 WARNING_DAYS: Final = 60
-"""How long before its shutdown a model is warned of."""
+"""Days before the shutdown of a model from which a warning is shown."""
 _MAX_LISTED: Final = 5_000
 _MAX_SUGGESTIONS: Final = 3
 
@@ -63,9 +63,9 @@ _NOT_FOUND: Final = 404
 
 
 def says_no_such_model(status: int, code: str, message: str) -> bool:
-    """Whether an error reply to a chat request means that the model is unknown or retired.
+    """Return whether an error for a chat request means that the model is unknown or retired.
 
-    Every 404 does: either the model or the whole endpoint is missing, and no request of the run would find it.
+    Every 404 does: the model or the endpoint is missing, so every request of the run would fail.
 
     >>> says_no_such_model(400, "", "The model `o4-mini` has been deprecated")
     True
@@ -79,16 +79,16 @@ def says_no_such_model(status: int, code: str, message: str) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class ListedModel:
-    """A model that a server lists, and the day on which it will be shut down, if the server says so."""
+    """Listed model, with its shutdown date if the server gives one."""
 
     name: str
     shutdown: date | None = None
 
 
 class ModelList:
-    """The models that a server lists: requested at most every few hours, with a deadline.
+    """Model list of a server, requested at most every ``LIST_AGE_S`` and with a deadline.
 
-    A server that has no list, or does not answer in time, has an empty one.
+    The list is empty if the server has none or does not respond in time.
     """
 
     def __init__(self, backend: Any, *, clock: Callable[[], float] = time.monotonic) -> None:
@@ -100,7 +100,7 @@ class ModelList:
         self._asking: asyncio.Task[None] | None = None
 
     def latest(self) -> tuple[ListedModel, ...]:
-        """The list as far as it is known; a new one is requested in the background if it is due."""
+        """Return the last list, and request a new one in the background if it is due."""
         is_due = self._asked_at is None or self._clock() - self._asked_at > LIST_AGE_S
         if self._request is not None and self._asking is None and is_due:
             self._asked_at = self._clock()
@@ -108,14 +108,14 @@ class ModelList:
         return self._found
 
     async def listed(self) -> tuple[ListedModel, ...]:
-        """The list, from memory if it is recent; waits for it otherwise, at most for its deadline."""
+        """Return the list. If it is not recent, wait for a new one up to the deadline."""
         self.latest()
         if self._asking is not None:
             await asyncio.wait({self._asking})
         return self._found
 
     async def aclose(self) -> None:
-        """Stop a request that is under way."""
+        """Cancel a request in flight."""
         if self._asking is not None:
             self._asking.cancel()
             await asyncio.wait({self._asking})
@@ -131,7 +131,7 @@ class ModelList:
 
 
 def read_models(body: str) -> tuple[ListedModel, ...]:
-    """The models in the body of a list of models; entries that cannot be read are left out.
+    """Parse the body of a model list. Invalid entries are left out.
 
     Raises:
         ValueError: the body is not JSON.
@@ -146,15 +146,15 @@ def read_models(body: str) -> tuple[ListedModel, ...]:
 
 
 def shutdown_of(model: str, listed: Sequence[ListedModel], prices: Prices, *, vendor: str | None) -> date | None:
-    """The shutdown date of a model: as its server says, else as the price table says of a ``vendor``'s model."""
-    said = next((one.shutdown for one in listed if one.name == model and one.shutdown is not None), None)
+    """Return the shutdown date of a model from its server's list, else from the price table if ``vendor`` matches."""
+    from_server = next((one.shutdown for one in listed if one.name == model and one.shutdown is not None), None)
     price = prices.of(model)
     known = price.shutdown if price is not None and price.vendor in (vendor, "") else None
-    return said or known
+    return from_server or known
 
 
 def shutdown_warning(model: str, shutdown: date | None, *, today: date | None = None) -> str | None:
-    """The warning about a model that is shut down soon, or was; None if there is nothing to warn of.
+    """Return the warning about a model that shuts down soon or was shut down; None if neither applies.
 
     >>> shutdown_warning("gpt-4o", date(2027, 1, 14), today=date(2026, 11, 22))
     'gpt-4o shuts down on 2027-01-14 (in 53 days): choose another model with ASSAY_MODEL or --model'
@@ -172,7 +172,7 @@ def shutdown_warning(model: str, shutdown: date | None, *, today: date | None = 
 def suggestions(
     model: str, listed: Sequence[ListedModel], prices: Prices, *, today: date | None = None
 ) -> tuple[str, ...]:
-    """Names like ``model``, best first: of models that the server lists or that have a price, never of retired ones.
+    """Return similar model names, best first: listed by the server, or else with a price; never retired ones.
 
     >>> suggestions("gpt6-luna", (), Prices())[0]
     'gpt-6-luna'
@@ -193,24 +193,24 @@ def suggestions(
     return tuple(by_spelling[name] for name in close)
 
 
-def describe_missing(said: str, model: str, listed: Sequence[ListedModel], prices: Prices) -> str:
-    """The error for a model that a provider does not have: its words, then the remedy."""
+def describe_missing(provider_message: str, model: str, listed: Sequence[ListedModel], prices: Prices) -> str:
+    """Return the error message for an unknown model: the provider's message, then the fix."""
     today = datetime.now(UTC).date()
     price = prices.of(model)
     said_there = next((one.shutdown for one in listed if one.name == model), None)
     shutdown = said_there or (None if price is None else price.shutdown)
     close = suggestions(model, listed, prices, today=today)
-    remedy = f"{model} is no model that can be used here"
+    remedy = f"{model} is not available from this provider"
     if shutdown is not None and shutdown <= today:
         remedy = f"{model} was shut down on {shutdown}"
     elif any(one.name == model for one in listed):
-        remedy = f"{model} is listed there, but cannot be used with this key"
+        remedy = f"{model} is in the provider's list, but not available with this key"
     if close:
         remedy += f"; did you mean {' or '.join(close)}?"
     choices = {one.name for one in listed}
     example = DEFAULT_MODEL if not choices or DEFAULT_MODEL in choices else min(choices)
     fix = f"Set ASSAY_MODEL or --model (for example {example}), and check the provider's address"
-    return f"{said} ({remedy}. {fix})" if not close else f"{said} ({remedy} {fix})"
+    return f"{provider_message} ({remedy}. {fix})" if not close else f"{provider_message} ({remedy} {fix})"
 
 
 def _day(value: Any) -> date | None:

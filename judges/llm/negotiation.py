@@ -1,7 +1,7 @@
-"""What is known of how one server wants to be asked, by model, and what each refusal and reply adds to that.
+"""Learned request formats of one server, by model. Each error and each reply can change the format.
 
-The first request for a model goes ahead of the others while it finds out, so that thirty that start together do not
-all climb down the ladder. What was found is kept in a file, if there is one, and expires after a day.
+While the format of a model is unknown, the first request is sent before concurrent ones, so that only one request tries
+the formats. The learned format is stored in a file, if one is configured, and expires after a day.
 """
 
 from __future__ import annotations
@@ -24,37 +24,39 @@ from judges.llm.dialects import Dialect, Rung, from_json, to_json
 log = logging.getLogger(__name__)
 
 WAIT_S: Final = 1.0
-"""How long others wait for the first request, if it was not refused."""
+"""Seconds that concurrent requests wait for the first one while it is not rejected."""
 CLIMB_WAIT_S: Final = 20.0
-"""How long they wait while it is tried in other forms."""
+"""Seconds that they wait while the first request tries other formats."""
 MAX_AGE_S: Final = 24 * 3600.0
 _AFTER_ERRORS: Final = (Rung.OBJECT, Rung.TOOL, Rung.PROMPT)
-"""The rungs to try after two errors 500 that name no cause."""
+"""Rungs to try after two errors 500 that name no cause."""
 _ERRORS_BEFORE: Final = 2
 _TIMES_HELPED: Final = 2
 
 
 class Images(StrEnum):
-    """Whether models are shown the pictures of pages."""
+    """Whether requests include the screenshots of pages (``ASSAY_IMAGES``)."""
 
     AUTO = "auto"
-    """Until the server refuses them."""
+    """Include them until the server rejects images."""
     ON = "on"
     OFF = "off"
 
 
 @dataclass(slots=True)
 class Known:
-    """What is known of one model. ``settled``: a reply in this form could be used. ``trial`` is a form that worked
-    after errors 500, which may have been an outage: the next request asks in the old form once more.
+    """Learned format of one model.
+
+    ``settled``: a reply in this format was usable. ``trial`` is a format that worked after errors 500. Because they may
+    have been an outage, the next request uses the previous format once more.
     """
 
     dialect: Dialect
     settled: bool = False
     proven: set[str] = field(default_factory=set)
-    """The purposes of the requests whose replies could be used."""
+    """Purposes of the requests whose replies were usable."""
     by_schema: dict[str, Dialect] = field(default_factory=dict)
-    """Schemas that the server does not take in its usual form."""
+    """Formats of the schemas for which the server rejects its usual format."""
     helped: int = 0
     errors: int = 0
     trial: Dialect | None = None
@@ -64,14 +66,14 @@ class Known:
 
 
 class DialectFile:
-    """Dialects that were found, in a JSON file that several processes may write."""
+    """JSON file with learned formats. Several processes may write it."""
 
     def __init__(self, path: Path, *, clock: Callable[[], float] = time.time) -> None:
         self._path = path
         self._clock = clock
 
     def read(self, server: str, model: str) -> Dialect | None:
-        """The dialect of a model; None if there is none, or none that is new enough and can be read."""
+        """Return the format of a model; None if there is none, or it has expired or is unreadable."""
         try:
             entry = self._entries()[_entry_name(server, model)]
             return from_json(entry["dialect"]) if self._is_new(entry) else None
@@ -79,7 +81,7 @@ class DialectFile:
             return None
 
     def write(self, server: str, model: str, dialect: Dialect) -> None:
-        """Blocks. Entries that expired are removed. A disk that is full or read-only costs the entry."""
+        """Store the format of a model and remove expired entries. Blocks. Write errors are ignored."""
         with suppress(OSError):
             self._path.parent.mkdir(parents=True, exist_ok=True)
             with self._path.with_suffix(".lock").open("w") as lock:
@@ -110,7 +112,7 @@ def _entry_name(server: str, model: str) -> str:
 
 
 class Dialects:
-    """The dialects of one server. ``images``: whether pictures are sent at all, and kept back if they are refused."""
+    """Request formats of one server. ``images``: whether images are sent, and left out after a rejection."""
 
     def __init__(self, server: str, *, images: Images = Images.AUTO, file: DialectFile | None = None) -> None:
         self.images = images
@@ -119,7 +121,7 @@ class Dialects:
         self._models: dict[str, Known] = {}
 
     def known(self, model: str) -> Known:
-        """What is known of a model. Reads the file the first time."""
+        """Return the learned format of a model. Reads the file on first use."""
         if model not in self._models:
             start = Dialect(images=self.images is not Images.OFF)
             kept = None if self._file is None else self._file.read(self._server, model)
@@ -129,11 +131,11 @@ class Dialects:
         return self._models[model]
 
     def forget(self, model: str) -> None:
-        """Find out anew how to ask for a model."""
+        """Discard the learned format of a model."""
         self._models[model] = Known(Dialect(images=self.images is not Images.OFF))
 
     def form_of(self, request: LLMRequest) -> Dialect:
-        """The form in which to send a request."""
+        """Return the format for a request."""
         known = self.known(request.model)
         own = request.form or known.by_schema.get(_schema_name(request))
         if own is not None:
@@ -145,7 +147,7 @@ class Dialects:
 
     @asynccontextmanager
     async def turn(self, model: str) -> AsyncIterator[None]:
-        """One request inside. While nothing is known of the model, the first one goes ahead of the others."""
+        """Run one request inside this context. While the format is unknown, the first request is sent before others."""
         known = self.known(model)
         if not known.settled and known.first is not None:
             await _wait(known, known.first)
@@ -160,14 +162,14 @@ class Dialects:
             known.first, known.climbing, known.tried = None, False, True
 
     def refused(self, request: LLMRequest, following: Dialect) -> None:
-        """The server named what it does not take: ``following`` is the form without it."""
+        """Record that the server named a part of the format that it rejects. ``following`` is the format without it."""
         known = self.known(request.model)
         known.climbing = True
         if not known.settled and request.form is None:
             known.dialect = replace(following, oversized=False)
 
     def failed(self, request: LLMRequest) -> Dialect | None:
-        """The server answered 500 and named no cause. Return the form that worked before, if it is confirmed now."""
+        """Record an error 500 without a cause. Return the trial format if this error confirms it."""
         known = self.known(request.model)
         if known.settled:
             return None
@@ -180,7 +182,7 @@ class Dialects:
         return None
 
     def accepted(self, request: LLMRequest, form: Dialect) -> None:
-        """The server replied to a request in this form."""
+        """Record that the server replied to a request in this format."""
         form = replace(form, oversized=False)
         known = self.known(request.model)
         if known.settled and form != self.form_of(request) and request.form is None:
@@ -196,7 +198,7 @@ class Dialects:
             known.errors, known.trial = 0, None
 
     def usable(self, request: LLMRequest, form: Dialect) -> None:
-        """A reply in this form could be read."""
+        """Record that a reply in this format was usable."""
         own = None if request.form is None else replace(request.form, oversized=False)
         form = replace(form, oversized=False)
         known = self.known(request.model)
@@ -207,15 +209,16 @@ class Dialects:
         if request.schema is not None and not known.settled:
             self._learn(request, form)
         elif own is not None and own == form and not known.dialect.in_words:
-            # Only the form with the schema in words was understood: once may be chance.
+            # Only the format with the schema in words led to a usable reply. A single success may be chance.
             known.helped += 1
             if is_first or known.helped >= _TIMES_HELPED:
                 self._learn(request, form)
 
     def next_form(self, request: LLMRequest, form: Dialect) -> Dialect | None:
-        """The form in which to ask again after a reply that could not be read; None if there is nothing left to try.
+        """Return the format to try after an unusable reply; None if there is none left.
 
-        A form that was understood before is only made more explicit, and a server is searched once.
+        If the format is known to work for this purpose, or the formats were tried before, only the schema in words is
+        added.
         """
         known = self.known(request.model)
         is_known = request.purpose in known.proven or known.tried
@@ -226,7 +229,7 @@ class Dialects:
         return following
 
     def capped(self, request: LLMRequest, form: Dialect, cap: int) -> None:
-        """Replies end early because of the server's own limit: ask for ``cap`` tokens from now on."""
+        """Request ``cap`` output tokens from now on, because the server's default limit truncates replies."""
         known = self.known(request.model)
         known.dialect = replace(known.dialect, cap=cap)
         if known.settled:

@@ -1,8 +1,8 @@
-"""OpenAI, Azure OpenAI and every server that speaks their chat completions API.
+"""Provider adapter for OpenAI, Azure OpenAI and servers with a compatible chat completions API.
 
-The SDK's own retries are off, so each call here is one attempt and counted once. The body is encoded by
-``encoding`` and the reply read by hand: what some servers send with a 200 is no chat completion, and that is a
-kind of unusable reply here, not a crash.
+The retries of the SDK are off, so that each call is one attempt and counted once. ``encoding`` writes the body and
+``completions`` parses the reply, because some servers send something else than a chat completion with status 200. That
+is an unusable reply and not an exception of the SDK.
 """
 
 from __future__ import annotations
@@ -31,20 +31,20 @@ from judges.llm.wire import Finish, RawReply
 OPENAI_BASE_URL = "https://api.openai.com/v1"
 AZURE_API_VERSION = "2024-10-21"
 NO_KEY = "no-key"
-"""Sent to servers of one's own that ask for no key: the SDK insists on one."""
+"""Key for self-hosted servers that need none, because the SDK requires one."""
 BACKSTOP_S = 600.0
-"""The SDK's own time limit; the retrier sets the real one."""
+"""Timeout of the SDK in seconds. The retrier applies the actual, shorter timeout."""
 MAX_REFUSALS = 12
-"""How many forms of one request are tried."""
+"""Maximum number of formats that one request tries."""
 _TOO_LARGE = 413
-_NEARLY = 0.9
-"""Bodies of this share of a size that was refused are taken for too large, too."""
+_OVERSIZED_SHARE = 0.9
+"""A body of at least this share of a rejected size is treated as too large."""
 _NO_STATUS = 500
-"""Stands for the status of an error that came with status 200."""
+"""Status to assume for an error that was sent with status 200."""
 
 
 class _Refused(Exception):
-    """The server answered with an error."""
+    """The server responded with an error."""
 
     def __init__(self, fault: StatusFault) -> None:
         super().__init__(fault.message)
@@ -59,7 +59,10 @@ def open_openai(
     images: Images = Images.AUTO,
     dialects: DialectFile | None = None,
 ) -> ChatBackend:
-    """OpenAI itself, or with ``base_url`` a server that speaks its API. ``dialects`` is where its form is kept."""
+    """Return the adapter for OpenAI, or for the compatible server at ``base_url``.
+
+    ``dialects`` is the file for learned request formats.
+    """
     endpoint = (base_url or OPENAI_BASE_URL).rstrip("/")
     client = openai.AsyncOpenAI(
         api_key=api_key or NO_KEY,
@@ -82,7 +85,7 @@ def open_azure(
     images: Images = Images.AUTO,
     dialects: DialectFile | None = None,
 ) -> ChatBackend:
-    """Azure OpenAI: the model's name is that of a deployment, and stands in the path."""
+    """Return the adapter for Azure OpenAI. The model name is the deployment in the URL path."""
     endpoint = base_url.rstrip("/")
     client = openai.AsyncAzureOpenAI(
         api_key=api_key,
@@ -102,7 +105,7 @@ def open_azure(
 
 
 class ChatBackend:
-    """One account at one endpoint. ``path`` is below the client's base URL and may name the ``{model}``."""
+    """Adapter for one account at one endpoint. ``path`` is relative to the base URL and may contain ``{model}``."""
 
     def __init__(
         self,
@@ -120,10 +123,10 @@ class ChatBackend:
         self._path = path
         self._turn = asyncio.Lock()
         self._refused_bytes: dict[str, int] = {}
-        """By model: the smallest body with pictures that was refused for its size."""
+        """By model: the smallest size of a body with images that was rejected as too large."""
 
     async def send(self, request: LLMRequest, params: Mapping[str, Any]) -> RawReply:
-        """Send a request, in other forms if the server refuses its form. Such refusals are nobody's fault."""
+        """Send a request. If the server rejects its format, try other formats; these errors are not faults."""
         form = self.dialects.form_of(request)
         vague: StatusFault | None = None
         for _ in range(MAX_REFUSALS):
@@ -136,7 +139,7 @@ class ChatBackend:
             except _Refused as refused:
                 if self._found_oversized(request, refused.fault, body, form):
                     continue
-                following = self._following(request, refused.fault, form, body, is_searching=vague is not None)
+                following = self._next_format(request, refused.fault, form, body, is_searching=vague is not None)
                 if following is None:
                     error = self._error(vague or refused.fault, self._sent(request, body, form))
                     error.form = form
@@ -148,21 +151,21 @@ class ChatBackend:
             self.dialects.accepted(request, form)
             return replace(reply, form=form, text_only=not form.shows_images and has_images(request))
         raise status_fault(
-            vague or StatusFault(provider=self.provider, status=400, message="no form of the request is accepted"),
+            vague or StatusFault(provider=self.provider, status=400, message="the server accepts no request format"),
             now=time.time(),
         )
 
     def _is_oversized(self, request: LLMRequest, body: Mapping[str, Any], form: Dialect) -> bool:
-        """Whether a body with pictures is about as large as one that was refused for its size."""
+        """Return whether a body with images is about as large as one that was rejected for its size."""
         refused = self._refused_bytes.get(request.model)
         return (
             refused is not None
             and self._sent(request, body, form).has_images
-            and len(JsonBody(body)) >= _NEARLY * refused
+            and len(JsonBody(body)) >= _OVERSIZED_SHARE * refused
         )
 
     def _found_oversized(self, request: LLMRequest, fault: StatusFault, body: Mapping[str, Any], form: Dialect) -> bool:
-        """Remember the size of a body that was refused for it, if leaving out its pictures can help."""
+        """Record the size of a rejected body. Return whether leaving out its images can help."""
         sent = self._sent(request, body, form)
         if fault.status != _TOO_LARGE or not (sent.has_images and sent.may_drop_images):
             return False
@@ -171,15 +174,15 @@ class ChatBackend:
         return True
 
     def _error(self, fault: StatusFault, sent: Sent) -> LLMError:
-        """The error to raise for a refusal that no other form mends."""
+        """Return the error to raise after a rejection that no other format resolves."""
         if sent.has_images and not sent.may_drop_images and says_no_images(fault):
             return images_refused(fault)
         return status_fault(fault, now=time.time())
 
-    def _following(
+    def _next_format(
         self, request: LLMRequest, fault: StatusFault, form: Dialect, body: Mapping[str, Any], *, is_searching: bool
     ) -> Dialect | None:
-        """The form to try after a refusal; None if it is not about the form."""
+        """Return the format to try after a rejection; None if it is not about the format."""
         sent = self._sent(request, body, form)
         following = adapted(form, fault, sent)
         if following is None and sent.has_images and not sent.may_drop_images and says_no_images(fault):
@@ -199,7 +202,7 @@ class ChatBackend:
 
     async def _post(self, request: LLMRequest, body: Mapping[str, Any]) -> RawReply:
         async with self._turn:
-            # Sending a page is a millisecond or two of work: one a round, or thirty at once would hold up the loop.
+            # Encoding a page takes a millisecond or two. One per loop iteration, so that thirty do not block the loop.
             await asyncio.sleep(0)
         sent = JsonBody(body)
         try:
@@ -212,37 +215,41 @@ class ChatBackend:
         except openai.APIConnectionError as error:
             raise self._fault(error) from error
         except openai.APIStatusError as error:
-            said = read_error_body(error.response.text)
-            message = self._masked(said.message or error.message)
-            if said.failed_generation is not None:
-                return RawReply(text=said.failed_generation, finish=Finish.STOP, model="", detail=message)
+            body_error = read_error_body(error.response.text)
+            message = self._masked(body_error.message or error.message)
+            if body_error.failed_generation is not None:
+                return RawReply(text=body_error.failed_generation, finish=Finish.STOP, model="", detail=message)
             raise _Refused(
                 StatusFault(
                     provider=self.provider,
                     status=error.status_code,
-                    code=said.code,
+                    code=body_error.code,
                     message=message,
-                    param=said.param,
+                    param=body_error.param,
                     headers=error.response.headers,
                 )
             ) from error
         failed = error_in(reply)
         if failed is None:
             return read_completion(reply)
-        said = read_error(failed)
+        body_error = read_error(failed)
         code = str(failed.get("code") or failed.get("type") or "")
         raise _Refused(
             StatusFault(
                 provider=self.provider,
                 status=int(code) if code.isdigit() and 400 <= int(code) < 600 else _NO_STATUS,
-                code=said.code,
-                message=self._masked(said.message or str(failed)),
-                param=said.param,
+                code=body_error.code,
+                message=self._masked(body_error.message or str(failed)),
+                param=body_error.param,
             )
         )
 
     async def models(self) -> str:
-        """The body of the server's list of models. Raises LLMUnavailable if there is none."""
+        """Return the body of the server's model list.
+
+        Raises:
+            LLMUnavailable: the server has no list.
+        """
         try:
             return await self._client.get("/models", cast_to=str)
         except openai.OpenAIError as error:
@@ -252,8 +259,9 @@ class ChatBackend:
         await self._client.close()
 
     def _fault(self, error: openai.APIConnectionError) -> LLMUnavailable:
-        """No reply in time, or no connection: by the first cause, since the SDK takes what aiohttp says of a refused
-        connection for a timeout.
+        """Return the error for a timeout or a failed connection.
+
+        The root cause decides, because the SDK reports a refused connection of aiohttp as a timeout.
         """
         cause: BaseException = error
         while cause.__cause__ is not None:
@@ -263,6 +271,6 @@ class ChatBackend:
             return timeout_fault(self.provider)
         return connection_fault(self.provider, cause)
 
-    def _masked(self, said: str) -> str:
-        """The provider's own words, without the key that some servers repeat in them."""
-        return said.replace(self._client.api_key, "***")
+    def _masked(self, message: str) -> str:
+        """Mask the API key, which some servers repeat in their error messages."""
+        return message.replace(self._client.api_key, "***")

@@ -1,4 +1,7 @@
-"""Clients that a judge script opens by itself, heard out for the answer that they are used for."""
+"""Recording of requests from model clients that a judge script creates itself.
+
+The calls are added to the call log of the answer for which the client is used.
+"""
 
 from __future__ import annotations
 
@@ -9,30 +12,30 @@ from contextvars import ContextVar
 from judges.llm.client import LLMClient, LLMReply, LLMRequest
 from judges.llm.recording import CallRecorder, RecordingLLM
 
-_listening: ContextVar[CallRecorder | None] = ContextVar("listening", default=None)
+_active_recorder: ContextVar[CallRecorder | None] = ContextVar("listening", default=None)
 
 
 @contextmanager
 def listening(recorder: CallRecorder) -> Iterator[None]:
-    """Within this, and in the tasks started there, calls of overheard clients are kept, too."""
-    token = _listening.set(recorder)
+    """Record the calls of ``overheard`` clients inside this context, including the tasks started in it."""
+    token = _active_recorder.set(recorder)
     try:
         yield
     finally:
-        _listening.reset(token)
+        _active_recorder.reset(token)
 
 
 def overheard(client: LLMClient) -> LLMClient:
-    """A client that a judge script opened by itself: its calls belong to whichever answer it is used for."""
-    return _Overheard(client)
+    """Wrap a client that a judge script created, so that the active recorder receives its calls."""
+    return _RecordedIfActive(client)
 
 
-class _Overheard:
+class _RecordedIfActive:
     def __init__(self, inner: LLMClient) -> None:
         self._inner = inner
 
     async def complete(self, request: LLMRequest) -> LLMReply:
-        recorder = _listening.get()
+        recorder = _active_recorder.get()
         client = self._inner if recorder is None else RecordingLLM(self._inner, recorder)
         return await client.complete(request)
 

@@ -1,7 +1,7 @@
-"""Reasoning effort, temperature and maximum output of a run, by role, and the client that sends them.
+"""Reasoning effort, temperature and output limit of a run, by role, and the client that adds them to requests.
 
-What the user sets goes before the table of model families. Every request of a run passes ``ParameterizedLLM`` before it
-is recorded, counted, looked up or sent, so the record, the reply's key and the request agree.
+Values of the user override the table of model families. ``ParameterizedLLM`` handles every request of a run before it
+is recorded, counted, looked up or sent, so that call log, cache key and request agree.
 """
 
 from __future__ import annotations
@@ -18,12 +18,12 @@ from judges.llm.roles import OWN, role_of
 Effort: TypeAlias = Literal["default", "none", "minimal", "low", "medium", "high", "xhigh", "max"]
 EFFORTS: Final = get_args(Effort)
 PROVIDERS_OWN: Final = "default"
-"""The effort that leaves the choice to the provider: none is sent."""
+"""Effort that is not sent, so that the provider's default applies."""
 LONG_EFFORTS: Final = frozenset({"high", "xhigh", "max"})
 """Efforts at which a reply may take minutes."""
 ROLES: Final = ("verify", "extract")
 TOOLKIT_DEFAULTS: Final = frozenset({"o4-mini", DEFAULT_MODEL})
-"""Default models of the public toolkit, past and present. A script that names one means the run's model."""
+"""Past and present default models of the public toolkit. In a script they stand for the model of the run."""
 
 _LIMITS: Final = ("max_tokens", "max_completion_tokens")
 
@@ -37,7 +37,7 @@ class Parameters:
     max_output_tokens: int | None = None
 
     def or_else(self, other: Parameters) -> Parameters:
-        """These, with what is not set taken from ``other``."""
+        """Return these parameters, with unset ones taken from ``other``."""
         mine = {name: value for name, value in asdict(self).items() if value is not None}
         return replace(other, **mine)
 
@@ -47,30 +47,30 @@ NOTHING_SET: Final = Parameters()
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunParameters:
-    """Parameters of one run: for ``every`` request, and those that ``roles`` (verify, extract) have of their own."""
+    """Parameters of one run: for ``every`` request, and overrides for ``roles`` (verify, extract)."""
 
     every: Parameters = NOTHING_SET
     roles: Mapping[str, Parameters] = field(default_factory=dict)
 
     def set_for(self, role: str) -> Parameters:
-        """What the user set for a role."""
+        """Return the user's parameters for a role."""
         return self.roles.get(role, NOTHING_SET).or_else(self.every)
 
     def sent_for(self, role: str, model: str) -> Parameters:
-        """What is sent for a role: what the user set, else what the model's family takes."""
+        """Return the parameters to send for a role: the user's, else those of the model family."""
         family = params_for(model)
         usual = Parameters(reasoning_effort=family.get("reasoning_effort"), temperature=family.get("temperature"))
         found = self.set_for(role).or_else(usual)
         return replace(found, reasoning_effort=None) if found.reasoning_effort == PROVIDERS_OWN else found
 
     def as_json(self, model: str) -> dict[str, Any]:
-        """As results write them, by role; null is not sent."""
+        """Return the JSON value in results, by role. Null: not sent."""
         sent = {role: asdict(self.sent_for(role, model)) for role in ROLES}
         return {**sent, OWN: asdict(self.set_for(OWN))}
 
     @classmethod
     def of_result(cls, result: Mapping[str, Any]) -> Self | None:
-        """The parameters that a result was judged with; None if it does not say."""
+        """Return the parameters that a result was judged with; None if it does not contain them."""
         written = (result.get("judge") or {}).get("parameters")
         if not isinstance(written, Mapping):
             return None
@@ -89,15 +89,15 @@ class RunParameters:
 
 
 class ParameterizedLLM:
-    """A client whose requests carry the parameters of the run. ``provider`` and ``model`` are those of the run.
+    """``LLMClient`` that adds the parameters of a run to requests. ``provider`` and ``model`` are those of the run.
 
     Raises:
-        ModelNotConfigured: the provider has no such parameter.
+        ModelNotConfigured: a reasoning effort is set, and the provider supports none.
     """
 
     def __init__(self, inner: LLMClient, parameters: RunParameters, *, provider: str, model: str) -> None:
         if provider == "bedrock" and any(_effort(parameters.set_for(role)) for role in (*ROLES, OWN)):
-            raise ModelNotConfigured(f"{provider}/{model} takes no reasoning effort: unset ASSAY_REASONING_EFFORT")
+            raise ModelNotConfigured(f"{provider}/{model} supports no reasoning effort: unset ASSAY_REASONING_EFFORT")
         self._inner = inner
         self._parameters = parameters
         self._provider = provider
@@ -107,10 +107,10 @@ class ParameterizedLLM:
         return await self._inner.complete(self.parameterized(request))
 
     def parameterized(self, request: LLMRequest) -> LLMRequest:
-        """The request as it goes on."""
+        """Return the request with model and parameters of the run."""
         params = dict(request.params)
         if request.model in TOOLKIT_DEFAULTS and request.model != self._model:
-            # The script chose its parameters for another model.
+            # The script set these parameters for another model.
             params = {name: value for name, value in params.items() if name not in ("temperature", "reasoning_effort")}
             request = replace(request, model=self._model)
         role = role_of(request)
@@ -128,18 +128,18 @@ class ParameterizedLLM:
             if found.reasoning_effort == PROVIDERS_OWN:
                 params["reasoning_effort"] = None
         if found.max_output_tokens is not None or reasons(request.model):
-            # A script's limit is meant for the visible reply. Reasoning counts as output and would use it up.
+            # A script's limit applies to the visible reply, but reasoning tokens count as output and would exhaust it.
             params = {name: value for name, value in params.items() if name not in _LIMITS}
         if found.max_output_tokens is not None:
             params[limit] = found.max_output_tokens
         return request if params == request.params else replace(request, params=params)
 
     async def aclose(self) -> None:
-        """The client behind belongs to somebody else."""
+        """Do nothing: the wrapped client is shared."""
 
 
 def output_limit_name(provider: str, model: str) -> str:
-    """The name under which a model takes its maximum output."""
+    """Return the name of the parameter for the output limit."""
     family = family_of(model)
     is_openai = provider == "azure" or (
         provider == "openai" and family is not None and family.name.startswith("openai")

@@ -1,4 +1,4 @@
-"""Prices of models: the shipped table (``prices.toml``) and rows of the user's own. An unknown model has no price."""
+"""Model prices: the shipped table (``prices.toml``), and rows from the user. An unknown model has no price, never 0."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ class Price:
     def usd(
         self, *, input_tokens: float, output_tokens: float, cached_tokens: float = 0, cache_write_tokens: float = 0
     ) -> float:
-        """The cost of one request. ``cached_tokens`` and ``cache_write_tokens`` are part of ``input_tokens``."""
+        """Return the cost of one request. ``input_tokens`` includes ``cached_tokens`` and ``cache_write_tokens``."""
         read_price = self.input if self.cached_input is None else self.cached_input
         write_price = self.input if self.cache_write is None else self.cache_write
         fresh = max(0.0, input_tokens - cached_tokens - cache_write_tokens)
@@ -66,7 +66,7 @@ class Price:
         return (spent_in + spent_out) / _MILLION
 
     def batch_usd(self, *, input_tokens: float, output_tokens: float) -> float | None:
-        """The cost of one request through the batch interface; None if there is no price for it."""
+        """Return the cost of one request through the batch interface; None if there is no price for it."""
         if self.batch is None:
             return None
         return self.batch * self.usd(input_tokens=input_tokens, output_tokens=output_tokens)
@@ -74,12 +74,14 @@ class Price:
 
 @dataclass(frozen=True, slots=True)
 class Prices:
-    """A price table: ``rows`` of the user's own, in front of the shipped ones."""
+    """Price table. ``rows`` from the user override the shipped rows."""
 
     rows: tuple[tuple[str, Price], ...] = ()
 
     def of(self, model: str) -> Price | None:
-        """The price of a model by its bare name, None if it is unknown.
+        """Return the price of a model, None if it is unknown.
+
+        A provider or vendor before the name is ignored. A snapshot without its own row has the price of its base name.
 
         >>> Prices().of("gpt-4o-2024-08-06") == Prices().of("gpt-4o"), Prices().of("my-own-model")
         (True, None)
@@ -94,19 +96,19 @@ class Prices:
         return None
 
     def names(self, *, on: date) -> tuple[str, ...]:
-        """The models that can be asked on a day: those whose shutdown date has not come."""
+        """Return the models that are not shut down on a day."""
         return tuple(name for name, price in self.all().items() if price.shutdown is None or price.shutdown > on)
 
     def all(self) -> Mapping[str, Price]:
-        """Every row by model name."""
+        """Return all rows by model name."""
         return {**shipped_prices(), **dict(self.rows)}
 
     @classmethod
     def read(cls, value: str) -> Self:
-        """Read the user's own rows: the path of a TOML or JSON file, inline TOML, or an inline JSON object.
+        """Parse rows from the user: the path of a TOML or JSON file, inline TOML, or an inline JSON object.
 
         Raises:
-            WrongPrices: it is none of these, or a row is malformed.
+            WrongPrices: the value is none of these, or a row is invalid.
         """
         trimmed = value.strip()
         text = trimmed
@@ -126,19 +128,19 @@ class Prices:
 
 
 def price_of(model: str) -> Price | None:
-    """The shipped price of a model by its bare name, None if it is unknown."""
+    """Return the shipped price of a model, None if it is unknown."""
     return Prices().of(model)
 
 
 def prices_as_of() -> date:
-    """The day on which the shipped table was last compared with the providers' lists."""
+    """Return the date when the shipped table was last compared with the providers' price lists."""
     day: date = _table()["as_of"]
     return day
 
 
 @cache
 def shipped_prices() -> Mapping[str, Price]:
-    """The shipped rows by model name."""
+    """Return the shipped rows by model name."""
     return {model: _price(model, row) for model, row in _table()["models"].items()}
 
 
@@ -152,7 +154,11 @@ _NUMBERS: Final = ("input", "output", "cached_input", "cache_write", "batch", "f
 
 
 def _price(model: str, row: Any) -> Price:
-    """One row of a table. Raises WrongPrices."""
+    """Parse one row.
+
+    Raises:
+        WrongPrices: the row is invalid.
+    """
     where = f'row "{model}"'
     if not isinstance(row, Mapping):
         raise WrongPrices(f"{where}: expected an object with input and output, such as {_EXAMPLE}")

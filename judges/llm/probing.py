@@ -1,4 +1,4 @@
-"""Find out how a model server wants to be asked, with two small requests and whatever it refuses on the way."""
+"""Probe of a model server: finds its request format with two small requests, and retries in other formats."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _ASK = f'Fill the form: "word" is the word {_WORD}, "holds" is true.'
 
 
 class Probe(BaseModel):
-    """What the model is asked to fill in."""
+    """What the model is asked to fill in."""  # part of the schema that is sent
 
     word: str
     holds: bool
@@ -29,7 +29,10 @@ class Probe(BaseModel):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Found:
-    """What a probe found. ``form`` is the dialect in words, ``facts`` the same as JSON values."""
+    """Result of a probe. ``form`` is the name of the request format, ``facts`` its JSON value.
+
+    ``right``: the model filled in the correct values.
+    """
 
     form: str
     right: bool
@@ -38,24 +41,26 @@ class Found:
 
 
 async def probe(client: object, model: str) -> Found:
-    """Ask ``model`` for a small form, then for one beside a picture; what is found is remembered.
+    """Request a small JSON object from ``model``, first without and then with an image, and learn its request format.
 
     Raises:
-        ModelNotConfigured: the client's provider has one form only, so there is nothing to find out.
-        LLMError: the server answers neither request, in whatever form.
+        ModelNotConfigured: the provider has only one request format.
+        LLMError: the server accepts the first request in no format.
     """
     if not isinstance(client, CachedLLM) or client.remote.dialects is None:
-        raise ModelNotConfigured("this provider takes requests in one form: there is nothing to probe")
+        raise ModelNotConfigured("this provider has only one request format, so it cannot be probed")
     remote, dialects = client.remote, client.remote.dialects
     dialects.forget(model)
     reply = await remote.complete(
         LLMRequest(
-            model=model, messages=({"role": "system", "content": "You fill in forms."}, _said(_ASK)), schema=Probe
+            model=model,
+            messages=({"role": "system", "content": "You fill in forms."}, _user_message(_ASK)),
+            schema=Probe,
         )
     )
     right = isinstance(reply.parsed, Probe) and reply.parsed.word.strip().lower() == _WORD and reply.parsed.holds
-    picture = image_part(await asyncio.to_thread(_picture))
-    shown = _said([picture, {"type": "text", "text": _ASK}])
+    image = image_part(await asyncio.to_thread(_white_image))
+    shown = _user_message([image, {"type": "text", "text": _ASK}])
     images = dialects.known(model).dialect.images
     if images:
         try:
@@ -67,11 +72,11 @@ async def probe(client: object, model: str) -> Found:
     return Found(form=str(dialect), right=right, images=images, facts=facts)
 
 
-def _said(content: Any) -> dict[str, Any]:
+def _user_message(content: Any) -> dict[str, Any]:
     return {"role": "user", "content": content}
 
 
-def _picture() -> DataURI:
+def _white_image() -> DataURI:
     body = io.BytesIO()
     Image.new("RGB", (64, 64), "white").save(body, "JPEG")
     return DataURI.of_jpeg(body.getvalue())

@@ -1,4 +1,4 @@
-"""From ``provider/model`` to a client: the table of providers. Reads no environment."""
+"""Table of model providers, and construction of the client for a ``provider/model`` name."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ _NAME = re.compile(r"(?P<provider>\w+)[/:](?P<model>.+)")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Access:
-    """The keys and addresses of the providers, as the settings have them; what is None is not configured."""
+    """API keys and addresses of the providers, from the settings. None: not configured."""
 
     openai_api_key: str | None = None
     openai_base_url: str | None = None
@@ -46,9 +46,9 @@ class Access:
     aws_session_token: str | None = None
     aws_region: str = "us-east-1"
     images: Images = Images.AUTO
-    """Whether models are shown the pictures of pages."""
+    """Whether requests include the screenshots of pages."""
     dialects: DialectFile | None = None
-    """Where it is kept how servers want to be asked; None: only in memory."""
+    """File for the learned request formats; None: in memory only."""
 
 
 def _open_openai(access: Access) -> Backend:
@@ -82,12 +82,13 @@ def _open_bedrock(access: Access) -> Backend:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Provider:
-    """One provider of models.
+    """One model provider.
 
-    ``account`` names the fields of ``Access`` that tell one account of it from another: their values, keyed with the
-    installation's secret, are the fingerprint under which workers share what they know of the account. ``required`` are
-    groups of fields of which at least one must be set, and ``needs`` names them to the user. ``key`` and ``address``
-    are the fields that a caller may override. ``vendor``: whose shutdown dates in the price table hold for its models.
+    ``account`` names the fields of ``Access`` that identify an account. An HMAC of their values with the installation's
+    secret is the fingerprint under which workers share the status of the account. ``required`` lists groups of fields;
+    at least one field of each group must be set, and ``needs`` names them in the error message. ``key`` and ``address``
+    are the fields that a caller of ``make_client`` may override. ``vendor`` selects the rows of the price table whose
+    shutdown dates apply to this provider.
     """
 
     name: str
@@ -108,7 +109,7 @@ REMOTE: Final[Mapping[str, Provider]] = MappingProxyType(
             Provider(
                 name="openai",
                 account=("openai_api_key", "openai_base_url"),
-                # A server of one's own may need no key; OpenAI's always does.
+                # A self-hosted server may need no key; OpenAI's API always does.
                 required=(("openai_api_key", "openai_base_url"),),
                 needs="OPENAI_API_KEY (or OPENAI_BASE_URL for a server that asks for no key)",
                 open=_open_openai,
@@ -138,16 +139,16 @@ REMOTE: Final[Mapping[str, Provider]] = MappingProxyType(
         )
     }
 )
-"""The providers that are reached over a network, by name. A new provider is one row here."""
+"""Remote providers by name. To add a provider, add a row."""
 
 PROVIDERS: Final[Mapping[str, str]] = MappingProxyType(
     {alias: row.name for row in REMOTE.values() for alias in (row.name, *row.aliases)} | {LEXICAL: LEXICAL}
 )
-"""Every name a provider goes by, and ours for it."""
+"""Provider name by alias."""
 
 
 def account_of(provider: str, access: Access) -> tuple[str, ...]:
-    """What tells the account at a provider from other accounts there. Contains keys: never show it.
+    """Return the values that identify an account at a provider. They contain secrets: do not log or display them.
 
     >>> account_of("openai", Access(openai_api_key="a")) == account_of("openai", Access(openai_api_key="b"))
     False
@@ -158,7 +159,7 @@ def account_of(provider: str, access: Access) -> tuple[str, ...]:
 
 @dataclass(frozen=True, slots=True)
 class ModelName:
-    """A provider, by our name for it, and the bare name of one of its models."""
+    """Name of a provider (not an alias), and of one of its models without the provider."""
 
     provider: str
     model: str
@@ -168,13 +169,13 @@ class ModelName:
 
 
 def parse_model(name: str) -> ModelName:
-    """Read ``provider/model`` or ``provider:model``; a name without a provider is OpenAI's.
+    """Parse ``provider/model`` or ``provider:model``. Without a provider, the provider is ``openai``.
 
     >>> [str(parse_model(name)) for name in ("azure:my-gpt", "gpt-6-sol", "openai/meta/llama", "lexical")]
     ['azure/my-gpt', 'openai/gpt-6-sol', 'openai/meta/llama', 'lexical/lexical']
 
     Raises:
-        ModelNotConfigured: no such provider, or no model name.
+        ModelNotConfigured: the provider is unknown, or the model name is missing.
     """
     trimmed = name.strip()
     if trimmed == LEXICAL:
@@ -183,11 +184,11 @@ def parse_model(name: str) -> ModelName:
     if found is None:
         if re.fullmatch(r"[\w.-]+", trimmed) and trimmed not in PROVIDERS:
             return ModelName(DEFAULT_PROVIDER, trimmed)
-        raise ModelNotConfigured(f"model {name!r}: write it as provider/model, for example openai/{DEFAULT_MODEL}")
+        raise ModelNotConfigured(f"invalid model {name!r}: use provider/model, for example openai/{DEFAULT_MODEL}")
     provider = PROVIDERS.get(found["provider"])
     if provider is None:
         known = ", ".join(sorted(set(PROVIDERS.values())))
-        raise ModelNotConfigured(f"model {name!r}: no provider {found['provider']!r}; there are {known}")
+        raise ModelNotConfigured(f"invalid model {name!r}: unknown provider {found['provider']!r}; use one of {known}")
     return ModelName(provider, found["model"])
 
 
@@ -205,14 +206,14 @@ def make_client(
     prices: Prices | None = None,
     models: Callable[[Backend], ModelList] = ModelList,
 ) -> tuple[LLMClient, str]:
-    """A client for ``model`` and the model's bare name.
+    """Return a client for ``model``, and the name of the model without the provider.
 
-    ``api_key`` and ``base_url`` are those of the model's own provider and go before what ``access`` says.
-    Clients of one key should share a ``circuit``, and those of one run a ``budget``. ``store=None`` keeps no replies.
-    ``models`` makes the list of models of the client's server.
+    ``api_key`` and ``base_url`` override those of the model's provider in ``access``. Clients with the same key should
+    share a ``circuit``, and clients of one run a ``budget``. With ``store=None`` there is no reply cache. ``models``
+    constructs the model list of the client's server.
 
     Raises:
-        ModelNotConfigured: the name or a key cannot lead to a client; the message names the setting.
+        ModelNotConfigured: the name is invalid or a required setting is missing; the message names the setting.
     """
     name = parse_model(model)
     if name.provider == LEXICAL:

@@ -1,7 +1,6 @@
-"""Reading back what ``recording`` kept, and telling whether two requests ask the same.
+"""Reader for call logs, and keys that identify equal requests across installations.
 
-Each installation writes nonces of its own into the tags of blocks; everything else of equal requests is equal. So
-requests are compared with the nonces taken out.
+Requests of two installations differ only in the nonces in block tags. The keys are therefore computed without nonces.
 """
 
 from __future__ import annotations
@@ -26,12 +25,12 @@ _NONCE = re.compile(r"(</?[a-z_]+) [0-9a-f]{32}>")
 
 
 class RecordUnreadable(Exception):
-    """What was kept of the calls cannot be read; the message says why."""
+    """The call log cannot be read. The message gives the reason."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Piece:
-    """A long text (``kind`` is ``text``) or a picture (its media type) that requests name by hash."""
+    """Long text or image that messages refer to by hash. ``kind`` is ``text`` or the media type of the image."""
 
     sha256: str
     kind: str
@@ -40,7 +39,7 @@ class Piece:
 
 @dataclass(frozen=True, slots=True)
 class RecordedCalls:
-    """One record. ``calls`` are JSON values, as they were kept; ``left_out`` hashes of pieces that had no room."""
+    """Parsed call log. ``calls`` are JSON values; ``left_out`` contains the hashes of pieces above the size limit."""
 
     calls: tuple[dict[str, Any], ...]
     prompts: Mapping[str, str]
@@ -51,7 +50,11 @@ class RecordedCalls:
     _body: memoryview
 
     def piece(self, sha256: str) -> Piece:
-        """One long text or picture. Raises RecordUnreadable."""
+        """Return one long text or image.
+
+        Raises:
+            RecordUnreadable: the content does not match its hash.
+        """
         place = self._places[sha256]
         packed = self._body[place["at"] : place["at"] + place["bytes"]]
         data = zlib.decompress(packed) if place["kind"] == "text" else bytes(packed)
@@ -61,13 +64,13 @@ class RecordedCalls:
 
 
 def read_calls(record: bytes) -> RecordedCalls:
-    """Read a record that our own store has kept and checked.
+    """Parse a call log that was read from the content store, which verifies its hash.
 
     Raises:
-        RecordUnreadable: it is none, or of another version.
+        RecordUnreadable: the data is no call log, is damaged, or has another version.
     """
     if not record.startswith(MAGIC):
-        raise RecordUnreadable("it is no record of calls that this version can read")
+        raise RecordUnreadable("it is not a call log of a version that this release can read")
     try:
         (length,) = HEAD.unpack_from(record, len(MAGIC))
         begin = len(MAGIC) + HEAD.size
@@ -87,14 +90,14 @@ def read_calls(record: bytes) -> RecordedCalls:
 
 
 def asked_key(request: LLMRequest) -> str:
-    """What tells a request from others, whichever installation asks."""
+    """Return the key of a request, which is the same in all installations."""
     schema = None if request.schema is None else schema_of(request.schema)[0]
     messages = [_digested(message) for message in request.messages]
     return _key(request.model, request.vote, sent_params(request), schema, messages)
 
 
 def recorded_key(call: Mapping[str, Any], text_of: Callable[[str], str]) -> str:
-    """The same of a call that was kept; ``text_of`` gives a long text by its hash."""
+    """Return the key of a recorded call. ``text_of`` returns a long text by its hash."""
     messages = [_digested_record(message, text_of) for message in call["messages"]]
     return _key(call["model"], call["vote"], call["params"], call["schema"], messages)
 
@@ -133,7 +136,7 @@ def _digested_record(content: Any, text_of: Callable[[str], str]) -> Any:
 
 
 def joined(content: Mapping[str, Any], text_of: Callable[[str], str]) -> str:
-    """A long text out of its pieces."""
+    """Join a long text from its pieces."""
     return "".join(piece if isinstance(piece, str) else text_of(piece["sha256"]) for piece in content["pieces"])
 
 

@@ -1,9 +1,9 @@
-"""Keeps what a model was asked for one answer and what it said, so that both can be looked at and played back.
+"""Call log: the model requests of one answer with their replies or faults, for display and replay.
 
-A record is one body: a head in JSON, and behind it the long texts and the pictures, each once however many requests
-hold it. Block tags are cut out of texts before that, so that a page shown with fifty claims is one piece.
+A call log is one body: a JSON head, followed by the long texts and images. Each of these pieces is stored once, even if
+many requests contain it. Texts are split at block tags, so that a page shown with fifty claims is one piece.
 
-    ASSAYCALLS1\\n  8 bytes: length of the head  head (zlib)  pieces one after the other
+    ASSAYCALLS1\\n  8 bytes: length of the head  head (zlib)  concatenated pieces
 """
 
 from __future__ import annotations
@@ -34,23 +34,22 @@ from judges.prompting.prompts.library import load_prompt
 MAGIC: Final = b"ASSAYCALLS1\n"
 HEAD: Final = struct.Struct(">Q")
 LONG_CHARS: Final = 1024
-"""Texts from this length on are pieces of their own."""
+"""Texts of at least this length are stored as pieces."""
 MAX_PIECES_BYTES: Final = 128 * 1024 * 1024
-"""Of one record. What no longer fits is named by its hash alone, and counted."""
+"""Limit per call log. Of further pieces only the hash is stored, in ``left_out``."""
 
 _IN_MEMORY_BYTES = 512 * 1024
 _THREAD_FROM_CHARS = 64 * 1024
-_MEMORY_OF_TEXTS = 16
-_QUICK = 1
+_MAX_CACHED_TEXTS = 16
+_FASTEST_LEVEL = 1
 _TAG = re.compile(r"</?[a-z_]+ [0-9a-f]{32}>")
 
 
 class CallRecorder:
-    """The record of one answer while it is made. ``close`` when done; what was not finished is forgotten.
+    """Writer of the call log of one answer. Call ``close`` when done; an unfinished log is discarded.
 
-    ``of`` is the id of the result: no two results have one record, so that each can be forgotten with its own.
-    ``kept`` says of the hash of a picture whether its bytes are kept elsewhere already, ``mask`` takes secrets out of
-    what providers say of a fault.
+    ``of`` is the id of the result. It makes each log unique, so that it can be deleted with its result. ``kept``
+    returns whether an image with a hash is already stored elsewhere. ``mask`` redacts secrets in error messages.
     """
 
     def __init__(
@@ -61,75 +60,75 @@ class CallRecorder:
         mask: Callable[[str], str] = lambda text: text,
     ) -> None:
         self._of = of
-        self._kept = kept
+        self._is_stored_elsewhere = kept
         self._mask = mask
         self._spool = tempfile.SpooledTemporaryFile(max_size=_IN_MEMORY_BYTES)  # noqa: SIM115 - closed by close()
         self._pieces: dict[str, dict[str, Any]] = {}
         self._left_out: set[str] = set()
-        self._pictures: dict[str, str] = {}
+        self._image_hashes: dict[str, str] = {}
         self._texts: dict[str, list[Any]] = {}
         self._prompts: dict[str, str] = {}
         self._schemas: dict[str, Any] = {}
         self._calls: list[tuple[dict[str, Any], Mapping[str, Any]]] = []
-        # A script's own clients may work in another thread, with an event loop of its own.
-        self._turn = Lock()
+        # Clients that a script creates may run in another thread with another event loop.
+        self._lock = Lock()
         self._is_finished = False
 
     @property
     def calls(self) -> int:
-        """How many calls have come to an end."""
+        """Return the number of finished calls."""
         return len(self._calls)
 
     async def replied(self, request: LLMRequest, reply: LLMReply) -> None:
-        """Keep a call that went well."""
+        """Record a call with its reply."""
         await self._add(request, said_in_reply(reply, self._mask))
 
     async def failed(self, request: LLMRequest, error: LLMError) -> None:
-        """Keep a call that gave no usable reply."""
+        """Record a call without a usable reply."""
         await self._add(request, said_in_fault(error, self._mask))
 
     def called_off(self, request: LLMRequest) -> None:
-        """Keep a call whose asker went away. Does not wait: neither does who is cancelled."""
-        self._put_in_turn(request, CALLED_OFF)
+        """Record a cancelled call. Not a coroutine, because the cancelled task must not wait."""
+        self._put_locked(request, CALLED_OFF)
 
     async def finished(self) -> bytes:
-        """The whole record; calls in an order that does not depend on which came back first."""
+        """Return the call log. The order of the calls does not depend on which finished first."""
         return await asyncio.to_thread(self._finish)
 
     def close(self) -> None:
         self._is_finished = True
         self._spool.close()
 
-    async def _add(self, request: LLMRequest, said: Mapping[str, Any]) -> None:
-        if _chars(request.messages) < _THREAD_FROM_CHARS and self._turn.acquire(blocking=False):
+    async def _add(self, request: LLMRequest, outcome: Mapping[str, Any]) -> None:
+        if _chars(request.messages) < _THREAD_FROM_CHARS and self._lock.acquire(blocking=False):
             try:
-                self._put(request, said)
+                self._put(request, outcome)
             finally:
-                self._turn.release()
+                self._lock.release()
         else:
-            await asyncio.to_thread(self._put_in_turn, request, said)
+            await asyncio.to_thread(self._put_locked, request, outcome)
 
-    def _put_in_turn(self, request: LLMRequest, said: Mapping[str, Any]) -> None:
-        with self._turn:
-            self._put(request, said)
+    def _put_locked(self, request: LLMRequest, outcome: Mapping[str, Any]) -> None:
+        with self._lock:
+            self._put(request, outcome)
 
-    def _put(self, request: LLMRequest, said: Mapping[str, Any]) -> None:
+    def _put(self, request: LLMRequest, outcome: Mapping[str, Any]) -> None:
         if self._is_finished:
-            return  # what ends later belongs to no record
+            return  # the log is complete; calls that end later are dropped
         if request.prompt is not None and request.prompt not in self._prompts:
             prompt = load_prompt(request.prompt.partition("@")[0])
             if prompt.ref == request.prompt:
                 self._prompts[prompt.ref] = prompt.text
-        if was_repaired(said):
+        if was_repaired(outcome):
             repair = load_prompt("repair")
             self._prompts[repair.ref] = repair.text
-        if has_schema_in_words(said):
+        if has_schema_in_words(outcome):
             words = load_prompt("schema_words")
             self._prompts[words.ref] = words.text
         schema = None if request.schema is None else schema_of(request.schema)
         if schema is not None:
             self._schemas.setdefault(*schema)
-        asked = {
+        request_fields = {
             "model": request.model,
             "purpose": request.purpose,
             "prompt": request.prompt,
@@ -139,19 +138,19 @@ class CallRecorder:
             "evidence": list(request.evidence),
             "messages": self._messages(request.messages),
         }
-        page_chars = page_chars_of(said)
+        page_chars = page_chars_of(outcome)
         if page_chars is not None:
             sent = self._messages(with_page_of(request, page_chars).messages)
-            said = {**said, "shortened": {**said["shortened"], "messages": sent}}
-        self._calls.append((asked, said))
+            outcome = {**outcome, "shortened": {**outcome["shortened"], "messages": sent}}
+        self._calls.append((request_fields, outcome))
 
     def _messages(self, messages: Sequence[Message]) -> list[Any]:
-        """Messages with long texts and pictures named by hash."""
+        """Return the messages with long texts and images replaced by their hashes."""
         return [{**message, "content": self._content(message.get("content"))} for message in messages]
 
     def _content(self, content: Any) -> Any:
         if isinstance(content, DataURI):
-            return self._picture(content)
+            return self._image(content)
         if isinstance(content, str):
             return self._text(content)
         if isinstance(content, Mapping):
@@ -161,13 +160,13 @@ class CallRecorder:
         return content
 
     def _text(self, text: str) -> Any:
-        """A short text as it is; of a long one its pieces in order: strings, and hashes of long pieces."""
+        """Return a short text unchanged. For a long text, return its pieces: strings, and hashes of long pieces."""
         if len(text) < LONG_CHARS:
             return text
-        # A page's text comes again with every claim and vote. Pictures are not remembered: they would take much memory.
+        # Every claim and vote on a page repeats its text. Images are not cached because they need much memory.
         pieces = self._texts.get(text)
         if pieces is None:
-            if len(self._texts) >= _MEMORY_OF_TEXTS:
+            if len(self._texts) >= _MAX_CACHED_TEXTS:
                 del self._texts[next(iter(self._texts))]
             pieces = self._texts[text] = self._pieces_of(text)
         return {"pieces": pieces}
@@ -176,29 +175,31 @@ class CallRecorder:
         pieces: list[Any] = []
         for piece in _cut(text):
             if len(piece) >= LONG_CHARS:
-                pieces.append({"sha256": self._keep(piece.encode("utf-8", "replace"), "text"), "chars": len(piece)})
+                pieces.append(
+                    {"sha256": self._store_piece(piece.encode("utf-8", "replace"), "text"), "chars": len(piece)}
+                )
             elif pieces and isinstance(pieces[-1], str):
                 pieces[-1] += piece
             else:
                 pieces.append(piece)
         return pieces
 
-    def _picture(self, uri: DataURI) -> Any:
+    def _image(self, uri: DataURI) -> Any:
         media_type = uri[: uri.index(";")].removeprefix("data:")
-        sha256 = self._pictures.get(uri.sha256)
-        if sha256 is None and uri.picture_sha256 and self._kept(uri.picture_sha256):
-            sha256 = self._pictures[uri.sha256] = uri.picture_sha256
+        sha256 = self._image_hashes.get(uri.sha256)
+        if sha256 is None and uri.picture_sha256 and self._is_stored_elsewhere(uri.picture_sha256):
+            sha256 = self._image_hashes[uri.sha256] = uri.picture_sha256
         elif sha256 is None:
             data = base64.b64decode(uri.partition(";base64,")[2])
-            sha256 = self._pictures[uri.sha256] = hashlib.sha256(data).hexdigest()
-            if not self._kept(sha256):
-                self._keep(data, media_type)
+            sha256 = self._image_hashes[uri.sha256] = hashlib.sha256(data).hexdigest()
+            if not self._is_stored_elsewhere(sha256):
+                self._store_piece(data, media_type)
         return {"picture": sha256, "media_type": media_type}
 
-    def _keep(self, data: bytes, kind: str) -> str:
+    def _store_piece(self, data: bytes, kind: str) -> str:
         sha256 = hashlib.sha256(data).hexdigest()
         if sha256 not in self._pieces and sha256 not in self._left_out:
-            packed = zlib.compress(data, _QUICK) if kind == "text" else data
+            packed = zlib.compress(data, _FASTEST_LEVEL) if kind == "text" else data
             at = self._spool.tell()
             if at + len(packed) > MAX_PIECES_BYTES:
                 self._left_out.add(sha256)
@@ -208,9 +209,9 @@ class CallRecorder:
         return sha256
 
     def _finish(self) -> bytes:
-        with self._turn:
+        with self._lock:
             self._is_finished = True
-        # By what was asked; of equal questions the first reply stays the first.
+        # Sorted by request. The sort is stable, so the first reply to equal requests stays first.
         calls = sorted(self._calls, key=lambda call: json.dumps(call[0], sort_keys=True, default=str))
         head = {
             "of": self._of,
@@ -218,16 +219,16 @@ class CallRecorder:
             "schemas": self._schemas,
             "pieces": self._pieces,
             "left_out": sorted(self._left_out),
-            "calls": [{**asked, **said} for asked, said in calls],
+            "calls": [{**request_fields, **outcome} for request_fields, outcome in calls],
         }
         text = json.dumps(head, ensure_ascii=False, sort_keys=True, separators=(",", ":"), default=str)
-        packed = zlib.compress(text.encode("utf-8", "replace"), _QUICK)
+        packed = zlib.compress(text.encode("utf-8", "replace"), _FASTEST_LEVEL)
         self._spool.seek(0)
         return b"".join((MAGIC, HEAD.pack(len(packed)), packed, self._spool.read()))
 
 
 class RecordingLLM:
-    """A client whose calls are kept. One for each answer, over one that many share: ``aclose`` closes nothing."""
+    """``LLMClient`` of one answer that records its calls. It wraps a shared client, which it does not close."""
 
     def __init__(self, inner: LLMClient, recorder: CallRecorder) -> None:
         self._inner = inner
@@ -247,11 +248,11 @@ class RecordingLLM:
         return reply
 
     async def aclose(self) -> None:
-        """The client behind belongs to somebody else."""
+        """Do nothing: the wrapped client is shared."""
 
 
 def _cut(text: str) -> list[str]:
-    """A text in pieces: tags of blocks, and what stands between them. Joined they are the text."""
+    """Split a text into block tags and the texts between them. Joined, the pieces are the text again."""
     pieces, at = [], 0
     for tag in _TAG.finditer(text):
         pieces += [text[at : tag.start()], tag[0]]
@@ -260,7 +261,7 @@ def _cut(text: str) -> list[str]:
 
 
 def _chars(messages: Sequence[Message]) -> int:
-    """About how long messages are, pictures included."""
+    """Return the approximate length of messages, including images."""
     total = 0
     for message in messages:
         content = message.get("content")
@@ -274,7 +275,7 @@ def _chars(messages: Sequence[Message]) -> int:
 
 @lru_cache(maxsize=256)
 def schema_of(schema: type[BaseModel]) -> tuple[str, Any]:
-    """The hash and the JSON Schema of what a reply must be."""
+    """Return the hash and the JSON schema of a reply class."""
     written = {"name": schema.__name__, "schema": schema.model_json_schema()}
     text = json.dumps(written, sort_keys=True, default=str)
     return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest(), json.loads(text)

@@ -1,4 +1,4 @@
-"""Detects that a provider refuses every request of a run, so that judging stops instead of failing claim by claim."""
+"""Detection of rejections that concern every request of a run, so that judging stops instead of failing each claim."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ _NO_ACCESS = 403
 
 
 class RefusalWatch:
-    """A client that remembers the first refusal of the key, the account or the model.
+    """``LLMClient`` that stores the first rejection of the key, the account or the model.
 
-    One for each answer, over a client that many share: ``aclose`` closes nothing.
+    It belongs to one answer and wraps a shared client, which it does not close.
     """
 
     def __init__(self, inner: LLMClient, model: str) -> None:
-        """``model`` is the run's. That another one which a script names is refused does not stop the run."""
+        """``model`` is the model of the run. Rejections of another model that a script uses do not stop the run."""
         self._inner = inner
         self._model = model
         self.refusal: LLMRejected | None = None
@@ -30,11 +30,11 @@ class RefusalWatch:
             raise
 
     async def aclose(self) -> None:
-        """The client behind belongs to somebody else."""
+        """Do nothing: the wrapped client is shared."""
 
 
 def refuses_everything(error: LLMRejected) -> bool:
-    """Whether the provider would refuse every request of the run: for its key, its account or its model."""
+    """Return whether the provider would reject every request of the run because of its key, account or model."""
     return error.scope is RejectionScope.ENDPOINT or (
         error.scope is RejectionScope.MODEL and (error.no_such_model or error.status == _NO_ACCESS)
     )

@@ -1,8 +1,8 @@
-"""A model behind a network, made fit for judges: retried, repaired once, counted and priced.
+"""Client for a remote model: retry, circuit breaker, budget, one repair request, cost.
 
-Everything a provider's adapter does not do. One ``complete`` is at most two usable exchanges: the request, and
-one repair try when the reply cannot be used; and the same again with less of the page, if the request was refused for
-its length.
+It adds to a provider adapter everything that does not depend on the provider. One ``complete`` sends the request and,
+if the reply is unusable, one repair request. If the provider rejects the request as too long, both are repeated with
+the beginning of the page only. A server whose request format is not yet known may receive further requests.
 """
 
 from __future__ import annotations
@@ -43,14 +43,16 @@ from rubrics.verdict import Usage
 log = logging.getLogger(__name__)
 
 _FORM_FAULTS = frozenset({UnusableKind.MALFORMED, UnusableKind.OFF_SCHEMA, UnusableKind.EMPTY})
-"""What a server's replies look like if it ignores the form in which it was asked."""
+"""Kinds of unusable replies that indicate that the server ignores the request format."""
 
 OnRetry: TypeAlias = Callable[[LLMUnavailable], None]
 
 
 class RemoteLLM:
-    """An ``LLMClient`` over one provider. ``semaphore`` bounds the requests under way (``limits.llm``), ``budget``
-    what they may cost where a request brings no purse of its own.
+    """``LLMClient`` for one provider.
+
+    ``semaphore`` limits concurrent requests (``limits.llm``). ``budget`` limits the cost of requests that have no
+    budget in ``purse``.
     """
 
     def __init__(
@@ -83,51 +85,51 @@ class RemoteLLM:
 
     @property
     def images(self) -> Images:
-        """Whether models are shown pictures."""
+        """Return whether requests include screenshots."""
         own: Images = getattr(self._backend, "images", Images.AUTO)
         return own if self.dialects is None else self.dialects.images
 
     @property
     def dialects(self) -> Dialects | None:
-        """How the server wants to be asked; None: in one way."""
+        """Return the request formats of the server; None if the provider has only one format."""
         return self._backend.dialects
 
     async def complete(self, request: LLMRequest) -> LLMReply:
-        """Ask, and ask once more if the reply cannot be used, or with less of the page if that was too long.
+        """Send a request; repair an unusable reply once, and shorten a page that is too long.
 
         Raises:
-            LLMUnavailable, LLMRejected, LLMOutputUnusable: each with the usage, and what was said, up to then.
+            LLMUnavailable, LLMRejected, LLMOutputUnusable: with the usage and the unusable replies so far.
         """
         retried: list[LLMUnavailable] = []
         try:
-            reply = await self._answered(request, retried.append)
+            reply = await self._complete_or_shorten(request, retried.append)
         except LLMError as error:
             error.retried = tuple(map(str, retried))
             raise
         return replace(reply, retried=tuple(map(str, retried)))
 
-    async def _answered(self, request: LLMRequest, on_retry: OnRetry) -> LLMReply:
+    async def _complete_or_shorten(self, request: LLMRequest, on_retry: OnRetry) -> LLMReply:
         try:
-            return await self._asked(request, on_retry)
+            return await self._complete_in_turn(request, on_retry)
         except LLMRejected as error:
             if not error.too_long:
                 raise
             page_chars = page_chars_allowed(request, self._windows.refused(request, str(error)))
             if page_chars is None:
                 raise
-            return await self._asked_with_less(request, page_chars, error, on_retry)
+            return await self._complete_shortened(request, page_chars, error, on_retry)
 
-    async def _asked_with_less(
+    async def _complete_shortened(
         self, request: LLMRequest, page_chars: int, refusal: LLMRejected, on_retry: OnRetry
     ) -> LLMReply:
-        """Ask with the beginning of the page, which counts only if it supports the claim."""
+        """Send the request with the beginning of the page. Its reply counts only if it supports the claim."""
         log.info("page shortened for the model", extra={"model": request.model, "prompt": request.prompt})
         shorter = ShorterPage(
             refusal=str(refusal), page_chars=page_chars, unusable=refusal.unusable, form=form_name(refusal.form)
         )
         with_less = with_page_of(request, page_chars)
         try:
-            reply = await self._asked(with_less, on_retry)
+            reply = await self._complete_in_turn(with_less, on_retry)
         except LLMError as error:
             if isinstance(error, LLMRejected) and error.too_long:
                 self._windows.refused(with_less, str(error))
@@ -137,7 +139,7 @@ class RemoteLLM:
         if getattr(reply.parsed, "result", None) is True:
             return replace(reply, usage=usage, shorter_page=shorter)
         unseen = LLMRejected(
-            f"{refusal}; the part of the page that it takes does not support the claim, and the rest was not seen",
+            f"{refusal}; the beginning of the page does not support the claim, and the rest was not sent",
             status=refusal.status,
             usage=usage,
         )
@@ -145,17 +147,17 @@ class RemoteLLM:
         unseen.shorter_page = replace(shorter, text=reply.text, model=reply.model)
         raise unseen from refusal
 
-    async def _asked(self, request: LLMRequest, on_retry: OnRetry) -> LLMReply:
+    async def _complete_in_turn(self, request: LLMRequest, on_retry: OnRetry) -> LLMReply:
         dialects = self._backend.dialects
         if dialects is None:
-            return await self._usable(request, on_retry)
+            return await self._usable_reply(request, on_retry)
         async with dialects.turn(request.model):
-            return await self._usable(request, on_retry)
+            return await self._usable_reply(request, on_retry)
 
-    async def _usable(self, request: LLMRequest, on_retry: OnRetry) -> LLMReply:
-        """A reply that can be used: the first, or one to the same request with a last word on what was wrong.
+    async def _usable_reply(self, request: LLMRequest, on_retry: OnRetry) -> LLMReply:
+        """Return the first usable reply: to the request, to its repair request, or in another request format.
 
-        A server of which little is known is asked in further forms.
+        Other formats are tried only while the format of the server is not known.
         """
         params = sent_params(request)
         asked, usage, before = request, Usage(), list[UnusableReply]()
@@ -167,7 +169,7 @@ class RemoteLLM:
                 raise
             if isinstance(reply, LLMReply):
                 return replace(reply, unusable=tuple(before))
-            following = self._asked_again(request, asked, reply, is_first=not before)
+            following = self._next_request(request, asked, reply, is_first=not before)
             if following is None:
                 reply.unusable = (*before, *reply.unusable)
                 raise reply
@@ -176,10 +178,13 @@ class RemoteLLM:
             before += [replace(each, then=added) for each in reply.unusable]
             asked, usage = following, reply.usage
 
-    def _asked_again(
+    def _next_request(
         self, request: LLMRequest, asked: LLMRequest, reply: LLMOutputUnusable, *, is_first: bool
     ) -> LLMRequest | None:
-        """The request to send after an unusable reply: with the repair, and in a form that says more. None: no more."""
+        """Return the request to send after an unusable reply: the repair request, or a more explicit format.
+
+        None: do not send another request.
+        """
         again = repaired(request, reply.kind) if is_first else asked
         dialects, form = self._backend.dialects, reply.form
         if dialects is None or form is None or request.schema is None:
@@ -199,7 +204,10 @@ class RemoteLLM:
     async def _exchange(
         self, request: LLMRequest, params: Mapping[str, Any], before: Usage, on_retry: OnRetry
     ) -> LLMReply | LLMOutputUnusable:
-        """One usable reply, or in which way it is not; ``before`` is what was used up to now."""
+        """Send one request with retries. Return the reply, or the error that describes why it is unusable.
+
+        ``before`` is the usage of the earlier requests.
+        """
 
         async def attempt() -> RawReply:
             purse = request.purse or self._budget
@@ -229,7 +237,7 @@ class RemoteLLM:
         if not raw.text_only:
             self._windows.accepted(request, raw.input_tokens)
         try:
-            # A verdict must be a boolean; what scripts extract may be as lax as their classes.
+            # A verdict must be a boolean. Extractions are as strict as the classes of the script.
             parsed = read_reply(raw, request.schema, strict=request.purpose == "verify")
         except LLMOutputUnusable as error:
             error.usage, error.form = before + used, None if raw.finish is Finish.BROKEN else raw.form
@@ -274,12 +282,12 @@ def sent_params(request: LLMRequest) -> dict[str, Any]:
 
 
 def form_name(form: Dialect | None) -> str:
-    """How a request was sent, as records have it; empty for the form that OpenAI's own models take."""
+    """Return the name of a request format for the call log; empty for the default format (OpenAI's own)."""
     return "" if form in (None, Dialect()) else str(form)
 
 
 def usage_of(raw: RawReply, model: str, prices: Prices) -> Usage:
-    """What one reply cost. Unknown token counts count 0 and have no price."""
+    """Return the usage of one reply. If a token count is unknown, it counts 0 and the cost is None."""
     price = prices.of(raw.model) or prices.of(model)
     known = raw.input_tokens is not None and raw.output_tokens is not None
     input_tokens, output_tokens = raw.input_tokens or 0, raw.output_tokens or 0
@@ -295,8 +303,10 @@ def usage_of(raw: RawReply, model: str, prices: Prices) -> Usage:
 
 
 def repaired(request: LLMRequest, kind: UnusableKind) -> LLMRequest:
-    """The same request with a last word on what was wrong. The unusable reply itself is not repeated to the model:
-    it may carry whatever a page told it to write. Free text has no form to be reminded of: it is asked again as it was.
+    """Return the repair request: the same request, followed by a message that names the problem.
+
+    It does not contain the unusable reply, because a page may have injected text into it. A request for free text is
+    repeated unchanged.
     """
     if request.schema is None:
         return request

@@ -1,7 +1,7 @@
-"""Read a raw reply into the class that was asked for. Pure: text in, value out, or the way in which it is unusable.
+"""Parser for replies: validates the text of a model against the requested class. Pure.
 
-Lenient about the form (see ``json_objects``), strict about the meaning: half an object, two objects that differ, an
-object with none of the wanted fields, or a word in place of a boolean are never guessed at.
+It is lenient about syntax (see ``json_objects``) and strict about content. It rejects a truncated object, two objects
+that differ, an object without any requested field, and a word instead of a boolean.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from judges.llm.wire import Finish, RawReply
 
 MAX_REPLY_CHARS: Final = 2_000_000
 MAX_WRAPPINGS: Final = 3
-"""How many objects with a single key may stand around the wanted one."""
+"""Maximum number of nested objects with a single key around the requested object."""
 _CALL_ARGUMENTS: Final = ("arguments", "parameters", "input")
 _CALL_KEYS: Final = frozenset({*_CALL_ARGUMENTS, "name", "id", "type"})
 _BOOLEANS: Final = {"true": True, "false": False}
@@ -35,15 +35,15 @@ _UNUSABLE_FINISH = {
 def read_reply(raw: RawReply, schema: type[BaseModel] | None, *, strict: bool) -> BaseModel | None:
     """Return the reply as an instance of ``schema``; None for a request without one.
 
-    ``strict`` takes only values of the declared JSON types, as a verdict needs it, and the strings "true" and "false"
-    for a boolean. In the lax mode that extractions use, "yes" is a boolean and "2020" a number.
+    ``strict`` is for verdicts: it accepts only values of the declared JSON types, and the strings "true" and "false" as
+    booleans. In the lax mode for extractions, "yes" is a boolean and "2020" is a number.
 
     Raises:
-        LLMOutputUnusable: with the kind; its message never repeats what the model wrote.
+        LLMOutputUnusable: with the kind. Its message never contains text of the model.
     """
     kind = _UNUSABLE_FINISH.get(raw.finish)
     if kind is UnusableKind.TRUNCATED and schema is None and raw.text:
-        return None  # free text that ends early is still text
+        return None  # truncated free text is usable
     if kind is not None:
         raise LLMOutputUnusable(kind, f"the reply is {kind.value}{f': {raw.detail}' if raw.detail else ''}")
     text = raw.text.strip()
@@ -69,7 +69,7 @@ def read_reply(raw: RawReply, schema: type[BaseModel] | None, *, strict: bool) -
 
 
 def _unwrapped(value: Any, schema: type[BaseModel]) -> Iterator[Any]:
-    """The value, and what is wrapped in it, each if it has a field of ``schema``."""
+    """Yield the value and the values nested in it that have a field of ``schema``."""
     fields = _fields(schema)
     if fields is None:
         yield value
@@ -82,7 +82,7 @@ def _unwrapped(value: Any, schema: type[BaseModel]) -> Iterator[Any]:
 
 
 def _wrapped_in(value: Any) -> Any:
-    """What a list of one, or an object with one key, holds; None if it is neither."""
+    """Return the only item of a list, or the only value of an object; None otherwise."""
     if isinstance(value, list | dict) and len(value) == 1:
         [inner] = value.values() if isinstance(value, dict) else value
         if isinstance(inner, str) and inner.lstrip().startswith("{"):
@@ -95,7 +95,7 @@ def _wrapped_in(value: Any) -> Any:
 
 
 def _call_arguments(value: Any, schema: type[BaseModel], fields: frozenset[str]) -> Any:
-    """The arguments of a tool call that the model wrote as text; None if the value is no such call."""
+    """Return the arguments of a tool call that the model wrote as text; None if the value is no tool call."""
     if not isinstance(value, dict) or "name" not in value or not value.keys() <= _CALL_KEYS:
         return None
     given = {key: value[key] for key in _CALL_ARGUMENTS if key in value}
@@ -106,7 +106,7 @@ def _call_arguments(value: Any, schema: type[BaseModel], fields: frozenset[str])
 
 @lru_cache(maxsize=256)
 def _fields(schema: type[BaseModel]) -> frozenset[str] | None:
-    """The keys that ``schema`` reads; None if it reads other values than objects with named fields."""
+    """Return the keys that ``schema`` reads; None if it accepts values other than objects with named fields."""
     described = schema.model_json_schema()
     top = described.get("$defs", {}).get(str(described.get("$ref")).rpartition("/")[2], described)
     names = set(top.get("properties", ()))
@@ -125,7 +125,7 @@ def _fitted(value: Any, schema: type[BaseModel], *, strict: bool) -> BaseModel:
     if strict and isinstance(value, dict):
         value = {key: _as_boolean(each) if _is_boolean(schema, key) else each for key, each in value.items()}
     try:
-        # The class is a judge file's: its validators may raise anything over a value they did not foresee.
+        # The class comes from a judge file, and its validators may raise any exception for an unexpected value.
         with judge_code(f"a validator of {schema.__name__} raised"):
             found = schema.model_validate_json(json.dumps(value), strict=strict)
     except JudgeBug as bug:

@@ -1,8 +1,8 @@
-"""Model replies on disk, by the hash of the whole request: a rerun of an unchanged answer asks nothing.
+"""Reply cache on disk, keyed by the hash of the request. Judging an unchanged answer again sends no requests.
 
-One small file per reply, because several processes share the folder without a server between them and a file is
-replaced as a whole or not at all. Only usable replies are stored. What cannot be read back, for whatever reason,
-is a reply that was never stored. Least recently used files go first once the folder is full.
+Each reply is one small file, because several processes share the folder and files are replaced atomically. Only usable
+replies are stored. An unreadable file counts as a cache miss. If the folder is full, the least recently used files are
+deleted.
 """
 
 from __future__ import annotations
@@ -27,12 +27,12 @@ log = logging.getLogger(__name__)
 DEFAULT_MAX_BYTES = 1024**3
 ENTRY_VERSION = 1
 KEPT_SHARE = 0.9
-"""How full the folder is left when it had to be emptied: not every further reply should have to make room."""
+"""Fraction of the limit that eviction leaves, so that not every further reply triggers eviction."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StoredReply:
-    """What is needed to give a reply again: its text, the model that wrote it, and if it was shown less of the page."""
+    """Stored reply: text, model, and whether the page was shortened or the images were left out."""
 
     text: str
     model: str
@@ -41,7 +41,7 @@ class StoredReply:
 
 
 class Replies(Protocol):
-    """Where replies are kept, by the hash of their request."""
+    """Reply cache, keyed by the hash of the request."""
 
     async def get(self, key: str) -> StoredReply | None: ...
 
@@ -49,7 +49,7 @@ class Replies(Protocol):
 
 
 class StoreSize(NamedTuple):
-    """How much is stored."""
+    """Size of the cache, or of the removed part of it."""
 
     entries: int
     bytes: int
@@ -57,9 +57,9 @@ class StoreSize(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ModelReplies:
-    """What is stored of one model. The times are those of last use, in seconds since the epoch.
+    """Cached replies of one model. Times are times of last use, in seconds since the epoch.
 
-    ``model`` is None for files that cannot be read as a reply.
+    ``model`` is None for unreadable files.
     """
 
     model: str | None
@@ -76,7 +76,7 @@ class _Entry(NamedTuple):
 
 
 class ReplyStore:
-    """The folder. Every method does its file work in a thread. ``max_bytes`` bounds what is stored."""
+    """Reply cache in a folder of at most ``max_bytes``. File operations run in a thread."""
 
     def __init__(self, folder: Path, *, max_bytes: int = DEFAULT_MAX_BYTES) -> None:
         self._folder = folder
@@ -85,11 +85,11 @@ class ReplyStore:
         self._accounting = asyncio.Lock()
 
     async def get(self, key: str) -> StoredReply | None:
-        """The reply stored under ``key`` (hex), None where there is none that can be read."""
+        """Return the reply stored under ``key`` (hex); None if there is no readable one."""
         return await asyncio.to_thread(self._read, key)
 
     async def put(self, key: str, reply: LLMReply | StoredReply) -> None:
-        """Store a reply. A disk that is full or read-only costs the entry, not the verdict."""
+        """Store a reply. If the disk is full or read-only, log a warning and continue."""
         try:
             written = await asyncio.to_thread(self._write, key, reply)
         except OSError as error:
@@ -107,16 +107,16 @@ class ReplyStore:
         return await asyncio.to_thread(self._size)
 
     async def by_model(self) -> tuple[ModelReplies, ...]:
-        """What is stored, by the name of the model that wrote it; unreadable files last. Reads every file."""
+        """Return the cached replies by model, unreadable files last. Reads every file."""
         return await asyncio.to_thread(self._by_model)
 
     async def clear(self, *, model: str | None = None, used_before: float | None = None) -> StoreSize:
-        """Remove what was written by ``model`` and not used since ``used_before`` (seconds since the epoch).
+        """Remove the replies of ``model`` that were last used before ``used_before`` (seconds since the epoch).
 
-        None: whatever it is. Returns what was removed.
+        None: no restriction. Return the number and size of the removed replies.
         """
         async with self._accounting:
-            self._bytes = None  # measured anew by the next reply
+            self._bytes = None  # the next put measures the size again
             return await asyncio.to_thread(self._clear, model, used_before)
 
     def _place(self, key: str) -> Path:
@@ -150,7 +150,7 @@ class ReplyStore:
 
     def _entries(self) -> Iterator[_Entry]:
         for path in self._folder.glob("??/*.json"):
-            with suppress(FileNotFoundError):  # another process may be making room too
+            with suppress(FileNotFoundError):  # another process may be evicting, too
                 facts = path.stat()
                 yield _Entry(path, facts.st_size, facts.st_mtime)
 
@@ -159,7 +159,7 @@ class ReplyStore:
         return StoreSize(len(sizes), sum(sizes))
 
     def _evict(self) -> int:
-        """Remove the least recently used; returns the bytes that are left."""
+        """Remove the least recently used replies. Return the remaining bytes."""
         entries = sorted(self._entries(), key=lambda entry: entry.used_at)
         left = sum(entry.bytes for entry in entries)
         for entry in entries:
@@ -197,7 +197,7 @@ class ReplyStore:
 
 
 def _model_of(path: Path) -> str | None:
-    """The model that wrote a stored reply; None where the file tells no such thing."""
+    """Return the model of a stored reply; None if the file is unreadable."""
     try:
         return str(json.loads(path.read_bytes())["model"])
     except (OSError, ValueError, TypeError, LookupError):
@@ -205,7 +205,7 @@ def _model_of(path: Path) -> str | None:
 
 
 def entry_of(reply: LLMReply | StoredReply, *, at: str = "") -> str:
-    """A reply as it is stored: JSON in ASCII with a digest of its own. ``at``: the place to which it belongs."""
+    """Serialize a reply as ASCII JSON with a digest. ``at``: key of the storage location, which the digest covers."""
     shorter = reply.shorter_page
     cut = None if shorter is None else {"refusal": shorter.refusal, "page_chars": shorter.page_chars}
     entry: dict[str, Any] = {
@@ -215,16 +215,16 @@ def entry_of(reply: LLMReply | StoredReply, *, at: str = "") -> str:
         "text": reply.text,
     }
     if reply.text_only:
-        # Bound into the digest, so that a program that knows no such replies does not take it for one to the pictures.
+        # Part of the digest, so that a version without this field does not use it as a reply to the images.
         entry |= {"text_only": True, "sha256": _digest(reply.model, reply.text, f"{at} text only", cut)}
     return json.dumps(entry if cut is None else {**entry, "shorter_page": cut})
 
 
 def read_entry(entry: str | bytes, *, at: str = "") -> StoredReply | None:
-    """The reply in an entry; None for one of another version, that was changed, or that belongs to another place.
+    """Parse an entry. Return None if its version, its digest or its location ``at`` does not match.
 
     Raises:
-        ValueError, TypeError, LookupError: it is no entry at all.
+        ValueError, TypeError, LookupError: the value is not an entry.
     """
     found = json.loads(entry)
     if found["version"] != ENTRY_VERSION:
@@ -239,7 +239,6 @@ def read_entry(entry: str | bytes, *, at: str = "") -> StoredReply | None:
 def _digest(model: str, text: str, at: str, cut: Mapping[str, Any] | None) -> str:
     bound = f"{at}\0{model}\0{text}" if at else f"{model}\0{text}"
     if cut is not None:
-        # A reply to a shortened page must not come back as one to the whole, so a program that knows no such replies
-        # finds the digest wrong.
+        # Part of the digest, so that a version without this field does not use it as a reply to the whole page.
         bound = f"{json.dumps(cut, sort_keys=True)}\0{bound}"
     return hashlib.sha256(bound.encode("utf-8", "surrogatepass")).hexdigest()

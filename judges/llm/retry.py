@@ -1,8 +1,8 @@
-"""Asking again after transient faults, bounded in tries and in time.
+"""Retries after transient faults with exponential backoff, bounded in number and time.
 
-``backoff`` supplies the waits. The loop is ours, because three things must hold that its decorator does not
-give: time is monotonic and injected, a ``Retry-After`` of the provider replaces the wait, and the time limit
-covers a reply that never comes. Waiting for a slot does not count against the limit.
+The ``backoff`` package computes the delays. Its decorator is not used, because it does not support an injected
+monotonic clock, a ``Retry-After`` header that replaces the delay, and a time limit that includes the current attempt.
+Waiting for a slot does not count towards the time limit.
 """
 
 from __future__ import annotations
@@ -25,11 +25,12 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RetryPolicy:
-    """``total_s`` bounds one request: all its attempts and the waits between them. ``long_total_s`` replaces it for a
-    request whose reply may take minutes, because the model reasons at high effort.
+    """Limits of the retries of one request.
 
-    Waits grow from ``first_wait_s`` by doubling up to ``max_wait_s``, each drawn at random below that. A
-    ``Retry-After`` is waited for in full; where the wait would not end within ``total_s`` the request ends at once.
+    ``total_s`` limits all attempts and the delays between them. ``long_total_s`` replaces it if the model reasons at
+    high effort, because a reply may take minutes. The maximum delay doubles from ``first_wait_s`` up to ``max_wait_s``;
+    each delay is random below it (full jitter). ``Retry-After`` is always observed. If the delay would exceed
+    ``total_s``, the request fails at once.
     """
 
     max_tries: int = 5
@@ -40,7 +41,7 @@ class RetryPolicy:
 
 
 class Retrier:
-    """Runs attempts by a policy. ``slot`` is held during each attempt and never during a wait."""
+    """Runs attempts according to a policy. ``slot`` is acquired for each attempt and released during delays."""
 
     def __init__(
         self,
@@ -64,11 +65,11 @@ class Retrier:
         on_retry: Callable[[LLMUnavailable], None] = lambda fault: None,
         is_long: bool = False,
     ) -> T:
-        """The first result of ``attempt``; ``on_retry`` is told each fault after which there is another one.
+        """Return the first result of ``attempt``. ``on_retry`` receives each fault that is followed by a retry.
 
         Raises:
-            LLMUnavailable: the last transient fault, with the number of ``tries``, once the policy is exhausted.
-            LLMTimeout: time ran out while an attempt was waiting for its reply.
+            LLMUnavailable: the last transient fault, with the number of ``tries``, after the policy is exhausted.
+            LLMTimeout: the time limit expired during an attempt.
         """
         waits = backoff.expo(base=2, factor=self._policy.first_wait_s, max_value=self._policy.max_wait_s)
         next(waits)  # backoff's generators yield once before their first value
@@ -94,14 +95,14 @@ class Retrier:
             spent += wait
 
     def _wait(self, planned_s: float, retry_after_s: float | None) -> float:
-        """Seconds to wait: what the provider asks for, and a little more so that not everybody is back at once."""
+        """Return the delay in seconds: ``Retry-After`` plus a short jitter, so that clients do not return at once."""
         if retry_after_s is None:
             return self._jitter(planned_s)
         return retry_after_s + self._jitter(min(1.0, planned_s, 0.1 * retry_after_s + 0.1))
 
 
 def parse_retry_after(value: str | None, *, now: float) -> float | None:
-    """The seconds a ``Retry-After`` header asks for, given in seconds or as an HTTP date; None for garbage.
+    """Parse a ``Retry-After`` header, given in seconds or as an HTTP date. Return seconds, or None if it is invalid.
 
     ``now`` is the wall clock in seconds since the epoch.
 

@@ -1,4 +1,4 @@
-"""What a request is for, in one word: that by which the money is told apart."""
+"""Roles of model requests. Usage and cost are reported by role."""
 
 from __future__ import annotations
 
@@ -7,11 +7,11 @@ from typing import Final
 from judges.llm.client import LLMRequest
 
 OWN: Final = "own"
-"""Questions that a judge file puts in its own words."""
+"""Role of requests with messages that a judge file writes itself."""
 
 
 def role_of(request: LLMRequest) -> str:
-    """``verify``, ``extract``, else the name of the prompt (``transcribe``, ``mindact`` ...), else ``own``."""
+    """Return ``verify``, ``extract``, or else the name of the prompt (``transcribe``, ``mindact`` ...), or ``own``."""
     if request.purpose != "free":
         return request.purpose
     return OWN if request.prompt is None else request.prompt.partition("@")[0]

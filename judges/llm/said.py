@@ -1,4 +1,4 @@
-"""What came of a call, as its record holds it: a reply or a fault, and everything that was said on the way there."""
+"""Outcome of a call as JSON for the call log: its reply or fault, retries, unusable replies and a shortened page."""
 
 from __future__ import annotations
 
@@ -11,65 +11,65 @@ from judges.llm.client import LLMReply
 from judges.llm.dialects import IN_WORDS
 
 CALLED_OFF: Final[Mapping[str, Any]] = {"called_off": True}
-"""Of a call whose asker went away before it came to an end. Whether it was sent by then is not known."""
+"""Outcome of a cancelled call. It may or may not have been sent."""
 
 Mask = Callable[[str], str]
-"""Takes secrets out of what providers say of a fault."""
+"""Redacts secrets in error messages of providers."""
 
 
 def said_in_reply(reply: LLMReply, mask: Mask) -> dict[str, Any]:
-    """A call that went well."""
+    """Return the outcome of a call with a usable reply."""
     text = reply.text
     if not text and reply.parsed is not None:
         text = reply.parsed.model_dump_json(by_alias=True)
-    said = {"reply": text, "by": reply.model, "usage": asdict(reply.usage), "cached": reply.cached}
+    outcome = {"reply": text, "by": reply.model, "usage": asdict(reply.usage), "cached": reply.cached}
     counted = {"reply": text, "by": reply.model}
     if reply.text_only:
-        said["text_only"] = True
+        outcome["text_only"] = True
     if reply.form:
-        said["form"] = reply.form
-    return said | _on_the_way(reply.unusable, reply.shorter_page, reply.retried, counted, mask)
+        outcome["form"] = reply.form
+    return outcome | _optional_keys(reply.unusable, reply.shorter_page, reply.retried, counted, mask)
 
 
 def said_in_fault(error: LLMError, mask: Mask) -> dict[str, Any]:
-    """A call that gave no usable reply, or none that counts."""
+    """Return the outcome of a call without a usable reply, or whose reply does not count."""
     fault = {"error": type(error).__name__, "reason": error.reason, "message": mask(str(error))}
     shorter = error.shorter_page
     counted = {} if shorter is None or shorter.text is None else {"reply": shorter.text, "by": shorter.model}
-    said = {"fault": fault, "usage": asdict(error.usage)}
-    return said | _on_the_way(error.unusable, shorter, error.retried, counted, mask)
+    outcome = {"fault": fault, "usage": asdict(error.usage)}
+    return outcome | _optional_keys(error.unusable, shorter, error.retried, counted, mask)
 
 
-def page_chars_of(said: Mapping[str, Any]) -> int | None:
-    """How much of its page a request was put once more with; None where it was not."""
-    shorter = said.get("shortened")
+def page_chars_of(outcome: Mapping[str, Any]) -> int | None:
+    """Return the number of characters to which the page was shortened; None if it was not."""
+    shorter = outcome.get("shortened")
     return None if shorter is None else int(shorter["page_chars"])
 
 
-def was_repaired(said: Mapping[str, Any]) -> bool:
-    """Whether the model was told that a reply could not be used."""
-    asked = (said, said.get("shortened", {}))
-    return any(each["then"] for part in asked for each in part.get("unusable", ()))
+def was_repaired(outcome: Mapping[str, Any]) -> bool:
+    """Return whether a repair request was sent."""
+    requests = (outcome, outcome.get("shortened", {}))
+    return any(each["then"] for part in requests for each in part.get("unusable", ()))
 
 
-def has_schema_in_words(said: Mapping[str, Any]) -> bool:
-    """Whether any request of the call carried its schema in words (the prompt ``schema_words``)."""
-    asked = (said, said.get("shortened", {}))
-    forms = [part.get(name, "") for part in asked for name in ("form", "refused_form")]
-    forms += [each.get("form", "") for part in asked for each in part.get("unusable", ())]
+def has_schema_in_words(outcome: Mapping[str, Any]) -> bool:
+    """Return whether a request of the call contained its schema in words (the prompt ``schema_words``)."""
+    requests = (outcome, outcome.get("shortened", {}))
+    forms = [part.get(name, "") for part in requests for name in ("form", "refused_form")]
+    forms += [each.get("form", "") for part in requests for each in part.get("unusable", ())]
     return any(IN_WORDS in form for form in forms)
 
 
-def _on_the_way(
+def _optional_keys(
     unusable: Sequence[UnusableReply],
     shorter: ShorterPage | None,
     retried: Sequence[str],
     last: Mapping[str, Any],
     mask: Mask,
 ) -> dict[str, Any]:
-    """What is only there if it was: attempts that failed, replies that could not be used, a page that was too long.
+    """Return the optional keys: failed attempts, unusable replies, and the shortened page.
 
-    ``last`` is the reply to the shorter page. The unusable replies stand with the request to which they were given.
+    ``last`` is the reply to the shortened page. Unusable replies are listed with the request that they belong to.
     """
     found: dict[str, Any] = {"retried": [mask(each) for each in retried]} if retried else {}
     if shorter is None:
@@ -81,7 +81,7 @@ def _on_the_way(
 
 
 def _unusable(unusable: Sequence[UnusableReply], mask: Mask) -> dict[str, Any]:
-    """The replies of a call that could not be used, with what was added to the request after each."""
+    """Return the unusable replies of a call, each with the messages that were added to the request after it."""
     if not unusable:
         return {}
     return {

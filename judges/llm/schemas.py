@@ -1,4 +1,4 @@
-"""A pydantic class as the JSON schema a provider is asked to fill. Cached per class."""
+"""Conversion of a pydantic class to the ``response_format`` parameter. Cached by class."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ _NOT_IN_NAMES = re.compile(r"[^A-Za-z0-9_-]")
 
 @lru_cache(maxsize=256)
 def response_format(schema: type[BaseModel]) -> dict[str, Any]:
-    """The ``response_format`` parameter of a chat completion.
+    """Return the ``response_format`` parameter of a chat completion.
 
-    Strict where the provider can enforce it. A schema with free-form keys (``dict[str, int]``) cannot be
-    strict; it is sent as a description, and the reply is checked here like any other.
+    The schema is strict if the provider can enforce it. A schema with arbitrary keys (``dict[str, int]``) cannot be
+    strict. Replies are validated in both cases.
     """
     plain = schema.model_json_schema()
     if _has_free_keys(plain):
@@ -34,7 +34,7 @@ def _json_schema(name: str, schema: dict[str, Any], *, strict: bool) -> dict[str
 
 
 def _has_free_keys(schema: Any) -> bool:
-    """Whether any object in a JSON schema takes keys that it does not name."""
+    """Return whether an object in a JSON schema accepts keys that it does not name."""
     if isinstance(schema, list):
         return any(_has_free_keys(each) for each in schema)
     if not isinstance(schema, dict):

@@ -1,9 +1,9 @@
-"""A claim whose page is too long for the model, put once more with the beginning of the page only. Pure.
+"""Shortening of a request whose page is too long for the model. Pure.
 
-What is left of a page can support a claim. That it does not says nothing: the evidence may stand in the rest.
+The beginning of a page can support a claim, but it cannot refute it, because the evidence may be in the rest.
 
-What was sent is known by the request and by how much of its page was left: kept replies and records hold no more. So
-how a page is cut, and the mark, may change only together with ``encoding.KEY_VERSION``.
+Cached replies and call logs store only the number of remaining characters. Therefore change the way a page is cut, or
+``CUT_MARK``, only together with ``encoding.KEY_VERSION``.
 """
 
 from __future__ import annotations
@@ -15,16 +15,17 @@ from typing import Any, Final
 from judges.llm.client import LLMRequest
 
 MIN_PAGE_CHARS: Final = 4_000
-"""Of a page this short nothing is taken away: something else is too long then."""
+"""Pages below this length are not shortened, because another part of the request is too long."""
 CUT_MARK: Final = "\n[The page goes on; it was cut here, to fit.]"
 
 _PAGE = re.compile(r"<page (?P<nonce>[0-9a-f]{32})>\n(?P<text>.*)\n</page (?P=nonce)>", re.DOTALL)
 
 
 def page_chars_allowed(request: LLMRequest, share: float) -> int | None:
-    """How much of its page a request may show; None where it shows none, or where that cannot be what is too long.
+    """Return the number of characters of the page that a request may contain.
 
-    ``share`` of the request is what the model probably takes (``context_windows``).
+    None if the request has no page, or if shortening the page cannot help. ``share`` is the fraction of the request
+    that the model probably accepts (``context_windows``).
     """
     if request.purpose != "verify":
         return None
@@ -37,13 +38,13 @@ def page_chars_allowed(request: LLMRequest, share: float) -> int | None:
 
 
 def with_page_of(request: LLMRequest, page_chars: int) -> LLMRequest:
-    """The request with the first ``page_chars`` of its page; as it is where it shows none that can be cut."""
+    """Return the request with the first ``page_chars`` of its page; unchanged if it has no page that can be cut."""
     found = _page_of(request)
     if found is None:
         return request
     place, page = found
     whole, end = page.string, min(page.start("text") + page_chars, page.end("text"))
-    # The tags stay: their nonce is that of the whole text, which nobody can foresee either.
+    # The tags keep the nonce of the whole page, which is unpredictable, too.
     text = f"{whole[:end]}{CUT_MARK}{whole[page.end('text') :]}"
     *before, last = request.messages
     content: Any = text
@@ -54,7 +55,10 @@ def with_page_of(request: LLMRequest, page_chars: int) -> LLMRequest:
 
 
 def _page_of(request: LLMRequest) -> tuple[int | None, re.Match[str]] | None:
-    """The page in the last message that is long enough, and the place of its part; None: the message is one text."""
+    """Return the page in the last message, with the index of its part (None: the message is one string).
+
+    None if the message has no page of at least ``MIN_PAGE_CHARS``.
+    """
     content = request.messages[-1]["content"] if request.messages else ()
     parts = [(None, content)] if isinstance(content, str) else enumerate(content)
     for place, part in parts:

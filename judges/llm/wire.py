@@ -1,6 +1,6 @@
-"""What lies between a provider's adapter and everything above it: one attempt in, one raw reply out.
+"""Provider adapter interface: the protocol ``Backend`` and the ``RawReply`` of one attempt.
 
-A raw reply is any reply with a 200, however useless; whether it can be used is decided in ``replies``.
+Every response with status 200 is a raw reply. ``replies`` decides whether it is usable.
 """
 
 from __future__ import annotations
@@ -16,25 +16,24 @@ from judges.llm.negotiation import Dialects
 
 
 class Finish(StrEnum):
-    """How the model ended its reply, in one vocabulary for all providers."""
+    """Why the model stopped, in the same terms for all providers."""
 
     STOP = "stop"
     LENGTH = "length"
     REFUSAL = "refusal"
     FILTER = "filter"
     BROKEN = "broken"
-    """The body of the HTTP reply is not what the provider's API promises."""
+    """The body of the HTTP response does not follow the provider's API."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RawReply:
-    """``text`` is what the model wrote, ``detail`` what the provider says about a reply that has none.
+    """Raw reply of one attempt. ``text`` is the text of the model, ``detail`` the provider's message about a reply.
 
-    The words of a refusal are ``text``, too, and so is the beginning of a broken body: nobody reads a verdict out of
-    either, and they belong into the record.
-    ``cached_tokens`` of the ``input_tokens`` were read from the provider's prompt cache, ``cache_write_tokens`` written
-    to it. Token counts are None if the provider does not report them. ``form`` is how the request was sent (None: the
-    provider has one form), ``text_only`` that its pictures were left out.
+    ``text`` also contains the text of a refusal, or the beginning of an invalid body, for the call log; no verdict is
+    read from these. ``input_tokens`` includes ``cached_tokens``, read from the provider's prompt cache, and
+    ``cache_write_tokens``, written to it. Token counts are None if the provider does not report them. ``form`` is the
+    request format (None: the provider has only one). ``text_only``: images were left out.
     """
 
     text: str
@@ -50,9 +49,9 @@ class RawReply:
 
 
 class Backend(Protocol):
-    """One provider. Sends a request once: no retries, no repair, no accounting.
+    """Provider adapter. It sends a request without retries, repair or accounting.
 
-    Raises only ``LLMUnavailable``, ``LLMRejected`` and ``LLMOutputUnusable``, and CancelledError.
+    It raises only ``LLMUnavailable``, ``LLMRejected``, ``LLMOutputUnusable`` and ``CancelledError``.
     """
 
     @property
@@ -60,12 +59,12 @@ class Backend(Protocol):
 
     @property
     def endpoint(self) -> str:
-        """The base URL or region: with ``provider`` it tells one account from another."""
+        """Return the base URL or region. With ``provider`` it is part of the cache key."""
         ...
 
     @property
     def dialects(self) -> Dialects | None:
-        """How each model of the server wants to be asked; None: all in one way."""
+        """Return the request formats of the server's models; None if there is only one format."""
         ...
 
     async def send(self, request: LLMRequest, params: Mapping[str, Any]) -> RawReply: ...

@@ -1,1 +1,1 @@
-"""Mutation testing of judges: an answer is changed in known ways, and the leaves that should notice are watched."""
+"""Mutation testing of judges: applies known changes to an answer and checks that the affected leaves change."""

@@ -1,4 +1,4 @@
-"""Edits of extracted values and of the answer they were read from: every field, every citation, every item. Pure."""
+"""Edits of extracted values and of the answer: every field, every citation and every list item. Pure."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ _MAX_WRONG = 3
 
 
 class EditKind(StrEnum):
-    """What an edit does."""
+    """Kind of an edit."""
 
     WRONG = "wrong"
     REMOVED = "removed"
@@ -45,18 +45,21 @@ class EditKind(StrEnum):
     OTHER_URL = "other_url"
     """Another page is cited."""
     CONSTANT = "constant"
-    """A value that stands in the judge file."""
+    """The value is a constant of the judge file."""
     ITEM = "item"
-    """An object or an entry of a list is emptied, removed or doubled."""
+    """An object or a list entry is emptied, removed or duplicated."""
     NO_CITATIONS = "no_citations"
-    """Nothing is cited, in the answer and in the extracted values."""
+    """All citations are removed from the answer and the extracted values."""
     EMPTY = "empty"
-    """Nothing could be extracted."""
+    """All extracted values are emptied."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Edit:
-    """One edit. ``values`` are the edited extractions by key, ``text`` the answer; ``words`` are new in the value."""
+    """One edit. ``values`` are the edited extractions by key, ``text`` is the edited answer.
+
+    ``by`` is the new value and ``words`` are the words that it adds.
+    """
 
     kind: EditKind
     title: str
@@ -68,16 +71,16 @@ class Edit:
 
 
 class Edits:
-    """Makes the edits of one answer. ``said`` is everything that the answer and its pages say."""
+    """Generator of the edits of one answer. ``known_text`` is the text of the answer and its pages."""
 
-    def __init__(self, answer: str, extracted: Mapping[str, Extracted], said: str) -> None:
+    def __init__(self, answer: str, extracted: Mapping[str, Extracted], known_text: str) -> None:
         self._answer = answer
         self._extracted = extracted
-        self._said = said
+        self._known_text = known_text
         self.fields = tuple(each for one in extracted.values() for each in fields_of(one))
 
     def all(self) -> Iterator[Edit]:
-        """The edits with which every leaf and field is tested."""
+        """Yield the edits that test every leaf and field."""
         for number, each in enumerate(self.fields):
             if each.is_empty:
                 continue
@@ -87,7 +90,7 @@ class Edits:
         yield from self._of_everything()
 
     def near(self, each: Field) -> Iterator[Edit]:
-        """Values that a partial comparison would confuse with the field's value."""
+        """Yield edits with values that a partial comparison accepts instead of the field's value."""
         longer = longer_values(each.value)
         if longer is not None:
             yield from self._set(EditKind.LONGER, each, longer[0])
@@ -97,7 +100,7 @@ class Edits:
             yield from self._set(EditKind.SHORTER, each, shorter)
 
     def constants(self, values: Iterable[Any]) -> Iterator[Edit]:
-        """Values of the judge file in every field that takes them."""
+        """Yield edits that put constants of the judge file into every field of the same type."""
         for each in self.fields:
             for value in values:
                 if not each.urls and isinstance(value, type(each.value)) and value != each.value:
@@ -105,7 +108,7 @@ class Edits:
 
     def _of_value(self, each: Field) -> Iterator[Edit]:
         made = 0
-        wrong = wrong_values(each.value, self._said, self._choices(each))
+        wrong = wrong_values(each.value, self._known_text, self._choices(each))
         for number, value in enumerate([*wrong, *fallback_values(each.value)]):
             if made and number >= len(wrong):
                 break
@@ -141,12 +144,12 @@ class Edits:
         for url in unique_urls(text):
             text = without_citation(text, url) or text
         without = {one.key: _without_urls(one.value) for one in self._extracted.values()}
-        yield from self._edit(EditKind.NO_CITATIONS, "no page cited at all", without, text=text)
+        yield from self._edit(EditKind.NO_CITATIONS, "all citations removed", without, text=text)
         empty = {one.key: emptied(one.value) for one in self._extracted.values()}
-        yield from self._edit(EditKind.EMPTY, "nothing extracted at all", empty, text="I could not find this out.")
+        yield from self._edit(EditKind.EMPTY, "all extracted values emptied", empty, text="I could not find this out.")
 
     def _set(self, kind: EditKind, each: Field, by: Any) -> Iterator[Edit]:
-        """The edit that gives one field another value, if its class takes it; the answer then says so, too."""
+        """Yield the edit that changes one field, if its class accepts the value. The answer is changed accordingly."""
         value = edited(self._extracted[each.extraction].value, each.path, by)
         text = self._answer
         if by is REMOVED:
@@ -156,7 +159,7 @@ class Edits:
             old, new = str(each.value), str(by)
             if not each.urls and count(old, text):
                 text = replaced(text, old, new)
-            if new not in text:  # values that the answer does not contain are dropped as invented
+            if new not in text:  # the extractor drops values that the answer does not contain
                 text += f"\n\n{new}\n"
         words = frozenset() if by is REMOVED else new_words(by, each.value)
         yield from self._edit(kind, title, {each.extraction: value}, text=text, field=each, by=by, words=words)
@@ -190,7 +193,7 @@ class Edits:
         )
 
     def _choices(self, each: Field) -> list[Any]:
-        """The values that enumerations of the schema allow."""
+        """Return the values that enumerations of the schema allow."""
         return list(_enumerated(self._extracted[each.extraction].schema.model_json_schema()))
 
 
@@ -211,7 +214,7 @@ def _without(value: Any, path: tuple[str | int, ...]) -> Any:
 
 
 def _without_urls(value: Any) -> Any:
-    """The values with no address left: entries of lists go, fields become empty."""
+    """Return the values without URLs: list entries are removed, fields become empty."""
     if isinstance(value, dict):
         return {name: _without_urls(each) for name, each in value.items()}
     if isinstance(value, list):

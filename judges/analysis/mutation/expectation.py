@@ -1,15 +1,16 @@
-"""Which leaves a change of the answer must move. Pure, and on the careful side: what may move is not expected to.
+"""Expected effect of a mutation: the leaves that must change. Pure and conservative: leaves that may change are left
+out.
 
-A leaf is expected to move when it passed on the answer as it was, has a claim, and the change leaves nothing that could
-bear the claim out. By code alone, without a model's opinion:
+A leaf must change if it passed on the original answer, has a claim, and the mutation leaves nothing that could support
+the claim. Code decides this, without a model:
 
-- its sources: no page that it would still be shown has every number and name of the claim
-  (``judges.grounding.term_overlap.lacking``);
-- a value of the claim that came from the answer: it is swapped for one that stands in no page, or no longer said. For a
-  claim about the answer alone that holds only if the claim names the value twice, comparing what was read with what the
-  judge expects.
+- Sources: no page that the claim would still have contains all of its numbers and names
+  (``judges.grounding.term_overlap.lacking``).
+- Values from the answer: a value of the claim was replaced by one that occurs in no page, or was removed. For a claim
+  about the answer alone this counts only if the claim names the value twice, because it then compares the extracted
+  value with the expected one.
 
-Leaves decided by code are never expected to move: nobody can see what they rest on.
+Leaves decided by code are never expected to change, because their inputs are unknown.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ from judges.grounding.term_overlap import lacking, stems_of
 
 
 class Expectation:
-    """What is to be expected of the leaves of one run, given the texts of the pages that the answer cites, by URL."""
+    """Expected changes of the leaves of one run. ``pages``: the texts of the pages that the answer cites, by URL."""
 
     def __init__(self, answer: str, base: Seen, pages: Mapping[str, str]) -> None:
         self._answer = answer
@@ -33,26 +34,26 @@ class Expectation:
         self._cited = cited_keys(answer)
 
     def of(self, mutation: Mutation) -> tuple[SeenLeaf, ...]:
-        """The leaves that ``mutation`` must move, in the order of the tree."""
+        """Return the leaves that ``mutation`` must change, in tree order."""
         if mutation.kind is Kind.UNTOUCHED:
             return ()
-        return tuple(leaf for leaf in self._base.passed if self._must_move(leaf, mutation))
+        return tuple(leaf for leaf in self._base.passed if self._must_change(leaf, mutation))
 
-    def _must_move(self, leaf: SeenLeaf, mutation: Mutation) -> bool:
-        return self._loses_its_page(leaf, mutation) or any(True for _ in self.lost_values(leaf, mutation))
+    def _must_change(self, leaf: SeenLeaf, mutation: Mutation) -> bool:
+        return self._loses_its_sources(leaf, mutation) or any(True for _ in self.lost_values(leaf, mutation))
 
-    def _loses_its_page(self, leaf: SeenLeaf, mutation: Mutation) -> bool:
-        """Whether no page that could still be cited for the claim has all that the claim says."""
+    def _loses_its_sources(self, leaf: SeenLeaf, mutation: Mutation) -> bool:
+        """Return whether none of the remaining sources contains all numbers and names of the claim."""
         if not leaf.sources:
             return False
         shown = self.sources_after(leaf, mutation)
         if shown == frozenset(leaf.sources):
             return False
-        # A page whose text nobody has is no evidence, so nothing could rest on it.
+        # A page without text is no evidence, so it cannot support the claim.
         return all(key not in self._stems or lacking(leaf.claim or "", self._stems[key]) for key in shown)
 
     def sources_after(self, leaf: SeenLeaf, mutation: Mutation) -> frozenset[str]:
-        """The keys of the leaf's sources once the answer is changed, as far as they come from the answer."""
+        """Return the keys of the leaf's sources after the mutation, as far as they come from the answer."""
         before, left = frozenset(leaf.sources or ()), cited_keys(mutation.text)
         after = {key for key in before if key not in self._cited or key in left}
         if mutation.kind is Kind.OTHER_PAGE and canonical_key(mutation.piece) in before:
@@ -60,7 +61,7 @@ class Expectation:
         return frozenset(after)
 
     def lost_values(self, leaf: SeenLeaf, mutation: Mutation) -> Iterable[str]:
-        """The values of the claim that the changed answer no longer says, if the claim rests on them."""
+        """Yield the values that the claim depends on and that the changed answer no longer contains."""
         claim, left = leaf.claim or "", without_urls(mutation.text)
         for value in values_of(claim, self._base, self._answer):
             if not count(value, left) and (leaf.sources is not None or count(value, claim) > 1):

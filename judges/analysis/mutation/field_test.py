@@ -1,7 +1,7 @@
-"""Field test of a judge: edits every extracted value and every citation, and sees which leaves change.
+"""Field test of a judge: edits every extracted value and every citation, and records which leaves change.
 
-The judge runs on replayed extractions and every claim is confirmed, so a leaf changes only because of the edit: its
-check turns out differently, or another claim or other pages would be put to the model.
+The judge runs on replayed extractions, and every claim is confirmed. A leaf therefore changes only because of the edit:
+its check has another result, or the model would get another claim or other pages.
 """
 
 from __future__ import annotations
@@ -19,9 +19,8 @@ from judges.errors import JudgeBug
 from judges.llm.client import LLMClient
 
 _REFUSED = (
-    "The judge asks the model questions of its own (`client.async_response` or `client.response`). The field test "
-    "replays extractions and confirms claims, and answers nothing else: read the values with `extract` and put claims "
-    "to the model with `verify`"
+    "The judge sends its own prompts to the model (`client.async_response` or `client.response`). The field test "
+    "supports only extractions and claims: read values with `extract` and judge claims with `verify`"
 )
 MAX_RUNS = 1500
 MAX_CONSTANT_RUNS = 120
@@ -29,16 +28,16 @@ _WRONG_RUNS = (EditKind.WRONG, EditKind.OTHER_URL)
 
 
 class JudgeText(Protocol):
-    """Judges an answer's text with ``around`` put around the model's client; returns the result."""
+    """Judges the text of an answer and returns the result. ``around`` wraps the model client."""
 
     def __call__(self, text: str, around: Callable[[LLMClient], LLMClient]) -> Awaitable[Mapping[str, Any]]: ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Run:
-    """The judge on one edit. ``new_extractions``: how many extractions it asked for that the base run did not.
+    """Run of the judge on one edit. ``new_extractions``: number of extractions that the base run did not request.
 
-    ``error``: the judge raised; the leaves are then those of the base run.
+    ``error`` is set if the judge raised; ``leaves`` are then those of the base run.
     """
 
     edit: Edit
@@ -52,8 +51,10 @@ Base: TypeAlias = Mapping[str, SeenLeaf]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Observed:
-    """Everything that was seen. ``base`` are the leaves of the unedited run; ``refuted`` those of them that fail when
-    they are really judged.
+    """Observations of a field test.
+
+    ``base`` contains the leaves of the unedited run, ``refuted`` the keys of those that fail with a real judge model.
+    ``cut``: not all edits were run.
     """
 
     answer: str
@@ -65,21 +66,21 @@ class Observed:
     cut: bool = False
 
     def of(self, field: Field, *kinds: EditKind) -> tuple[Run, ...]:
-        """The runs in which one field was edited."""
+        """Return the runs that edited a field."""
         return tuple(run for run in self.runs if run.edit.field is field and (not kinds or run.edit.kind in kinds))
 
     def wrong(self, field: Field) -> tuple[Run, ...]:
         return self.of(field, *_WRONG_RUNS)
 
     def moved(self, run: Run) -> frozenset[str]:
-        """The keys of the leaves that a run has otherwise than the base run, or does not have, or has besides."""
+        """Return the keys of the leaves that are changed, missing or new in comparison with the base run."""
         gone_or_new = self.base.keys() ^ run.leaves.keys()
         changed = {key for key, leaf in run.leaves.items() if key in self.base and differs(self.base[key], leaf)}
         return frozenset(gone_or_new | changed)
 
 
 def differs(before: SeenLeaf, after: SeenLeaf) -> bool:
-    """Whether code decided otherwise, or something else would be put to the model."""
+    """Return whether the check has another result, or the model would get another request."""
     if before.claim is None and after.claim is None:
         return None not in (before.check, after.check) and before.check is not after.check
     return before.question != after.question
@@ -90,18 +91,17 @@ async def observe(
     answer: str,
     *,
     file: JudgeFile,
-    said: str,
+    page_text: str,
     replies: Mapping[str, str],
     refuted: frozenset[str],
 ) -> Observed:
     """Run the judge on the answer and on every edit of it.
 
-    ``said`` is the text of the pages; ``replies`` are extractions recorded earlier, others are made by the client that
-    the judge's runs have.
+    ``page_text`` is the text of all pages. ``replies`` are recorded extractions; the judge's client makes all others.
     """
     recordings = Recordings(replies)
     base = await _base(judge, answer, recordings)
-    edits = Edits(answer, recordings.extracted, f"{answer}\n{said}")
+    edits = Edits(answer, recordings.extracted, f"{answer}\n{page_text}")
     runs: list[Run] = []
     cut = False
 
@@ -156,13 +156,13 @@ async def _base(judge: JudgeText, answer: str, recordings: Recordings) -> Seen:
 
 
 def unmoved_checks(observed: Observed) -> frozenset[str]:
-    """The leaves decided by code that no run has changed."""
+    """Return the leaves decided by code that no run changed."""
     moved = frozenset[str]().union(*(observed.moved(run) for run in observed.runs))
     return frozenset(key for key, leaf in observed.base.items() if leaf.claim is None and key not in moved)
 
 
 def flipped(observed: Observed, run: Run) -> frozenset[str]:
-    """The checks that passed and fail in this run."""
+    """Return the checks that passed in the base run and fail in this run."""
     return frozenset(
         key
         for key, leaf in run.leaves.items()
@@ -171,7 +171,7 @@ def flipped(observed: Observed, run: Run) -> frozenset[str]:
 
 
 def compared_by_code(observed: Observed, field: Field) -> frozenset[str]:
-    """The checks that accept the value of a field and none of the wrong ones: they compare it for equality."""
+    """Return the checks that accept the value of a field and none of the wrong values: they compare it for equality."""
     runs = observed.of(field, EditKind.WRONG)
     if len(runs) < 2:
         return frozenset()

@@ -1,4 +1,4 @@
-"""The fields of extracted values: where each stands, what it holds, and which class declares it. Pure."""
+"""Fields of extracted values, with their path, value and declaring class. Pure."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ from judges.llm.lexical import model_in
 
 Path: TypeAlias = tuple[str | int, ...]
 REMOVED = object()
-"""In place of a value: take it out of its list, or leave an empty value in its field."""
+"""New value that removes a list entry or empties a field."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Field:
-    """One value that was extracted: text, number, truth value, or an entry of a list of these.
+    """Extracted value: a string, number or boolean, or an entry of a list of these.
 
-    ``owner`` is the path of the object that has it, ``declared`` the class and the name of the field.
+    ``owner`` is the path of the object that contains it, ``declared`` the class and the name of the field.
     """
 
     extraction: str
@@ -34,7 +34,7 @@ class Field:
 
     @property
     def urls(self) -> tuple[str, ...]:
-        """The addresses in it; a field that has any is a citation."""
+        """Return the URLs in the value. A field with a URL is a citation."""
         return tuple(unique_urls(self.value)) if isinstance(self.value, str) else ()
 
     @property
@@ -47,7 +47,7 @@ class Field:
 
     @property
     def shape(self) -> Path:
-        """The path with every index replaced: the same for the same field of all items of a list."""
+        """Return the path with ``*`` for every index, which is equal for the same field of all list items."""
         return shape_of(self.path)
 
 
@@ -56,30 +56,30 @@ def shape_of(path: Path) -> Path:
 
 
 def shown(path: Path) -> str:
-    """A path as people write it: ``directors[0].name``."""
+    """Format a path as ``directors[0].name``."""
     text = "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in path)
     return text.removeprefix(".")
 
 
 def fields_of(extracted: Extracted) -> tuple[Field, ...]:
-    """Every field of an extraction, in order."""
+    """Return all fields of an extraction, in order."""
     return tuple(_walk(extracted.value, (), (), extracted.schema, ("", ""), extracted.key))
 
 
 def objects_of(extracted: Extracted) -> tuple[Path, ...]:
-    """The paths of all objects and lists of objects inside an extraction, outermost first."""
+    """Return the paths of all objects and lists of objects in an extraction, outermost first."""
     return tuple(_containers(extracted.value, ()))
 
 
 def at(value: Any, path: Path) -> Any:
-    """What stands at a path."""
+    """Return the value at a path."""
     for part in path:
         value = value[part]
     return value
 
 
 def edited(value: Any, path: Path, by: Any) -> Any:
-    """A copy with another value at a path; ``REMOVED`` takes an entry out of a list and empties a field."""
+    """Return a copy with another value at a path. ``REMOVED`` removes a list entry and empties a field."""
     if not path:
         return emptied(value) if by is REMOVED else by
     found = copy.deepcopy(value)
@@ -95,7 +95,7 @@ def edited(value: Any, path: Path, by: Any) -> Any:
 
 
 def emptied(value: Any) -> Any:
-    """The value with nothing in it: lists empty, texts empty, numbers and truth values None."""
+    """Return the empty value of the same type: empty lists and strings, None for numbers and booleans."""
     if isinstance(value, dict):
         return {name: emptied(each) for name, each in value.items()}
     if isinstance(value, list):
@@ -104,7 +104,7 @@ def emptied(value: Any) -> Any:
 
 
 def fitted(schema: type[BaseModel], value: Any) -> Any:
-    """The value as the class takes it, or None if it refuses: empty texts are tried as None and the reverse."""
+    """Return the value validated by the class, or None if it is invalid. "" is also tried as None, and vice versa."""
     for candidate in (value, _swapped(value, "", None), _swapped(value, None, "")):
         try:
             return schema.model_validate(candidate, by_name=True, by_alias=True).model_dump(mode="json")
@@ -152,11 +152,11 @@ _WORD = re.compile(r"\w+")
 
 
 def new_words(by: Any, instead_of: Any) -> frozenset[str]:
-    """The words of a value that the one before it did not have."""
+    """Return the words of a value that the previous value does not contain."""
     before = {word.casefold() for word in _WORD.findall(str(instead_of))}
     return frozenset(word.casefold() for word in _WORD.findall(str(by))) - before
 
 
 def has_words(text: str, words: frozenset[str]) -> bool:
-    """Whether one of the words stands in a text."""
+    """Return whether a text contains one of the words."""
     return not words.isdisjoint(word.casefold() for word in _WORD.findall(text))

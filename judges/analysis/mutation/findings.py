@@ -1,4 +1,4 @@
-"""What a field test found: leaves, fields and citations that nothing protects, each with its line and a fix. Pure."""
+"""Findings of a field test: leaves, fields and citations whose errors no leaf detects, each with line and fix. Pure."""
 
 from __future__ import annotations
 
@@ -26,11 +26,11 @@ _COMPARING = re.compile(
     r"|earlier|later|at least|at most|more|less|fewer|than|within|between|not|no|either|valid|plausible)\b",
     re.IGNORECASE,
 )
-"""A claim with one of these compares values, and so can be judged without a page."""
+"""A claim with one of these words compares values, so it can be judged without a page."""
 _ABOUT_WORDING = re.compile(
     r"(?<!\w)(?:'[^']+'|\"[^\"]+\"|`[^`]+`|\u201c[^\u201d]+\u201d)(?!\w)|\banswer\b", re.IGNORECASE
 )
-"""So can one that quotes a value, or is about the answer itself."""
+"""A claim that quotes a value or is about the answer can be judged without a page, too."""
 
 
 _MAX_ERRORS = 3
@@ -55,9 +55,9 @@ class Code(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Finding:
-    """One thing that is not protected. ``subject`` names the leaf, field or citation, ``line`` is in the judge file.
+    """Finding. ``subject`` names the leaf, field or citation, ``line`` is its line in the judge file.
 
-    ``exempt`` is the reason that the judge file gives for leaving it so.
+    ``exempt`` is the reason for an exemption in the judge file.
     """
 
     code: Code
@@ -80,7 +80,7 @@ class Finding:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FieldReport:
-    """All findings. ``notes`` are what an author should know without having to change anything."""
+    """All findings. ``notes`` are hints for the author that require no change."""
 
     findings: tuple[Finding, ...]
     exempt: tuple[Finding, ...]
@@ -101,7 +101,7 @@ class FieldReport:
 
 
 def report(observed: Observed) -> FieldReport:
-    """Everything that the runs show."""
+    """Return all findings of the observed runs."""
     found = _Finder(observed)
     findings = found.all()
     return FieldReport(
@@ -143,7 +143,7 @@ class _Finder:
     # What depends on what
 
     def _values_of(self, key: str) -> Iterator[Field]:
-        """The fields whose value stands in the claim of a leaf."""
+        """Yield the fields whose value is part of the claim of a leaf."""
         for field in self._seen.fields:
             for run in self._seen.of(field, EditKind.WRONG):
                 leaf, base = run.leaves.get(key), self._seen.base[key]
@@ -152,7 +152,7 @@ class _Finder:
                     break
 
     def _citations_of(self, key: str) -> Iterator[Field]:
-        """The fields whose addresses are among the sources of a leaf."""
+        """Yield the fields whose URLs are among the sources of a leaf."""
         for field in self._seen.fields:
             for run in self._seen.of(field, EditKind.OTHER_URL):
                 leaf = run.leaves.get(key)
@@ -173,7 +173,7 @@ class _Finder:
         )
 
     def _is_unrefutable(self, key: str) -> bool:
-        """Whether the answer itself bears the claim out, whatever value it gives."""
+        """Return whether the text of the answer confirms the claim for every value."""
         leaf = self._seen.base[key]
         if leaf.claim is None or leaf.sources is not None or not self._reads[key]:
             return False
@@ -188,12 +188,12 @@ class _Finder:
         return leaf is not None and leaf.claim is not None and _confirmed(leaf.claim, run.edit.text)
 
     def _protecting(self, field: Field) -> frozenset[str]:
-        """The leaves that would notice a wrong value."""
+        """Return the leaves that detect a wrong value."""
         moved = frozenset[str]().union(*(self._moved[id(run)] for run in self._seen.wrong(field)))
         return moved - self._unrefutable - self._doubtful
 
     def _is_doubtful(self, key: str) -> bool:
-        """Whether a leaf states a fact and is judged by the answer alone."""
+        """Return whether a leaf states a fact but is judged by the answer alone."""
         leaf = self._seen.base[key]
         return leaf.claim is not None and leaf.sources is None and bool(self._reads[key]) and not _compares(leaf)
 
@@ -207,13 +207,13 @@ class _Finder:
                 if leaf.check is None:
                     continue
                 if leaf.check is False:
-                    self.notes.append(f"{key} fails on this answer, and no edit makes it pass: not tested")
+                    self.notes.append(f"{key} is not tested: it fails on this answer, and no edit makes it pass")
                     continue
-                message = "It passes whatever the answer says: no edit of any value changes it."
-                fix = "Pass a value of the answer to `check`, or put the claim to the model with `verify`."
+                message = "It always passes: no edit of a value changes it."
+                fix = "Pass a value of the answer to `check`, or let the model judge a claim with `verify`."
             else:
-                message = "The claim and its sources are the same whatever the answer says."
-                fix = "Put the value that was read into the claim, and its cited pages into `sources`."
+                message = "The claim and its sources do not depend on the answer."
+                fix = "Put the extracted value into the claim, and its cited pages into `sources`."
             yield self._finding(Code.CONSTANT_LEAF, key, message, fix)
 
     def _sources(self) -> Iterator[Finding]:
@@ -225,7 +225,7 @@ class _Finder:
                 if not self._moves(key):
                     continue  # reported as a constant leaf
                 if leaf.sources:
-                    message = f"It is shown {leaf.sources[0]} whatever the answer cites."
+                    message = f"Its source is always {leaf.sources[0]}, regardless of the answer's citations."
                     yield self._finding(Code.FIXED_SOURCES, key, message, _USE_CITED)
                 else:
                     message = "Its list of sources is always empty, so no answer can pass."
@@ -239,26 +239,26 @@ class _Finder:
                     continue
                 after = run.leaves[key].sources
                 if after:
-                    message = f"If the answer cites nothing, it is shown {after[0]}."
+                    message = f"If the answer cites nothing, its source is {after[0]}."
                     yield self._finding(Code.FALLBACK_SOURCES, key, message, _NO_FALLBACK)
                 elif after is None:
-                    message = "If the answer cites nothing, it is judged by the answer's own words."
+                    message = "If the answer cites nothing, it is judged by the text of the answer."
                     fix = _GATE if self._seen.file.is_script else _NO_FALLBACK
                     yield self._finding(Code.FALLBACK_SOURCES, key, message, fix)
 
     def _is_gated_by_check(self, run: Run, key: str) -> bool:
-        """Whether a check of the judge fails in this run, so that the leaf is not put to the model at all."""
+        """Return whether the leaf is skipped in this run because a check of the judge fails."""
         leaf = run.leaves[key]
         blocker = run.leaves.get(leaf.blocked_by or "")
         return leaf.outcome is Outcome.SKIPPED and blocker is not None and blocker.check is False
 
     def _left_out(self, key: str) -> Iterator[Finding]:
-        """Pages that are cited in the same list as those that the claim is shown, and shown to other claims only."""
+        """Find pages in the same list as sources of the claim that are sources of other claims only."""
         lists = {field.path[:-1] for field in self._cites[key] if isinstance(field.path[-1], int)}
         elsewhere = {field for other, cited in self._cites.items() if other != key for field in cited}
         for field in self._seen.fields:
             if field.path[:-1] in lists and field in elsewhere and field not in self._cites[key]:
-                message = f"It is not shown {field.name}, which the answer cites together with its other pages."
+                message = f"Its sources lack {field.name}, which the answer cites together with them."
                 yield self._finding(Code.CITATION_NOT_USED, key, message, _USE_CITED)
 
     def _answer_only(self) -> Iterator[Finding]:
@@ -268,12 +268,12 @@ class _Finder:
             if key in self._unrefutable:
                 alone = any(not self._protecting(field) for field in self._reads[key])
                 if cited or alone:
-                    message = "No page is asked, and the answer's own words confirm it whatever value they give."
+                    message = "It has no sources, and the text of the answer confirms it for every value."
                     yield self._finding(Code.ANSWER_ONLY, key, message, _USE_CITED)
             elif key in self._doubtful:
                 names = ", ".join(field.name for field in self._reads[key])
                 if cited:
-                    message = f"No page is asked, although the answer cites pages for {names}."
+                    message = f"It has no sources, although the answer cites pages for {names}."
                     yield self._finding(Code.ANSWER_ONLY, key, message, _USE_CITED)
                 else:
                     self.notes.append(f"{key} is judged by the answer alone ({names})")
@@ -285,7 +285,7 @@ class _Finder:
                 continue
             runs = self._seen.of(field)
             if not runs:
-                self.notes.append(f"{field.name}: the class takes no other value, so it is not tested")
+                self.notes.append(f"{field.name} is not tested: its class accepts no other value")
                 continue
             if any(run.new_extractions or run.error for run in runs):
                 continue
@@ -307,19 +307,17 @@ class _Finder:
         for field in self._seen.fields:
             if not field.is_empty:
                 by_owner[field.extraction, field.owner].append(field)
-        told: set[int] = set()
+        reported: set[int] = set()
         for (_, owner), fields in by_owner.items():
             idle = [field for field in fields if unused.get(field) in (Code.FIELD_NOT_JUDGED, Code.CITATION_NOT_USED)]
             if owner and len(fields) > 1 and len(idle) == len(fields):
-                told |= {id(field) for field in fields}
-                message = f"Nothing of it is judged: {', '.join(field.name for field in fields)}."
-                fix = (
-                    "Declare claims about these values; if they are not part of the task, leave them out of the class."
-                )
+                reported |= {id(field) for field in fields}
+                message = f"None of its values is judged: {', '.join(field.name for field in fields)}."
+                fix = "Declare claims about these values. If they are not part of the task, remove them from the class."
                 yield self._field_finding(Code.SECTION_NOT_JUDGED, fields[0], message, fix, subject=shown(owner))
         alike: dict[tuple[Code, Path], list[Field]] = defaultdict(list)
         for field, code in unused.items():
-            if id(field) not in told:
+            if id(field) not in reported:
                 alike[code, field.shape].append(field)
         for (code, _), fields in alike.items():
             subject = ", ".join(field.name for field in fields)
@@ -335,7 +333,7 @@ class _Finder:
                 ]
                 own = [o for o in parallel if any(f.urls and f.owner == o for f in self._seen.fields)]
                 if own and not any(_related(o, field.owner) for o in owners):
-                    message = f"It is about {shown(own[0])} and is shown the pages cited for {shown(field.owner)}."
+                    message = f"It is about {shown(own[0])}, but its sources are those of {shown(field.owner)}."
                     fix = "Take the claim's values and its sources from the same item."
                     yield self._finding(Code.WRONG_ITEM, key, message, fix)
                     break
@@ -343,7 +341,7 @@ class _Finder:
                 yield from self._mixed_items(key, values)
 
     def _mixed_items(self, key: str, values: list[Field]) -> Iterator[Finding]:
-        """A claim with one value of one item and another value of another, that is false on a good answer."""
+        """Find a claim that combines values of two items and is therefore false for a correct answer."""
         names: dict[Path, set[Any]] = defaultdict(set)
         for field in values:
             names[field.owner].add(field.declared)
@@ -355,11 +353,11 @@ class _Finder:
         ]
         for one, other in pairs[:1]:
             if key in self._seen.refuted or self._is_fixed_item(key, values):
-                message = f"It puts together values of {shown(one)} and {shown(other)}."
+                message = f"It combines values of {shown(one)} and {shown(other)}."
                 yield self._finding(Code.WRONG_ITEM, key, message, "Take all values of a claim from the same item.")
 
     def _is_fixed_item(self, key: str, values: list[Field]) -> bool:
-        """Whether leaves of the same name read the same field of the same item, while their other fields differ."""
+        """Return whether another leaf of the same name uses the same field of the same item, with other fields."""
         last = key.rpartition("/")[2]
         place = self._seen.file.leaf(self._seen.base[key])
         for other in self._seen.base:
@@ -371,15 +369,15 @@ class _Finder:
         return False
 
     def _same_kind(self, one: Path, other: Path) -> bool:
-        """Whether two objects have the same fields, as entries named one by one have."""
+        """Return whether two objects have the same fields, for items that are separate attributes and not a list."""
         kinds = [{f.declared for f in self._seen.fields if f.owner == owner} for owner in (one, other)]
         return bool(kinds[0]) and kinds[0] == kinds[1]
 
     def _partial_comparisons(self) -> Iterator[Finding]:
-        told: set[str] = set()
+        reported: set[str] = set()
         for field in self._seen.fields:
             for key in sorted(compared_by_code(self._seen, field)):
-                if key in told:
+                if key in reported:
                     continue
                 accepted = {
                     kind: run.edit.by
@@ -390,20 +388,21 @@ class _Finder:
                 if not accepted:
                     continue
                 if self._chooses(field):
-                    self.notes.append(f"{key} finds its item by a part of {field.name}: {accepted.popitem()[1]!r} does")
+                    part = accepted.popitem()[1]
+                    self.notes.append(f"{key} finds its item by a part of {field.name}: {part!r} is accepted")
                     continue
                 anywhere = EditKind.LONGER_AT_START in accepted and EditKind.SHORTER not in accepted
                 if anywhere and not has_digits(field.value):
-                    self.notes.append(f"{key} looks for a text anywhere in {field.name}")
+                    self.notes.append(f"{key} searches for a text anywhere in {field.name}")
                     continue
-                told.add(key)
+                reported.add(key)
                 shown_value = next(iter(accepted.values()))
-                message = f"It takes {shown_value!r} for {field.value!r} ({field.name}): only a part is compared."
-                fix = "Compare the whole value with `==`, after removing spaces and capitals."
+                message = f"It accepts {shown_value!r} for {field.value!r} ({field.name}): only a part is compared."
+                fix = "Compare the whole value with `==`, after normalizing spaces and case."
                 yield self._finding(Code.PARTIAL_COMPARISON, key, message, fix)
 
     def _chooses(self, field: Field) -> bool:
-        """Whether a field is used to find an item: with a wrong value, claims lose other values."""
+        """Return whether a field selects an item: with a wrong value, claims lose other values."""
         for run in self._seen.of(field, EditKind.WRONG):
             for key in self._moved[id(run)]:
                 base, leaf = self._seen.base.get(key), run.leaves.get(key)
@@ -420,22 +419,22 @@ class _Finder:
         for section in sections(self._seen.answer):
             here = [url for url, start in cited if section.start <= start < section.end]
             if here and not any(canonical_key(url) in used for url in here):
-                message = f"The judge reads nothing of what the answer cites there ({here[0]})."
-                fix = "Extract its values and pages and declare claims about them, or take it out of the test answer."
+                message = f"The judge uses no citation of this section ({here[0]})."
+                fix = "Extract its values and pages and declare claims about them, or remove it from the test answer."
                 yield Finding(code=Code.SECTION_NOT_READ, subject=section.title, message=message, fix=fix)
 
-    # Notes and places
+    # Notes and locations
 
     def _note_untested(self) -> None:
         empty = [field.name for field in self._seen.fields if field.is_empty]
         if empty:
-            self.notes.append(f"the answer gives no value for {', '.join(empty)}: not tested")
+            self.notes.append(f"not tested, because the answer gives no value: {', '.join(empty)}")
         self.notes += [f"{run.edit.title}: {run.error}" for run in self._seen.runs if run.error][:_MAX_ERRORS]
         failed = sorted(self._seen.refuted)
         if failed:
-            self.notes.append(f"fail on this answer as it is: {', '.join(failed)}")
+            self.notes.append(f"fail on the unchanged answer: {', '.join(failed)}")
         if self._seen.cut:
-            self.notes.append("the answer has too many values: not all were edited")
+            self.notes.append("not all values were edited, because the answer has too many")
 
     def _finding(self, code: Code, key: str, message: str, fix: str) -> Finding:
         finding = Finding(code=code, subject=key, message=message, fix=fix)
@@ -453,20 +452,20 @@ class _Finder:
 
 
 _USE_CITED = "Pass the pages that the answer cites for this value as `sources`."
-_NO_FALLBACK = "Pass the cited pages as they are: a claim without any fails, as it should."
-_GATE = "Check beside it that pages are cited: `add_custom_node(bool(urls), ..., critical=True)`."
+_NO_FALLBACK = "Pass the cited pages unchanged: a claim without sources then fails."
+_GATE = "Add a critical sibling that checks for citations: `add_custom_node(bool(urls), ..., critical=True)`."
 _MESSAGES = {
     Code.FIELD_NOT_JUDGED: (
         "No leaf changes when this value is wrong or missing.",
-        "Put the value into a claim or a check; if it is not part of the task, leave it out of the class.",
+        "Put the value into a claim or a check. If it is not part of the task, remove it from the class.",
     ),
     Code.ONLY_PRESENCE: (
-        "A missing value is noticed and a wrong one is not: no claim contains it and no check compares it.",
+        "A missing value is detected, but a wrong one is not: no claim contains it and no check compares it.",
         "Put the value into the text of its claim.",
     ),
     Code.CITATION_NOT_USED: (
-        "No claim is shown this page: its citation can be replaced or left out, and nothing else is asked.",
-        "Pass the field as `sources` of the claims that it is cited for.",
+        "No claim has this page as a source: replacing or removing its citation has no effect.",
+        "Pass the field as `sources` of the claims for which it is cited.",
     ),
 }
 
@@ -477,7 +476,7 @@ def _compares(leaf: SeenLeaf) -> bool:
 
 
 def _merged(findings: Iterable[Finding]) -> list[Finding]:
-    """One finding for all leaves that the same line declares, with the message of the first."""
+    """Merge the findings of leaves that the same line declares; the first message is used."""
     found: dict[tuple[Code, object], Finding] = {}
     for each in findings:
         place = each.subject if each.line is None else each.line
@@ -495,5 +494,5 @@ def _related(one: Path, other: Path) -> bool:
 
 
 def _cited(observed: Observed) -> list[tuple[str, int]]:
-    """The addresses that the answer cites, and where."""
+    """Return the URLs that the answer cites, with their positions."""
     return [(each.url, each.start) for each in citations(observed.answer)]

@@ -1,4 +1,4 @@
-"""The leaves of a result as a mutation test looks at them: what was asked, what came of it, what was read before."""
+"""Leaves of a result as a mutation test compares them: request, outcome, and the extracted values."""
 
 from __future__ import annotations
 
@@ -13,7 +13,10 @@ from rubrics.verdict import Outcome
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SeenLeaf:
-    """One leaf of one run. ``sources`` by key, None for a claim on the answer alone; ``claim`` None: code decided."""
+    """Leaf of one run. ``claim`` is None if code decided the leaf.
+
+    ``sources`` are keys of pages; None for a claim about the answer alone.
+    """
 
     key: str
     claim: str | None
@@ -23,19 +26,19 @@ class SeenLeaf:
     reason: str | None
     desc: str = ""
     check: bool | None = None
-    """What code decided, also for a leaf that was then skipped; None where that is not known."""
+    """Result of a check by code, also if the leaf was then skipped; None if unknown."""
     blocked_by: str | None = None
-    """The id of the leaf or group that failed, so that this leaf was skipped."""
+    """Id of the failed leaf or group because of which this leaf was skipped."""
 
     @property
     def question(self) -> tuple[object, ...]:
-        """What the judge was asked."""
+        """Return what the judge model is asked: claim, sources and instruction."""
         return self.claim, None if self.sources is None else frozenset(self.sources), self.instruction
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Seen:
-    """One run: its leaves by key, what it read out of the answer, and the task as every judge was shown it."""
+    """One run: its leaves by key, the values extracted from the answer, and the task text."""
 
     leaves: Mapping[str, SeenLeaf]
     values: tuple[str, ...]
@@ -43,12 +46,12 @@ class Seen:
 
     @property
     def pages(self) -> frozenset[str]:
-        """The keys of the pages that were read out of the answer as its sources."""
+        """Return the keys of the pages among the extracted values."""
         return frozenset(canonical_key(value) for value in self.values if "://" in value or value.startswith("www."))
 
     @property
     def passed(self) -> tuple[SeenLeaf, ...]:
-        """The leaves with a claim that passed: only these can be watched."""
+        """Return the leaves whose claim passed. Only these can be tested."""
         return tuple(leaf for leaf in self.leaves.values() if leaf.outcome is Outcome.PASSED and leaf.claim is not None)
 
     @property
@@ -57,7 +60,7 @@ class Seen:
 
 
 def seen(result: Mapping[str, Any]) -> Seen:
-    """What a result shows; ``result`` is its JSON, or a ``get_summary()``."""
+    """Read a run from the JSON of a result, or from a ``get_summary()``."""
     tree = judged_tree(result)
     return Seen(
         leaves={key: _leaf(key, node.data) for key, node in judged_leaves(result).items()},
@@ -86,7 +89,7 @@ def _leaf(key: str, data: Mapping[str, Any]) -> SeenLeaf:
 
 
 def _texts(value: object) -> Iterator[str]:
-    """Every text and number in JSON values."""
+    """Yield all strings and numbers in a JSON value."""
     if isinstance(value, Mapping):
         for each in value.values():
             yield from _texts(each)

@@ -1,4 +1,4 @@
-"""Made-up values for a class to be extracted, so that a judge can declare its rubric without an answer. Pure."""
+"""Generated values for extraction classes, so that a judge can declare its rubric without a real answer. Pure."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def _value(described: dict[str, Any], definitions: dict[str, Any], name: str, pl
         case "object" if depth < _MAX_DEPTH:
             fields = described.get("properties", {})
             return {each: _value(inner, definitions, each, place, depth + 1) for each, inner in fields.items()}
-        case "array" if depth + 1 < _MAX_DEPTH:  # its entries may be objects
+        case "array" if depth + 1 < _MAX_DEPTH:  # + 1 because entries may be objects
             entry, before = described.get("items", {}), f"{place}." if place else " "
             return [_value(entry, definitions, name, f"{before}{n}", depth + 1) for n in range(1, _ENTRIES + 1)]
         case "integer" | "number":
@@ -58,10 +58,9 @@ def _number(described: dict[str, Any], place: str) -> Any:
 
 
 class MadeUpClient:
-    """Model client that fills every extraction with made-up values and confirms every claim.
+    """Model client that fills every extraction with generated values and confirms every claim.
 
-    ``texts`` are the texts it made up so far. The extractor drops values that do not occur in the answer, so an answer
-    must contain them.
+    ``texts`` are the texts generated so far. The answer must contain them, because the extractor drops other values.
     """
 
     def __init__(self) -> None:
@@ -69,7 +68,7 @@ class MadeUpClient:
 
     async def complete(self, request: LLMRequest) -> LLMReply:
         if request.schema is None or request.purpose == "free":
-            raise LLMOutputUnusable(UnusableKind.REFUSED, "a lint run answers claims and extractions only")
+            raise LLMOutputUnusable(UnusableKind.REFUSED, "a lint run supports only claims and extractions")
         if request.purpose == "verify":
             return confirmed(request.schema)
         values = made_up(request.schema)
@@ -80,7 +79,7 @@ class MadeUpClient:
             raise LLMOutputUnusable(UnusableKind.OFF_SCHEMA, f"no values fit {request.schema.__name__}") from error
 
     async def aclose(self) -> None:
-        """Do nothing: nothing was opened."""
+        """Do nothing."""
 
 
 def _texts(value: Any) -> Iterator[str]:

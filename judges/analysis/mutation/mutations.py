@@ -1,7 +1,7 @@
-"""Changes of an answer that are known to matter, made by a seed: the same answer and seed give the same changes. Pure.
+"""Mutations of an answer's text. The same answer and seed give the same mutations. Pure.
 
-Values are taken from what passing leaves claim, as far as the answer says them (not the task) and the judge read them.
-New values are invented: they stand in no page and nowhere in the answer, so nothing can bear them out.
+Values to change come from the claims of passing leaves if the answer contains them, the task does not, and the judge
+extracted them. New values are invented: they occur in no page and not in the answer, so nothing can support them.
 """
 
 from __future__ import annotations
@@ -30,26 +30,26 @@ _INVENTED = (
     "Orsolya Bexmoor", "Thaddeus Wrenfeld", "Quillon Abersoe", "Ysolde Marchbank", "Percival Duxbury",
     "Zephyrine Tolland", "Ignatius Farrowe", "Wilhelmina Vosk", "Barnaby Quorndon", "Eudora Hesketh",
 )  # fmt: skip
-_TRIES = 200
+_MAX_TRIES = 200
 _LAST_DAY = 28
 
 
 class Kind(StrEnum):
-    """How an answer is changed."""
+    """Kind of a mutation."""
 
     UNTOUCHED = "untouched"
-    """A blank line is added at the end. Nothing may move: whatever does moves by itself."""
+    """Control: adds only a blank line at the end. A leaf that changes anyway is unstable."""
     DROP_CITATION = "drop_citation"
     SWAP_NUMBER = "swap_number"
     SWAP_NAME = "swap_name"
     OTHER_PAGE = "other_page"
-    """A page is cited in place of another."""
+    """Replaces a citation with another page."""
     EMPTY_SECTION = "empty_section"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Mutation:
-    """One change. ``piece`` is what was changed, ``by`` what stands there now, ``text`` the whole changed answer."""
+    """One mutation. ``piece`` is the original part, ``by`` its replacement, ``text`` the complete changed answer."""
 
     kind: Kind
     piece: str
@@ -60,13 +60,13 @@ class Mutation:
     def title(self) -> str:
         match self.kind:
             case Kind.UNTOUCHED:
-                return "nothing but a blank line added"
+                return "only a blank line added"
             case Kind.DROP_CITATION:
                 return f"citation dropped: {self.piece}"
             case Kind.SWAP_NUMBER | Kind.SWAP_NAME:
                 return f"{self.piece!r} replaced by {self.by!r}"
             case Kind.OTHER_PAGE:
-                return f"{self.by} cited in place of {self.piece}"
+                return f"{self.by} cited instead of {self.piece}"
             case Kind.EMPTY_SECTION:
                 return f"section emptied: {self.piece}"
 
@@ -80,17 +80,17 @@ def mutations_of(
     per_kind: int | None,
     tells: Callable[[Mutation], bool],
 ) -> tuple[Mutation, ...]:
-    """Changes of ``answer``, at most ``per_kind`` of each kind (None: all there are), the untouched one first.
+    """Return mutations of ``answer``, at most ``per_kind`` of each kind (None: all), the untouched one first.
 
-    ``base`` is the run on the answer as it is, ``pages`` the texts of the pages it cites, by URL. ``tells``: whether a
-    change must move a leaf; of several pages that could be cited in place of one, such a page is chosen.
+    ``base`` is the run on the original answer, ``pages`` are the texts of the cited pages by URL. ``tells`` returns
+    whether a mutation must change a leaf. It selects the page that replaces a citation.
     """
-    rng = random.Random(seed)  # noqa: S311 - which changes are tried is no secret
-    said = "\n".join([answer, *pages.values()])
+    rng = random.Random(seed)  # noqa: S311 - not used for security
+    known_text = "\n".join([answer, *pages.values()])
     makers: tuple[Callable[[], Iterator[Mutation]], ...] = (
         lambda: _dropped(answer, base, pages),
-        lambda: _swapped(Kind.SWAP_NUMBER, answer, base, numbers, lambda value: _other_number(value, said, rng)),
-        lambda: _swapped(Kind.SWAP_NAME, answer, base, names, lambda value: _other_name(value, said, rng)),
+        lambda: _swapped(Kind.SWAP_NUMBER, answer, base, numbers, lambda value: _other_number(value, known_text, rng)),
+        lambda: _swapped(Kind.SWAP_NAME, answer, base, names, lambda value: _other_name(value, known_text, rng)),
         lambda: _moved(answer, base, pages, tells, rng),
         lambda: _emptied(answer),
     )
@@ -105,7 +105,7 @@ def mutations_of(
 
 
 def values_of(claim: str, base: Seen, answer: str) -> tuple[str, ...]:
-    """The numbers and names of a claim that come from the answer: it says them, the judge read them, no task does."""
+    """Return the numbers and names of a claim that the answer contains, the judge extracted and the task lacks."""
     bare = without_urls(answer)
     return tuple(
         value
@@ -115,18 +115,18 @@ def values_of(claim: str, base: Seen, answer: str) -> tuple[str, ...]:
 
 
 def read_count(value: str, run: Seen) -> int:
-    """How often a judge read a value out of the answer."""
+    """Return how often a value occurs in the extracted values."""
     return sum(count(value, text) for text in run.values)
 
 
-def _watched(base: Seen, pages: Mapping[str, str]) -> Sequence[str]:
-    """The URLs of pages that passing leaves rest on."""
+def _testable_pages(base: Seen, pages: Mapping[str, str]) -> Sequence[str]:
+    """Return the URLs of the sources of passing leaves."""
     keys = {key for leaf in base.passed for key in leaf.sources or ()}
     return [url for url in pages if canonical_key(url) in keys]
 
 
 def _dropped(answer: str, base: Seen, pages: Mapping[str, str]) -> Iterator[Mutation]:
-    for url in _watched(base, pages):
+    for url in _testable_pages(base, pages):
         text = without_citation(answer, url)
         if text is not None:
             yield Mutation(kind=Kind.DROP_CITATION, piece=url, text=text)
@@ -137,7 +137,7 @@ def _moved(
 ) -> Iterator[Mutation]:
     cited = cited_keys(answer)
     others = [url for url in pages if canonical_key(url) in cited]
-    for url in _watched(base, pages):
+    for url in _testable_pages(base, pages):
         found: list[Mutation] = []
         for other in rng.sample(others, len(others)):
             text = None if canonical_key(other) == canonical_key(url) else with_citation_of(answer, url, other)
@@ -166,17 +166,17 @@ def _emptied(answer: str) -> Iterator[Mutation]:
             yield Mutation(kind=Kind.EMPTY_SECTION, piece=section.title, text=text)
 
 
-def _other_number(value: str, said: str, rng: random.Random) -> str | None:
-    """A number of the same shape that nobody says; None where all are taken."""
-    for _ in range(_TRIES):
+def _other_number(value: str, known_text: str, rng: random.Random) -> str | None:
+    """Return a number of the same format that occurs nowhere; None if none was found."""
+    for _ in range(_MAX_TRIES):
         found = re.sub(r"\d+", lambda part: _digits(part[0], rng, clock=":" in value), value)
-        if found != value and not count(found, said):
+        if found != value and not count(found, known_text):
             return found
     return None
 
 
 def _digits(part: str, rng: random.Random, *, clock: bool) -> str:
-    """As many digits as ``part`` has; what may be an hour, a minute, a day of the month or a year stays one."""
+    """Return as many digits as ``part`` has. A possible hour, minute, day of the month or year remains a valid one."""
     if len(part) == 2 and int(part) <= 59:
         return f"{rng.randint(10, 23 if clock else _LAST_DAY if int(part) <= 31 else 59):02}"
     if len(part) == 4 and part[:2] in ("18", "19", "20"):
@@ -184,9 +184,9 @@ def _digits(part: str, rng: random.Random, *, clock: bool) -> str:
     return str(rng.randint(1, 9)) + "".join(str(rng.randint(0, 9)) for _ in part[1:])
 
 
-def _other_name(value: str, said: str, rng: random.Random) -> str | None:
-    """An invented name of as many words that nobody bears; None where all are taken."""
-    folded = said.casefold()
+def _other_name(value: str, known_text: str, rng: random.Random) -> str | None:
+    """Return an invented name that occurs nowhere, one word for one word; None if all occur."""
+    folded = known_text.casefold()
     free = [name for name in _INVENTED if not any(word in folded for word in name.casefold().split())]
     if not free:
         return None

@@ -1,4 +1,4 @@
-"""The parts of an answer that can be changed: sections, and values (numbers, names) outside of its URLs. Pure."""
+"""Parts of an answer that mutations change: sections, citations, and values (numbers, names) outside of URLs. Pure."""
 
 from __future__ import annotations
 
@@ -17,18 +17,18 @@ _NUMBER = re.compile(r"(?<![\w.,:])\d+(?:[.,:]\d+)*(?![\w]|[.,:]\d)")
 _NAME = re.compile(r"\b[^\W\d_a-z][^\W\d_]+(?:[ \u00a0][^\W\d_a-z][^\W\d_]+)*")
 _CALENDAR = frozenset(each.casefold() for each in (*calendar.month_name[1:], *calendar.day_name))
 _LEADING = re.compile(r"^(?:(?:The|An?|On|In|At|Of|For|By|From|To|Its?|This|That|And|But)(?:\s|$))+")
-"""What begins a sentence before a name."""
+"""Capitalized words that may precede a name at the start of a sentence."""
 _SHORTEST_NAME = 4
 _TITLE_CHARS = 60
-_TEXTS_KEPT = 64
-"""Every leaf asks the same of the same few texts."""
+_CACHED_TEXTS = 64
+"""Cache size: all leaves use the same few texts."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Section:
-    """What stands under a heading up to the next one, whatever its level: ``text[start:end]`` without the heading.
+    """Text between a heading and the next heading of any level: ``text[start:end]``, without the heading.
 
-    In an answer without headings, a paragraph.
+    In an answer without headings, a section is a paragraph.
     """
 
     title: str
@@ -37,7 +37,7 @@ class Section:
 
 
 def sections(text: str) -> tuple[Section, ...]:
-    """The sections of an answer that say something, in order."""
+    """Return the nonempty sections of an answer, in order."""
     headings = list(_HEADING.finditer(text))
     if headings:
         ends = [*(each.start() for each in headings[1:]), len(text)]
@@ -51,12 +51,12 @@ def sections(text: str) -> tuple[Section, ...]:
 
 
 def numbers(text: str) -> tuple[str, ...]:
-    """The different numbers of a text as written (``480``, ``1,350``, ``8:40``), in order."""
+    """Return the distinct numbers of a text as written (``480``, ``1,350``, ``8:40``), in order."""
     return tuple(dict.fromkeys(_NUMBER.findall(text)))
 
 
 def names(text: str) -> tuple[str, ...]:
-    """The different runs of capitalised words of a text that may be names, in order; months and days are none."""
+    """Return the distinct sequences of capitalized words that may be names, in order, without months and days."""
     found = (_LEADING.sub("", each[0]) for each in _NAME.finditer(text))
     return tuple(
         dict.fromkeys(
@@ -66,12 +66,12 @@ def names(text: str) -> tuple[str, ...]:
 
 
 def count(value: str, text: str) -> int:
-    """How often a value stands in a text by itself, not as a part of a longer word or number."""
+    """Return how often a value occurs in a text as a whole word or number."""
     return len(_whole(value).findall(text))
 
 
 def replaced(text: str, value: str, by: str) -> str:
-    """The text with every occurrence of a value replaced, URLs left as they are."""
+    """Return the text with every occurrence of a value replaced, except in URLs."""
     spans = [(each.start, each.end) for each in citations(text) if each.kind is not CitationKind.REFERENCE]
     whole, out, at = _whole(value), [], 0
     for start, end in sorted(spans):
@@ -80,9 +80,9 @@ def replaced(text: str, value: str, by: str) -> str:
     return "".join([*out, whole.sub(lambda _: by, text[at:])])
 
 
-@lru_cache(maxsize=_TEXTS_KEPT)
+@lru_cache(maxsize=_CACHED_TEXTS)
 def without_urls(text: str) -> str:
-    """The text with a space in place of every URL."""
+    """Return the text with every URL replaced by a space."""
     spans = sorted((each.start, each.end) for each in citations(text) if each.kind is not CitationKind.REFERENCE)
     out, at = [], 0
     for start, end in spans:
@@ -92,7 +92,7 @@ def without_urls(text: str) -> str:
 
 
 def without_citation(text: str, url: str) -> str | None:
-    """The text with no citation of a page left, words of links kept; None where that cannot be done."""
+    """Return the text without citations of a page, but with the link texts; None if a citation remains."""
     key = canonical_key(url)
     found = [each for each in citations(text) if canonical_key(each.url) == key]
     for each in sorted(found, key=lambda each: -each.start):
@@ -102,7 +102,7 @@ def without_citation(text: str, url: str) -> str | None:
 
 
 def with_citation_of(text: str, url: str, other: str) -> str | None:
-    """The text with ``other`` cited wherever a page was; None where that cannot be done."""
+    """Return the text with every citation of a page replaced by ``other``; None if that fails."""
     key = canonical_key(url)
     found = [
         each for each in citations(text) if canonical_key(each.url) == key and each.kind is not CitationKind.REFERENCE
@@ -113,14 +113,14 @@ def with_citation_of(text: str, url: str, other: str) -> str | None:
     return text if key not in keys and canonical_key(other) in keys else None
 
 
-@lru_cache(maxsize=_TEXTS_KEPT)
+@lru_cache(maxsize=_CACHED_TEXTS)
 def cited_keys(text: str) -> frozenset[str]:
-    """The pages that a text cites, by key."""
+    """Return the keys of the pages that a text cites."""
     return frozenset(canonical_key(each.url) for each in citations(text))
 
 
 def _markup(text: str, cited: Citation) -> tuple[int, int, str]:
-    """Where a citation stands with everything that makes it one, and the words that are left without it."""
+    """Return start and end of a citation with its markup, and the text that replaces it."""
     start, end = cited.start, cited.end
     if cited.kind is CitationKind.REFERENCE:
         return start, end, cited.label

@@ -1,4 +1,4 @@
-"""Where a judge file declares its leaves and fields, and which of them it exempts from the field test. Pure.
+"""Source locations in a judge file: declarations of leaves and fields, and exemptions from the field test. Pure.
 
 An exemption is a comment with a reason, on a line of the declaration or on the line above it:
 ``# untested: the ministry's own page is the reference``.
@@ -22,12 +22,12 @@ _DECLARING = ("verify", "check", "add_leaf", "add_custom_node", "verify_by_url",
 _GROUPING = ("parallel", "sequential", "add_parallel", "add_sequential")
 _MAX_CONSTANT_CHARS = 200
 _REPEATED = re.compile(r"_\d+$")
-"""What the toolkit adds to the id of a node that is already taken."""
+"""Suffix that the toolkit appends to the id of a node if it is already in use."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Place:
-    """Lines of the judge file, both ends included."""
+    """Range of lines of the judge file, both ends included."""
 
     first: int
     last: int
@@ -39,11 +39,11 @@ class _Call:
     patterns: tuple[re.Pattern[str], ...]
     declares: bool
     groups: tuple[re.Pattern[str], ...] = ()
-    """What the id of the group that it is called on can be."""
+    """Possible ids of the group on which the method is called."""
 
 
 class JudgeFile:
-    """What the test needs to know of a judge file's text."""
+    """Parsed source of a judge file."""
 
     def __init__(self, source: bytes) -> None:
         tree = ast.parse(source)
@@ -51,12 +51,12 @@ class JudgeFile:
         self._fields = dict(_fields(tree))
         self._exempt = dict(_exemptions(source))
         self.constants = tuple(dict.fromkeys(_constants(tree)))
-        """Texts and numbers in it: what its checks may compare values with."""
+        """Strings and numbers that its checks may compare values with."""
         self.is_script = is_script(tree)
-        """Whether it is a public judge script."""
+        """Whether it is a public script."""
 
     def leaf(self, leaf: SeenLeaf) -> Place | None:
-        """The call that declares a leaf, as far as its id and its texts tell."""
+        """Return the call that declares a leaf, found by id and texts; None if it is ambiguous."""
         parent, _, own = leaf.key.rpartition("/")
         if self.is_script:
             own = _REPEATED.sub("", own)
@@ -77,11 +77,11 @@ class JudgeFile:
         return found[0] if best and len(found) == 1 else None
 
     def field(self, declared: tuple[str, str]) -> Place | None:
-        """The line that declares a field of a class."""
+        """Return the location of a field's declaration."""
         return self._fields.get(declared)
 
     def exemption(self, place: Place | None) -> str | None:
-        """The reason given for not testing what is declared there; empty if the comment gives none."""
+        """Return the reason for the exemption at a location; "" if it has no reason, None if there is no exemption."""
         if place is None:
             return None
         for line in range(place.first - 1, place.last + 1):
@@ -111,7 +111,7 @@ def _calls(tree: ast.Module) -> Iterator[_Call]:
 
 
 def _by_function(tree: ast.Module) -> Iterator[tuple[str, ast.AST]]:
-    """Every node with the name of the top-level function it lies in."""
+    """Yield every node with the name of its top-level function."""
     for top in tree.body:
         function = top.name if isinstance(top, ast.FunctionDef | ast.AsyncFunctionDef) else ""
         for node in ast.walk(top):
@@ -119,7 +119,7 @@ def _by_function(tree: ast.Module) -> Iterator[tuple[str, ast.AST]]:
 
 
 def _groups(tree: ast.Module) -> dict[tuple[str, str], list[re.Pattern[str]]]:
-    """The ids of the groups that a variable of a function can be: assigned to it, or passed to the function."""
+    """Return the possible group ids of each variable of a function: assigned to it, or passed as an argument."""
     functions = {top.name: top for top in tree.body if isinstance(top, ast.FunctionDef | ast.AsyncFunctionDef)}
     found: dict[tuple[str, str], list[re.Pattern[str]]] = {}
     for function, node in _by_function(tree):
@@ -141,7 +141,7 @@ def _groups(tree: ast.Module) -> dict[tuple[str, str], list[re.Pattern[str]]]:
 
 
 def _pattern(node: ast.expr) -> re.Pattern[str] | None:
-    """What a text of the file can become; None for one that says nothing by itself."""
+    """Return a pattern for the values of a string expression; None if it contains no constant text."""
     if isinstance(node, ast.Constant) and isinstance(node.value, str) and node.value:
         return re.compile(re.escape(node.value))
     if isinstance(node, ast.JoinedStr):
@@ -167,7 +167,7 @@ def _exemptions(source: bytes) -> Iterator[tuple[int, tuple[str, bool]]]:
 
 
 def _constants(tree: ast.Module) -> Iterator[Any]:
-    """Texts and numbers, except for the arguments of calls (ids, descriptions, prompts) and docstrings."""
+    """Yield strings and numbers, without arguments of calls (ids, descriptions, prompts) and docstrings."""
     passed = {id(each) for node in ast.walk(tree) if isinstance(node, ast.Call) for each in _texts_passed(node)}
     passed |= {id(node.value) for node in ast.walk(tree) if isinstance(node, ast.Expr)}
     passed |= {id(part) for node in ast.walk(tree) if isinstance(node, ast.JoinedStr) for part in node.values}
@@ -183,7 +183,7 @@ def _constants(tree: ast.Module) -> Iterator[Any]:
 
 
 def _texts_passed(call: ast.Call) -> list[ast.expr]:
-    """The arguments of a call, unless it is a string method such as ``value.startswith("18")``."""
+    """Return the arguments of a call; none for string methods such as ``value.startswith("18")``."""
     if isinstance(call.func, ast.Attribute) and hasattr(str, call.func.attr):
         return []
     return [*call.args, *(keyword.value for keyword in call.keywords)]

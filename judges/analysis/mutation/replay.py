@@ -1,7 +1,7 @@
 """Model client that replays recorded extractions, with edits, and confirms every claim.
 
-With it a judge can be run hundreds of times in seconds. What changes between two runs is only what the edit changed, so
-a difference between their leaves shows what the judge does with the edited value.
+It allows hundreds of runs of a judge in seconds. Two runs differ only by the edit, so a difference between their leaves
+shows how the judge uses the edited value.
 """
 
 from __future__ import annotations
@@ -20,12 +20,12 @@ from rubrics.verdict import Usage
 
 MODEL = "replay"
 _NOT_IN_KEY = ("answer",)
-"""Parts of a request that an edit may change without making it another extraction."""
+"""Parts of a request that are not part of the key, because edits change them."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Extracted:
-    """One recorded extraction. ``value`` is its reply as JSON by field name; ``schema`` the class it is read into."""
+    """Recorded extraction. ``value`` is the reply as JSON by field name, ``schema`` the class of the reply."""
 
     key: str
     schema: type[BaseModel]
@@ -33,14 +33,14 @@ class Extracted:
 
 
 def request_key(request: LLMRequest) -> str:
-    """What identifies an extraction: its schema's name and everything asked, except for the answer's text."""
+    """Return the key of an extraction: a hash of the schema's name and all parts except the text of the answer."""
     schema = "" if request.schema is None else request.schema.__name__
     parts = {name: text for name, text in request.parts.items() if name not in _NOT_IN_KEY}
     return hashlib.sha256(json.dumps([schema, parts], sort_keys=True).encode()).hexdigest()
 
 
 class RecordingClient:
-    """Passes requests on and keeps the replies to extractions as JSON text, by ``request_key``."""
+    """``LLMClient`` that records the replies to extractions as JSON text, by ``request_key``."""
 
     def __init__(self, client: LLMClient, replies: dict[str, str]) -> None:
         self._client = client
@@ -57,16 +57,16 @@ class RecordingClient:
 
 
 class Recordings:
-    """The extractions of the unedited run, in order. ``replies``: what a model said, as JSON text by key."""
+    """Extractions of the unedited run, in order. ``replies``: recorded replies of a model, as JSON text by key."""
 
     def __init__(self, replies: Mapping[str, str]) -> None:
         self._replies = replies
         self.extracted: dict[str, Extracted] = {}
         self.has_refused = False
-        """Whether the judge asked the model something that is neither an extraction nor a claim."""
+        """Whether the judge sent a request that is neither an extraction nor a claim."""
 
     async def read(self, request: LLMRequest, client: LLMClient) -> tuple[Any, bool]:
-        """The values of an extraction, and whether it was new; ``client`` is asked for what was not recorded."""
+        """Return the values of an extraction, and whether it was new. ``client`` extracts what was not recorded."""
         key = request_key(request)
         known = self.extracted.get(key)
         if known is not None:
@@ -90,20 +90,20 @@ class Recordings:
 
 
 class ReplayClient:
-    """The client of one run. ``edited`` are values by key; None: this is the unedited run, which is recorded."""
+    """``LLMClient`` of one run. ``edited``: edited values by key; None for the unedited run, which is recorded."""
 
     def __init__(self, client: LLMClient, recordings: Recordings, edited: Mapping[str, Any] | None) -> None:
         self._client = client
         self._recordings = recordings
         self._edited = edited
         self.new_extractions = 0
-        """Extractions that the unedited run did not ask for: the judge puts an edited value into the question."""
+        """Number of extractions that the unedited run did not request: the edited value is part of their prompt."""
 
     async def complete(self, request: LLMRequest) -> LLMReply:
         schema = request.schema
         if schema is None or request.purpose == "free":
             self._recordings.has_refused = True
-            raise LLMOutputUnusable(UnusableKind.REFUSED, "a field test answers claims and extractions only")
+            raise LLMOutputUnusable(UnusableKind.REFUSED, "a field test supports only claims and extractions")
         if request.purpose == "verify":
             return confirmed(schema)
         value, is_new = await self._recordings.read(request, self._client)
@@ -119,17 +119,17 @@ class ReplayClient:
 
 
 def _json_text(reply: LLMReply) -> str:
-    """A reply as JSON; what a process of its own was sent has its values in the text alone."""
+    """Return a reply as JSON. A reply from a child process has its values only in ``text``."""
     if reply.text.lstrip().startswith("{") or reply.parsed is None:
         return reply.text
     return reply.parsed.model_dump_json(by_alias=True)
 
 
 def confirmed(schema: type[BaseModel]) -> LLMReply:
-    """The reply that a claim holds."""
+    """Return the reply that confirms a claim."""
     return reply_of(schema.model_validate({"result": True, "reasoning": "Confirmed without asking a model."}))
 
 
 def reply_of(parsed: BaseModel) -> LLMReply:
-    """A reply with these values."""
+    """Return a reply with the given values."""
     return LLMReply(text=parsed.model_dump_json(), parsed=parsed, model=MODEL, usage=Usage(calls=1))

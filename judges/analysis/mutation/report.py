@@ -1,4 +1,4 @@
-"""What became of the leaves when an answer was changed: which had to move, which moved without reason. Pure."""
+"""Report of a mutation test: which expected changes of leaves were missed, and which changes had no reason. Pure."""
 
 from __future__ import annotations
 
@@ -16,27 +16,27 @@ REPORT_VERSION: Final = 1
 
 
 class Fate(StrEnum):
-    """What became of a leaf that had to move."""
+    """What happened to a leaf that had to change."""
 
     MOVED = "moved"
-    """The judge noticed: it passes no more."""
+    """Detected: the leaf no longer passes."""
     GATED = "gated"
-    """Not asked, since a leaf before it failed; nothing is known of the leaf itself."""
+    """Skipped because another leaf failed, so the leaf itself was not tested."""
     NOT_JUDGED = "not_judged"
-    """Nobody found out."""
+    """Not judged because of a fault."""
     GONE = "gone"
-    """The judge no longer asks it."""
+    """The judge no longer declares the leaf."""
     REPLACED = "replaced"
-    """It is asked about another item of the answer, of which the same claim passed before: a list moved up."""
+    """The leaf is now about the next item of a list, and the same claim about that item passed before."""
     DEAF = "deaf"
-    """It passes, asked the same as before: what the answer says never reached it."""
+    """Missed: it passes with the same request as before, because the answer's value does not reach it."""
     FIXED = "fixed"
-    """It passes, asked the same as before, although the judge read the change: the claim is the judge's own, and the
-    answer gets the point for what it does not say."""
+    """Missed: it passes with the same request as before, although the judge extracted the change. The claim is fixed in
+    the judge, and the answer scores for a statement that it does not contain."""
     UNSOURCED = "unsourced"
-    """It passes by the answer's own word: without a page to show, the judge asks about the answer alone."""
+    """Missed: without a page, the judge verifies the claim by the answer alone, and it passes."""
     LENIENT = "lenient"
-    """It passes, although it was asked something that nothing bears out."""
+    """Missed: it passes although no evidence supports the claim."""
 
 
 MISSED: Final = (Fate.DEAF, Fate.FIXED, Fate.UNSOURCED, Fate.LENIENT)
@@ -44,7 +44,7 @@ MISSED: Final = (Fate.DEAF, Fate.FIXED, Fate.UNSOURCED, Fate.LENIENT)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Watched:
-    """A leaf that had to move, before and after; ``after`` None where the judge no longer has it."""
+    """Leaf that had to change, before and after. ``after`` is None if the judge no longer declares it."""
 
     before: SeenLeaf
     after: SeenLeaf | None
@@ -53,7 +53,7 @@ class Watched:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Stray:
-    """A leaf that moved although nothing that it rests on was changed."""
+    """Leaf that changed although none of its inputs changed."""
 
     before: SeenLeaf
     after: SeenLeaf
@@ -61,7 +61,7 @@ class Stray:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Tried:
-    """One change and what it did. ``others`` are the keys of leaves that moved with reason and had not to."""
+    """Result of one mutation. ``others`` are the keys of leaves that changed for a reason, but did not have to."""
 
     mutation: Mutation
     watched: tuple[Watched, ...]
@@ -75,7 +75,7 @@ class Tried:
 
 
 def tried(mutation: Mutation, base: Seen, after: Seen, expectation: Expectation) -> Tried:
-    """Hold one run on a changed answer against the run on the answer as it was."""
+    """Compare the run on a changed answer with the run on the original answer."""
     watched = []
     expected = expectation.of(mutation)
     untouched = {leaf.question for leaf in base.passed} - {leaf.question for leaf in expected}
@@ -83,7 +83,7 @@ def tried(mutation: Mutation, base: Seen, after: Seen, expectation: Expectation)
         now = after.leaves.get(leaf.key)
         fate: Fate | None = _fate(leaf, now)
         if fate is Fate.DEAF:
-            fate = _why_the_same(leaf, mutation, base, after, expectation)
+            fate = _cause_of_same_request(leaf, mutation, base, after, expectation)
         if fate is Fate.LENIENT and now is not None and now.question in untouched:
             fate = Fate.REPLACED
         if fate is not None:
@@ -117,11 +117,13 @@ def _fate(was: SeenLeaf, now: SeenLeaf | None) -> Fate:
     return {Outcome.SKIPPED: Fate.GATED, Outcome.NOT_JUDGED: Fate.NOT_JUDGED}.get(now.outcome, Fate.MOVED)
 
 
-def _why_the_same(leaf: SeenLeaf, mutation: Mutation, base: Seen, after: Seen, expectation: Expectation) -> Fate | None:
-    """Why a leaf is asked the same as before; None where that is as it should be.
+def _cause_of_same_request(
+    leaf: SeenLeaf, mutation: Mutation, base: Seen, after: Seen, expectation: Expectation
+) -> Fate | None:
+    """Return why the request of a leaf did not change; None if that is correct.
 
-    It should where the judge shows pages of its own, or where what was swapped is a small number, which may stand in a
-    claim for another reason than in the answer.
+    It is correct if the sources come from the judge and not from the answer, or if the changed value is a single
+    character, which may be in the claim for another reason.
     """
     lost = list(expectation.lost_values(leaf, mutation))
     if not lost:
@@ -133,7 +135,7 @@ def _why_the_same(leaf: SeenLeaf, mutation: Mutation, base: Seen, after: Seen, e
 
 
 def _has_reason(was: SeenLeaf, now: SeenLeaf, mutation: Mutation, base: Seen, after: Seen) -> bool:
-    """Whether the change of the answer explains that a leaf moved."""
+    """Return whether the mutation explains the change of a leaf."""
     if Outcome.SKIPPED in (was.outcome, now.outcome) or now.question != was.question:
         return True
     if was.claim is None:
@@ -142,7 +144,7 @@ def _has_reason(was: SeenLeaf, now: SeenLeaf, mutation: Mutation, base: Seen, af
 
 
 def report_json(base: Seen, runs: Sequence[Tried], *, seed: int, model: str) -> dict[str, Any]:
-    """The whole test as JSON values."""
+    """Return the report as JSON values."""
     exercised = {one.before.key for run in runs for one in run.watched if one.fate is not Fate.GATED}
     return {
         "report_version": REPORT_VERSION,

@@ -1,4 +1,4 @@
-"""Runs a mutation test: the answer as it is, then each change of it, one after the other."""
+"""Mutation test: runs a judge on the original answer, then on each mutation in turn."""
 
 from __future__ import annotations
 
@@ -11,18 +11,18 @@ from judges.analysis.mutation.mutations import Mutation, mutations_of
 from judges.analysis.mutation.report import Tried, tried
 
 JudgeText: TypeAlias = Callable[[str], Awaitable[Mapping[str, Any]]]
-"""Judges an answer's text; gives the result, or a ``get_summary()``."""
+"""Judges the text of an answer and returns the result, or a ``get_summary()``."""
 
 
 class MutationTest:
-    """One judge on one answer. ``judge`` is called once for the answer, and once for each change."""
+    """Mutation test of one judge on one answer. ``judge`` is called for the answer and for each mutation."""
 
     def __init__(self, judge: JudgeText, answer: str) -> None:
         self._judge = judge
         self._answer = answer
 
     async def base(self) -> Seen:
-        """The run on the answer as it is."""
+        """Return the run on the original answer."""
         return seen(await self._judge(self._answer))
 
     async def run(
@@ -34,7 +34,7 @@ class MutationTest:
         per_kind: int | None,
         before: Callable[[int, int, Mutation], None] = lambda done, total, mutation: None,
     ) -> tuple[Tried, ...]:
-        """Try the changes. ``pages``: the texts of the cited pages by URL; ``before`` is told of each change first."""
+        """Run the mutations. ``pages``: texts of the cited pages by URL. ``before`` is called before each mutation."""
         expectation = Expectation(self._answer, base, pages)
         mutations = mutations_of(
             self._answer, base, pages, seed=seed, per_kind=per_kind, tells=lambda change: bool(expectation.of(change))

@@ -1,4 +1,4 @@
-"""Other values for an extracted field: clearly wrong ones, and near ones that a partial comparison accepts. Pure."""
+"""Alternative values for an extracted field: wrong ones, and similar ones that a partial comparison accepts. Pure."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ _WRONG_NAMES = (
 _OTHER_HOST = "https://elsewhere.invalid"
 
 
-def wrong_values(value: Any, said: str, choices: Iterable[Any] = ()) -> list[Any]:
-    """Values that are not ``value``, to be tried in this order: a low one, a high one, and for mixed texts a name.
+def wrong_values(value: Any, known_text: str, choices: Iterable[Any] = ()) -> list[Any]:
+    """Return wrong values in the order in which to try them: a low one, a high one, and for mixed texts a name.
 
-    ``said`` is everything the answer and the pages say: none of the new numbers and names occurs in it. ``choices``
-    are the values that the schema allows, used where it allows no other.
+    New numbers and names do not occur in ``known_text``, the text of the answer and the pages. ``choices`` are the
+    values of enumerations in the schema, for fields that allow no others.
     """
     if isinstance(value, bool):
         return [not value]
@@ -32,16 +32,16 @@ def wrong_values(value: Any, said: str, choices: Iterable[Any] = ()) -> list[Any
     text = str(value)
     found: list[Any] = []
     if _RUN.search(text):
-        found += [_other_digits(text, said, low=True), _other_digits(text, said, low=False)]
+        found += [_other_digits(text, known_text, low=True), _other_digits(text, known_text, low=False)]
     letters = re.search(r"[^\W\d_]{2}", text)
     if letters or not found:
-        names = [name for name in _WRONG_NAMES if not _any_word(name, said)] or list(_WRONG_NAMES)
+        names = [name for name in _WRONG_NAMES if not _any_word(name, known_text)] or list(_WRONG_NAMES)
         found += [names[0]] if found else [names[0], names[-1]]
     return [*found, *(choice for choice in choices if choice != value)]
 
 
 def fallback_values(value: Any) -> list[Any]:
-    """Wrong values close by, for schemas that bound a field."""
+    """Return wrong values close to ``value``, for fields with a limited range."""
     if isinstance(value, int | float) and not isinstance(value, bool):
         return [value - 1, value + 1]
     if isinstance(value, str) and value.isdigit():
@@ -50,7 +50,7 @@ def fallback_values(value: Any) -> list[Any]:
 
 
 def longer_values(value: Any) -> tuple[str, str] | None:
-    """The value grown at its end and at its start: only a partial comparison takes them for the value."""
+    """Return the value extended at its end and at its start; only a partial comparison accepts these."""
     if not isinstance(value, str) or not value.strip():
         return None
     text = value.strip()
@@ -68,7 +68,7 @@ def longer_values(value: Any) -> tuple[str, str] | None:
 
 
 def shorter_value(value: Any) -> str | None:
-    """The first half of the value's first word or number; None if that is a single character."""
+    """Return the first half of the value's first word or number; None if it is a single character."""
     if not isinstance(value, str):
         return None
     word = _WORD.search(value)
@@ -85,17 +85,17 @@ def other_urls(url: str, number: int) -> tuple[str, str]:
     return f"{parts.scheme}://{parts.netloc}/unrelated-{number}", f"{_OTHER_HOST}/unrelated-{number}"
 
 
-def _other_digits(text: str, said: str, *, low: bool) -> str:
+def _other_digits(text: str, known_text: str, *, low: bool) -> str:
     for candidate in _digit_candidates(text, low=low):
         if candidate != text and not any(
-            len(run) > 1 and re.search(rf"(?<!\d){run}(?!\d)", said) for run in _RUN.findall(candidate)
+            len(run) > 1 and re.search(rf"(?<!\d){run}(?!\d)", known_text) for run in _RUN.findall(candidate)
         ):
             return candidate
     return next(iter(_digit_candidates(text, low=low)))
 
 
 def _digit_candidates(text: str, *, low: bool) -> Iterator[str]:
-    """The text with other numbers in it: as long as before if low, at least two digits long if high."""
+    """Yield the text with other numbers: of the same length if low, with at least two digits if high."""
     clock = bool(_CLOCK.search(text))
     for step in range(1, 60):
         if clock:
@@ -116,6 +116,6 @@ def _digit_after(text: str) -> str:
     return "5" if text[-1] != "5" else "7"
 
 
-def _any_word(name: str, said: str) -> bool:
-    folded = said.casefold()
+def _any_word(name: str, known_text: str) -> bool:
+    folded = known_text.casefold()
     return any(word in folded for word in name.casefold().split())

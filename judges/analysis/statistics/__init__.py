@@ -1,1 +1,1 @@
-"""Statistics over results and labels: pure functions, the one home of their formulas."""
+"""Statistics over results and labels. Pure functions; each formula is in one place, with its source."""

@@ -1,11 +1,11 @@
-"""How well two raters agree: raw agreement, Cohen's kappa, Gwet's AC1, true positive and true negative rate.
+"""Agreement of two raters: raw agreement, Cohen's kappa, Gwet's AC1, true positive and true negative rate. Pure.
 
-Pure. Every figure comes with a 95 % interval, or with None and the reason why there is no such figure or interval; NaN
-never leaves this module. Rows of a table are the judge's categories, columns are the human's.
+Each figure has a 95 % interval, or None and the reason why the figure or the interval cannot be computed. No function
+returns NaN. Rows of a table are the judge's categories, columns are the human's.
 
-Raw agreement alone flatters a judge where one category is rare; kappa corrects for the agreement to be expected by
-chance, and drops to nothing where one category is *very* rare although the raters agree (the paradox of Feinstein and
-Cicchetti, 1990); AC1 keeps steady there. That is why all three stand side by side.
+All three figures are reported because each can mislead. Raw agreement is too high if one category is rare. Kappa
+corrects for agreement by chance, but drops towards 0 if one category is very rare although the raters agree (the
+paradox of Feinstein and Cicchetti, 1990). AC1 is stable in that case.
 """
 
 from __future__ import annotations
@@ -19,10 +19,10 @@ from judges.analysis.statistics.interval import Z_95
 from judges.analysis.statistics.wilson import wilson
 
 Table: TypeAlias = Sequence[Sequence[int]]
-"""Square: ``table[i][j]`` counts items that the first rater put into category i and the second into j."""
+"""Square table: ``table[i][j]`` counts items that the first rater put into category i and the second into j."""
 
 _ROUNDING = 1e-12
-"""A variance of one item below this is what floats leave of 0."""
+"""A variance per item below this is a rounding error of 0."""
 
 KAPPA_METHOD = "Fleiss, Cohen and Everitt (1969), large sample"
 AC1_METHOD = "Gwet (2008), large sample"
@@ -35,10 +35,10 @@ ONE_CATEGORY = "both raters used one and the same category only, so all agreemen
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Estimate:
-    """One figure with its 95 % interval, cut to the range the figure can have.
+    """Figure with its 95 % interval, limited to the possible range of the figure.
 
-    ``value`` None: there is no such figure, ``reason`` says why. ``low`` and ``high`` None beside a value: no interval
-    can be given, ``reason`` says why. ``n`` counts the items the figure rests on.
+    ``value`` is None if the figure cannot be computed, and ``low`` and ``high`` are None if the interval cannot be
+    computed. ``reason`` explains both cases. ``n`` is the number of items.
     """
 
     value: float | None
@@ -51,7 +51,7 @@ class Estimate:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Confusion:
-    """Counts of a judge's verdicts against a human's; positive is "the claim is supported" (passed)."""
+    """Confusion matrix of a judge's verdicts and a human's. Positive means that the claim is supported (passed)."""
 
     true_positive: int = 0
     false_positive: int = 0
@@ -68,13 +68,16 @@ class Confusion:
 
     @property
     def table(self) -> Table:
-        """As a table: the judge's verdict by row, the human's by column, passed first."""
+        """Return the table with the judge's verdict by row and the human's by column, passed first."""
         return ((self.true_positive, self.false_positive), (self.false_negative, self.true_negative))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Agreement:
-    """A judge against humans. ``tpr``: the share the judge passed of what humans passed; ``tnr``: likewise failed."""
+    """Agreement of a judge with humans.
+
+    ``tpr`` is the share of the items passed by humans that the judge passed; ``tnr`` is the same for failed items.
+    """
 
     confusion: Confusion
     raw: Estimate
@@ -102,7 +105,7 @@ def confusion_of(pairs: Iterable[tuple[bool, bool]]) -> Confusion:
 
 
 def agreement(confusion: Confusion) -> Agreement:
-    """All figures of a judge against humans."""
+    """Return all figures of a judge compared with humans."""
     positives = confusion.true_positive + confusion.false_negative
     negatives = confusion.true_negative + confusion.false_positive
     return Agreement(
@@ -116,7 +119,7 @@ def agreement(confusion: Confusion) -> Agreement:
 
 
 def share(successes: int, trials: int, *, none: str) -> Estimate:
-    """A share with Wilson's score interval; ``none`` is the reason given without a trial.
+    """Return a share with Wilson's score interval. ``none`` is the reason to report if there is no trial.
 
     >>> found = share(5, 10, none="no trial")
     >>> found.value, round(found.low or 0, 4), round(found.high or 0, 4)
@@ -129,7 +132,7 @@ def share(successes: int, trials: int, *, none: str) -> Estimate:
 
 
 def kappa(table: Table) -> Estimate:
-    """Cohen's kappa of a square table, with the large-sample variance for kappa != 0.
+    """Return Cohen's kappa of a square table, with the large-sample variance for kappa != 0.
 
     J. Cohen, "A coefficient of agreement for nominal scales", Educational and Psychological Measurement 20 (1960);
     J. L. Fleiss, J. Cohen, B. S. Everitt, "Large sample standard errors of kappa and weighted kappa", Psychological
@@ -148,14 +151,14 @@ def kappa(table: Table) -> Estimate:
     chance = math.fsum(rows[i] * columns[i] for i in size)
     value = (observed - chance) / (1 - chance)
     agreed = math.fsum(p[i][i] * ((1 - chance) - (rows[i] + columns[i]) * (1 - observed)) ** 2 for i in size)
-    apart = math.fsum(p[i][j] * (columns[i] + rows[j]) ** 2 for i in size for j in size if i != j)
+    disagreed = math.fsum(p[i][j] * (columns[i] + rows[j]) ** 2 for i in size for j in size if i != j)
     centre = (observed * chance - 2 * chance + observed) ** 2
-    variance = (agreed + (1 - observed) ** 2 * apart - centre) / (n * (1 - chance) ** 4)
+    variance = (agreed + (1 - observed) ** 2 * disagreed - centre) / (n * (1 - chance) ** 4)
     return _around(value, variance, n, KAPPA_METHOD)
 
 
 def ac1(table: Table) -> Estimate:
-    """Gwet's AC1 of a square table with its large-sample variance (an infinite population of items).
+    """Return Gwet's AC1 of a square table, with its large-sample variance (an infinite population of items).
 
     K. L. Gwet, "Computing inter-rater reliability and its variance in the presence of high agreement", British Journal
     of Mathematical and Statistical Psychology 61 (2008), formulas for two raters.
@@ -177,7 +180,7 @@ def ac1(table: Table) -> Estimate:
 
 
 def _around(value: float, variance: float, n: int, method: str) -> Estimate:
-    """``value`` with its normal interval, cut to [-1, 1]; without one where the variance is 0 but for rounding."""
+    """Return ``value`` with its normal interval, limited to [-1, 1]. No interval if the variance is 0."""
     if variance * n < _ROUNDING:
         return Estimate(value=value, low=None, high=None, n=n, method=method, reason=NO_VARIANCE)
     half = Z_95 * math.sqrt(variance)
@@ -185,13 +188,13 @@ def _around(value: float, variance: float, n: int, method: str) -> Estimate:
 
 
 def _count(table: Table) -> int:
-    """The items of a table.
+    """Return the number of items in a table.
 
     Raises:
-        ValueError: it is not square with two categories or more, or counts below zero.
+        ValueError: the table is not square, has fewer than two categories, or contains a negative count.
     """
     if len(table) < 2 or any(len(row) != len(table) for row in table):
-        raise ValueError("a table of agreement is square, with two categories or more")
+        raise ValueError("an agreement table must be square with at least two categories")
     if any(cell < 0 for row in table for cell in row):
         raise ValueError("a count cannot be negative")
     return sum(sum(row) for row in table)

@@ -1,9 +1,9 @@
-"""The cluster bootstrap: whole tasks are drawn with replacement, and a figure is computed anew from each draw.
+"""Cluster bootstrap: draws whole tasks with replacement and computes a figure from each draw. Pure.
 
-Answers and steps of one task resemble each other, so tasks are the unit. Percentile intervals: B. Efron, "Bootstrap
+Answers and steps of one task are correlated, so tasks are the unit. Percentile intervals: B. Efron, "Bootstrap
 methods: another look at the jackknife", Annals of Statistics 7 (1979); whole clusters: A. C. Davison, D. V. Hinkley,
-"Bootstrap Methods and their Application" (1997), 3.8. Seeded: the same data give the same interval, whoever looks.
-Pure; numpy is loaded when something is first drawn.
+"Bootstrap Methods and their Application" (1997), 3.8. The seed is fixed, so that the same data give the same interval.
+numpy is imported on first use.
 """
 
 from __future__ import annotations
@@ -21,11 +21,11 @@ if TYPE_CHECKING:
 RESAMPLES = 10_000
 SEED = 20_250_101
 _BLOCK = 250
-"""Resamples drawn at a time, which bounds the memory."""
+"""Resamples per block, which limits memory use."""
 
 
 def draws(clusters: int, *, seed: int = SEED, resamples: int = RESAMPLES) -> Iterator[Floats]:
-    """How often each cluster stands in each resample: blocks of shape (up to 250, clusters)."""
+    """Yield how often each cluster occurs in each resample, in blocks of shape (up to 250, clusters)."""
     import numpy as np
 
     random = np.random.default_rng(seed)
@@ -39,7 +39,7 @@ def draws(clusters: int, *, seed: int = SEED, resamples: int = RESAMPLES) -> Ite
 def ratio_intervals(
     sums: Floats, sizes: Floats, *, seed: int = SEED, resamples: int = RESAMPLES
 ) -> list[tuple[float, float]]:
-    """For each column the percentile interval of its sum over all clusters divided by their sizes.
+    """Return the percentile interval of each column: its sum over all clusters divided by the sum of their sizes.
 
     ``sums`` has shape (clusters, columns), ``sizes`` (clusters,), all above 0. Sizes of 1 give means over clusters.
     """
@@ -51,10 +51,10 @@ def ratio_intervals(
 
 
 def over_runs(sums: Floats, present: Floats, *, seed: int = SEED, resamples: int = RESAMPLES) -> tuple[float, float]:
-    """The percentile interval of a mean over runs of each run's mean over the tasks it has.
+    """Return the percentile interval of the mean over runs of each run's mean over its tasks.
 
-    Both have shape (tasks, runs): a task's value in a run, 0 where it has none, and whether (1.0) it has one. A run
-    that has none of the tasks of a draw is left out of that draw.
+    Both arrays have shape (tasks, runs). ``sums`` contains the value of a task in a run, or 0 if there is none;
+    ``present`` contains 1.0 if there is a value. A run without a task of a draw is left out of that draw.
     """
     import numpy as np
 
@@ -68,7 +68,7 @@ def over_runs(sums: Floats, present: Floats, *, seed: int = SEED, resamples: int
 
 
 def mean_interval(values: Sequence[float], *, seed: int = SEED, resamples: int = RESAMPLES) -> Interval | None:
-    """The interval of the mean of one value for each task; None for fewer than two, or where all are the same."""
+    """Return the interval of the mean of one value per task; None if there are fewer than two, or all are equal."""
     if len(values) < 2 or max(values) - min(values) <= 0:
         return None
     import numpy as np
@@ -79,7 +79,7 @@ def mean_interval(values: Sequence[float], *, seed: int = SEED, resamples: int =
 
 
 def method(clusters: int, *, seed: int = SEED, resamples: int = RESAMPLES) -> str:
-    """What was done, for the reader."""
+    """Return the description of the method."""
     return f"bootstrap over {clusters} tasks, {resamples} resamples, seed {seed}"
 
 

@@ -28,11 +28,11 @@ if TYPE_CHECKING:
 
 METHOD = "Gaffke"
 _STEP = 0.1
-_REACH = 12.0
-"""Step and longest reach of the integration."""
-_PIECE = 32
-"""Points that are computed at once; then the integration ends if the integrand is below ``_VANISHED``."""
-_VANISHED = 1e-9
+_LIMIT = 12.0
+"""Step and upper limit of the integration."""
+_BLOCK = 32
+"""Points per block. The integration ends after a block if the integrand is below ``_NEGLIGIBLE``."""
+_NEGLIGIBLE = 1e-9
 _TOLERANCE = 1e-6
 _TAIL = (1 - LEVEL) / 2
 _LEAST_TAIL = 1e-15
@@ -46,11 +46,13 @@ def bounded_mean(
 
     Args:
         values: One value for each independent unit (task).
-        weights: What each value counts in a weighted mean; None if all count the same. Weights that differ count as
-            fewer values: (sum of weights)^2 / sum of squares (L. Kish, "Survey Sampling", 1965, 11.7).
+        weights: Weight of each value in the mean; None for equal weights. Unequal weights reduce the effective number
+            of values: (sum of weights)^2 / sum of squares (L. Kish, "Survey Sampling", 1965, 11.7).
+        least: Lower limit of the values.
+        most: Upper limit of the values.
 
     Raises:
-        ValueError: There is no value.
+        ValueError: ``values`` is empty.
 
     >>> found = bounded_mean([1.0] * 5)
     >>> round(found.low, 4), found.high, found.method
@@ -58,7 +60,7 @@ def bounded_mean(
     """
     n = len(values)
     if not n:
-        raise ValueError("no value, so no mean")
+        raise ValueError("the mean needs at least one value")
     import numpy as np
 
     scaled = np.clip((np.asarray(values, dtype=float) - least) / (most - least), 0.0, 1.0)
@@ -69,14 +71,17 @@ def bounded_mean(
 
 
 def tails(values: Sequence[float], at: float, *, weights: Sequence[float] | None = None) -> tuple[float, float]:
-    """Return on which side of the interval ``at`` is: it is within if both chances are 2.5 % or more.
+    """Return two probabilities that locate ``at``: it is inside the interval if both are at least 2.5 %.
 
-    The first is too small below the interval of values in 0..1, the second above it. Faster than computing the ends.
+    The first is smaller if ``at`` is below the interval, the second if it is above. Values must be in 0..1. This is
+    faster than computing the ends of the interval.
     """
     import numpy as np
 
     scores, shares = np.asarray(values, dtype=float), _shares(len(values), weights)
-    return _chance_below(*_with_end(scores, shares), at), _chance_below(*_with_end(1 - scores, shares), 1 - at)
+    return _probability_below(*_with_end(scores, shares), at), _probability_below(
+        *_with_end(1 - scores, shares), 1 - at
+    )
 
 
 def _shares(n: int, weights: Sequence[float] | None) -> Floats:
@@ -89,7 +94,7 @@ def _shares(n: int, weights: Sequence[float] | None) -> Floats:
 
 
 def _with_end(values: Floats, weights: Floats) -> tuple[Floats, Floats]:
-    """Return the distinct values in order, with one more at 0, and the weight of each."""
+    """Return the distinct values in ascending order, with an additional one at 0, and the weight of each."""
     import numpy as np
 
     points, where = np.unique(np.append(values, 0.0), return_inverse=True)
@@ -97,7 +102,7 @@ def _with_end(values: Floats, weights: Floats) -> tuple[Floats, Floats]:
 
 
 def _lower_end(values: Floats, weights: Floats) -> float:
-    """The lower end for values in 0..1."""
+    """Return the lower end of the interval for values in 0..1."""
     from scipy.optimize import brentq
     from scipy.special import betaincinv, ndtri
 
@@ -114,22 +119,22 @@ def _lower_end(values: Floats, weights: Floats) -> float:
     wanted = float(ndtri(_TAIL))
 
     def excess(at: float) -> float:
-        """Nearly linear in ``at``, so that few steps find its zero."""
-        tail = min(1 - _LEAST_TAIL, max(_LEAST_TAIL, _chance_below(points, counts, at)))
+        """Return a function of ``at`` that is nearly linear, so that its root is found in few steps."""
+        tail = min(1 - _LEAST_TAIL, max(_LEAST_TAIL, _probability_below(points, counts, at)))
         return float(ndtri(tail)) - wanted
 
-    # By Cantelli's inequality the quantile is not further below the mean.
+    # Lower bound of the quantile by Cantelli's inequality.
     start = max(0.0, mean - deviation * math.sqrt(1 / _TAIL - 1))
     end = mean if excess(mean) > 0 else 1.0
     return top * float(brentq(excess, start, end, xtol=_TOLERANCE))
 
 
-def _chance_below(points: Floats, weights: Floats, at: float) -> float:
-    """The chance that the mean of ``points`` with Dirichlet(``weights``) weights is at most ``at``.
+def _probability_below(points: Floats, weights: Floats, at: float) -> float:
+    """Return the probability that the mean of ``points`` with Dirichlet(``weights``) weights is at most ``at``.
 
-    That is the chance that a sum of gamma variables times ``points - at`` is at most 0. It is integrated from the sum's
-    moment generating function along a line through the saddle point (S. O. Rice, "Distribution of quadratic forms in
-    normal random variables: evaluation by numerical integration", SIAM J. Sci. Stat. Comput. 1, 1980).
+    It equals the probability that a sum of gamma variables times ``points - at`` is at most 0, integrated from the
+    sum's moment generating function along a line through the saddle point (S. O. Rice, "Distribution of quadratic forms
+    in normal random variables: evaluation by numerical integration", SIAM J. Sci. Stat. Comput. 1, 1980).
     """
     import numpy as np
 
@@ -138,24 +143,24 @@ def _chance_below(points: Floats, weights: Floats, at: float) -> float:
     gaps = points - at
     centre, scale = _saddle(gaps, weights)
     total = 0.0
-    # Most integrands have vanished after the first piece.
-    for start in np.arange(0.0, _REACH, _PIECE * _STEP):
-        grid = start + _STEP * np.arange(_PIECE)
+    # Most integrands are negligible after the first block.
+    for start in np.arange(0.0, _LIMIT, _BLOCK * _STEP):
+        grid = start + _STEP * np.arange(_BLOCK)
         along = scale * np.sinh(grid)
-        # The logarithms of -line and of 1 - gaps * line, in real numbers: several times faster than in complex ones.
+        # Logarithms of -line and of 1 - gaps * line in real arithmetic, which is several times faster than complex.
         real, imaginary = (1 - centre * gaps)[:, None], -gaps[:, None] * along
         sizes = np.log(np.hypot(centre, along)) + weights @ np.log(real * real + imaginary * imaginary) / 2
         angles = np.arctan(along / centre) + weights @ np.arctan(imaginary / real)
         envelope = np.exp(-sizes) * np.cosh(grid)
         heights = envelope * np.cos(angles)
         total += float(heights.sum()) - (float(heights[0]) / 2 if start == 0 else 0.0)
-        if envelope[-1] * scale < _VANISHED:
+        if envelope[-1] * scale < _NEGLIGIBLE:
             break
     return total * scale * _STEP / math.pi
 
 
 def _saddle(gaps: Floats, weights: Floats) -> tuple[float, float]:
-    """Where the integrand is least between 1 / min(gaps) and 0, and the width of its peak there: Newton's method."""
+    """Return the saddle point between 1 / min(gaps) and 0, and the width of the peak there, by Newton's method."""
     left, right = 1 / float(gaps[0]), 0.0
     at = left / 2
     for _ in range(50):

@@ -1,4 +1,4 @@
-"""How small a difference a t test over so many tasks would find. Pure; scipy is loaded when it is needed."""
+"""Power of t tests, and the smallest detectable difference. Pure; scipy is imported on first use."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ from judges.analysis.statistics.interval import LEVEL
 from judges.analysis.statistics.student import quantile
 
 POWER = 0.8
-"""The chance of finding a difference of the size named: the customary one (J. Cohen, 1988)."""
-_FAR = 6.0
-"""A normal lies so far out once in a thousand million times."""
+"""Customary power (J. Cohen, 1988): probability that the test finds a difference of the given size."""
+_MAX_SHIFT = 6.0
+"""A normal variable exceeds this with a probability of 1e-9."""
 
 
 def paired_power(difference: float, spread: float, tasks: int, *, level: float = LEVEL) -> float:
-    """The power of the two-sided paired t test: ``spread`` is the standard deviation of the differences.
+    """Return the power of the two-sided paired t test. ``spread`` is the standard deviation of the differences.
 
     J. Cohen, "Statistical Power Analysis for the Behavioral Sciences" (1988); by the noncentral t distribution.
     """
@@ -22,37 +22,40 @@ def paired_power(difference: float, spread: float, tasks: int, *, level: float =
 
 
 def unpaired_power(difference: float, spread: float, tasks: int, *, level: float = LEVEL) -> float:
-    """The same of the two-sample test, with ``tasks`` on each side and one standard deviation within both."""
+    """Return the power of the two-sample test with ``tasks`` tasks and the same standard deviation on each side."""
     return _power(difference / spread * math.sqrt(tasks / 2), 2 * tasks - 2, level)
 
 
 def paired_detectable(spread: float, tasks: int, *, power: float = POWER, level: float = LEVEL) -> float | None:
-    """The smallest mean difference that the paired test finds with ``power``; None for fewer than two tasks."""
+    """Return the smallest mean difference that the paired test finds with ``power``; None for fewer than two tasks."""
     if tasks < 2:
         return None
     return _shift(tasks - 1, power, level) * spread / math.sqrt(tasks)
 
 
 def unpaired_detectable(spread: float, tasks: int, *, power: float = POWER, level: float = LEVEL) -> float | None:
-    """The smallest difference of two means over ``tasks`` each that the two-sample test finds with ``power``."""
+    """Return the smallest difference of two means over ``tasks`` tasks each that the two-sample test finds.
+
+    None for fewer than two tasks.
+    """
     if tasks < 2:
         return None
     return _shift(2 * tasks - 2, power, level) * spread * math.sqrt(2 / tasks)
 
 
 def _power(shift: float, freedom: int, level: float) -> float:
-    """The chance that a noncentral t lies outside of the quantiles of the central one."""
+    """Return the probability that a noncentral t variable is outside the quantiles of the central distribution."""
     from scipy.special import nctdtr
 
     edge, shift = quantile(freedom, level=level), abs(shift)
-    # By its mirror image, 1 - F(edge; shift) is F(-edge; -shift), without cancellation.
+    # By symmetry, 1 - F(edge; shift) equals F(-edge; -shift), which avoids cancellation.
     near = float(nctdtr(freedom, -shift, -edge))
-    # The other tail is less than that of a normal beyond the shift; further out the library gives no number for it.
-    return near if shift > _FAR else near + float(1 - nctdtr(freedom, -shift, edge))
+    # The other tail is smaller than that of a normal variable beyond the shift. scipy returns NaN for large shifts.
+    return near if shift > _MAX_SHIFT else near + float(1 - nctdtr(freedom, -shift, edge))
 
 
 def _shift(freedom: int, power: float, level: float) -> float:
-    """The noncentrality at which the power is reached, by halving: the power grows with it."""
+    """Return the noncentrality with the given power, by bisection, because the power increases with it."""
     low, high = 0.0, 1.0
     while _power(high, freedom, level) < power:
         low, high = high, 2 * high

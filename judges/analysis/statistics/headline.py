@@ -1,7 +1,7 @@
-"""Headline figures of one agent with their confidence intervals: score, success rate, pass@k, pass^k. Pure.
+"""Headline figures of one agent with confidence intervals: score, success rate, pass@k, pass^k. Pure.
 
-Tasks are the unit because answers to one task resemble each other. An answer that was not judged is neither 0 nor left
-out: its score lies between two bounds, every figure is computed for both, and an interval covers both.
+Tasks are the unit because answers to one task are correlated. An answer that was not judged is neither 0 nor left out.
+Its score has a lower and an upper bound; each figure is computed for both, and the interval covers both.
 """
 
 from __future__ import annotations
@@ -20,14 +20,14 @@ from judges.analysis.statistics.interval import Interval
 from judges.analysis.statistics.passing import pass_at_k, pass_hat_k
 
 FEWEST_TASKS = 5
-"""With fewer tasks an interval still covers, but it takes up most of the range."""
+"""With fewer tasks, the interval is valid but takes up most of the range."""
 _ALL_K_UP_TO = 10
 _FURTHER_K = (20, 50, 100)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Trial:
-    """One answer: its run, which its name stands for, and the least and the greatest score it can have."""
+    """One answer: its task, its run (identified by the answer's name), and the bounds of its score."""
 
     task_id: str
     run: str
@@ -37,11 +37,11 @@ class Trial:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Figure:
-    """One figure in 0..1. ``value`` is None while answers that were not judged could change it.
+    """Figure in 0..1. ``value`` is None if answers that were not judged could change it.
 
-    ``interval`` is the one to quote. ``student`` and ``bootstrap`` are for comparison with other tools: with few tasks
-    they are too narrow. ``student`` takes the mean over each task's answers; the other two are of the figure itself.
-    None if the data do not give that interval.
+    Quote ``interval``. ``student`` and ``bootstrap`` are for comparison with other tools and are too narrow for few
+    tasks; None if they cannot be computed. ``student`` uses the mean over each task's answers; the other two describe
+    the figure itself.
     """
 
     value: float | None
@@ -55,7 +55,7 @@ class Figure:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Passing:
-    """pass@k or pass^k over the tasks that have ``k`` answers or more."""
+    """pass@k or pass^k over the tasks with at least ``k`` answers."""
 
     k: int
     value: float | None
@@ -67,8 +67,10 @@ class Passing:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Headline:
-    """All figures. ``detectable``: the smallest difference in score to another agent, judged on as many tasks of its
-    own with the same spread, that would show in four of five experiments; None without a spread.
+    """All figures.
+
+    ``detectable`` is the smallest difference in score to another agent, judged on the same number of other tasks with
+    the same spread, that a t test finds with a power of 0.8; None without a spread.
     """
 
     tasks: int
@@ -81,11 +83,11 @@ class Headline:
 
     @property
     def warnings(self) -> tuple[str, ...]:
-        """What a reader must know before using the intervals."""
+        """Return the warnings about the intervals."""
         if self.tasks >= FEWEST_TASKS:
             return ()
-        told = f"{self.tasks} task{'s' * (self.tasks != 1)}, fewer than {FEWEST_TASKS}"
-        return (f"with {told}, the 95 % interval takes up most of the range from 0 to 1",)
+        few = f"{self.tasks} task{'s' * (self.tasks != 1)}, fewer than {FEWEST_TASKS}"
+        return (f"with {few}, the 95 % interval takes up most of the range from 0 to 1",)
 
 
 def headline(trials: Sequence[Trial], *, resampled: bool = True) -> Headline | None:
@@ -118,22 +120,24 @@ def _success(score: float) -> float:
 
 
 def _figure(by_task: Sequence[Sequence[Trial]], worth: Callable[[float], float], *, resampled: bool) -> Figure:
-    """A mean over runs of the mean over each run's tasks, with every open answer at its lowest and at its highest."""
-    worlds = [
+    """Return the mean over runs of each run's mean over its tasks, with open answers at their lower and upper bound."""
+    bounds = [
         [[worth(one.low) for one in task] for task in by_task],
         [[worth(one.high) for one in task] for task in by_task],
     ]
     runs = [[one.run for one in task] for task in by_task]
-    (lows, weights), (highs, _) = (task_values(runs, world) for world in worlds)
+    (lows, weights), (highs, _) = (task_values(runs, scores_by_task) for scores_by_task in bounds)
     low, high = _weighted(lows, weights), _weighted(highs, weights)
     return Figure(
-        value=low if worlds[0] == worlds[1] else None,
+        value=low if bounds[0] == bounds[1] else None,
         low=low,
         high=high,
         tasks=len(by_task),
         interval=_between(lows, highs, weights=weights),
-        student=_both([student.mean_interval([fmean(values) for values in world]) for world in worlds]),
-        bootstrap=_both(_resampled(runs, worlds)) if resampled else None,
+        student=_both(
+            [student.mean_interval([fmean(values) for values in scores_by_task]) for scores_by_task in bounds]
+        ),
+        bootstrap=_both(_resampled(runs, bounds)) if resampled else None,
     )
 
 
@@ -159,23 +163,23 @@ def _weighted(values: Sequence[float], weights: Sequence[float]) -> float:
 
 
 def _between(lows: Sequence[float], highs: Sequence[float], *, weights: Sequence[float] | None = None) -> Interval:
-    """One interval that covers whatever the open answers come to."""
+    """Return one interval that covers all possible scores of the open answers."""
     first = bounded_mean(lows, weights=weights)
     last = first if highs == lows else bounded_mean(highs, weights=weights)
     return first.hull(last)
 
 
 def _resampled(
-    runs: Sequence[Sequence[str]], worlds: Sequence[Sequence[Sequence[float]]]
+    runs: Sequence[Sequence[str]], bounds: Sequence[Sequence[Sequence[float]]]
 ) -> tuple[Interval | None, Interval | None]:
-    """The bootstrap intervals of ``_over_runs`` in both worlds, which are mostly the same one."""
-    low, high = worlds
+    """Return the bootstrap intervals for the lower and the upper bounds, which are equal without open answers."""
+    low, high = bounds
     first = _bootstrap(runs, low)
     return first, first if low == high else _bootstrap(runs, high)
 
 
 def _bootstrap(runs: Sequence[Sequence[str]], values: Sequence[Sequence[float]]) -> Interval | None:
-    """None for one task, and where every answer came to the same."""
+    """Return the bootstrap interval; None if there is one task only, or all answers have the same score."""
     if len(values) < 2 or len({score for task in values for score in task}) < 2:
         return None
     import numpy as np
@@ -191,22 +195,22 @@ def _bootstrap(runs: Sequence[Sequence[str]], values: Sequence[Sequence[float]])
 
 def _passing(by_task: Sequence[Sequence[Trial]], chance: Callable[[int, int, int], float]) -> tuple[Passing, ...]:
     most = max(map(len, by_task))
-    wanted = [k for k in range(1, most + 1) if k <= _ALL_K_UP_TO or k in _FURTHER_K or k == most]
-    return tuple(_at(by_task, chance, k) for k in wanted)
+    all_k = [k for k in range(1, most + 1) if k <= _ALL_K_UP_TO or k in _FURTHER_K or k == most]
+    return tuple(_at(by_task, chance, k) for k in all_k)
 
 
 def _at(by_task: Sequence[Sequence[Trial]], chance: Callable[[int, int, int], float], k: int) -> Passing:
     enough = [task for task in by_task if len(task) >= k]
-    worlds = [
+    bounds = [
         [chance(len(task), sum(one.low == 1.0 for one in task), k) for task in enough],
         [chance(len(task), sum(one.high == 1.0 for one in task), k) for task in enough],
     ]
-    low, high = (fmean(world) for world in worlds)
-    interval = _between(*worlds)
+    low, high = (fmean(chances) for chances in bounds)
+    interval = _between(*bounds)
     return Passing(k=k, value=low if low == high else None, low=low, high=high, tasks=len(enough), interval=interval)
 
 
-def _both(worlds: Sequence[Interval | None]) -> Interval | None:
-    """One interval that holds those of both worlds, within 0..1; None unless both have one."""
-    first, second = worlds
+def _both(bounds: Sequence[Interval | None]) -> Interval | None:
+    """Return the interval that covers both, limited to 0..1; None if one is missing."""
+    first, second = bounds
     return None if first is None or second is None else first.hull(second).cut(0.0, 1.0)

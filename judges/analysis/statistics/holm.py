@@ -1,4 +1,4 @@
-"""Holm's correction: p values of many comparisons, made fit to be read side by side. Pure."""
+"""Holm's correction of p values for multiple comparisons. Pure."""
 
 from __future__ import annotations
 
@@ -6,10 +6,10 @@ from collections.abc import Sequence
 
 
 def holm(p_values: Sequence[float]) -> list[float]:
-    """Adjusted p values in the order given: a comparison holds at level a, all of them together, where its is below a.
+    """Return adjusted p values in the given order. All comparisons with a value below a hold jointly at level a.
 
     S. Holm, "A simple sequentially rejective multiple test procedure", Scandinavian Journal of Statistics 6 (1979).
-    No assumption on how the comparisons depend on each other is needed.
+    The comparisons may depend on each other in any way.
 
     >>> [round(p, 4) for p in holm([0.01, 0.04, 0.03])]
     [0.03, 0.06, 0.06]

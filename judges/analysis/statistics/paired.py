@@ -1,4 +1,4 @@
-"""Two sides judged on the same tasks, from one difference for each task. Pure."""
+"""Paired comparison of two sides on the same tasks, from one difference per task. Pure."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ from judges.analysis.statistics.sign_flip import SignFlip, sign_flip
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Paired:
-    """What ``n`` differences say of their mean. Differences of scores lie in -1..1, and so do the intervals.
+    """Figures for the mean of ``n`` paired differences. Differences of scores and their intervals are in -1..1.
 
-    ``spread`` is their standard deviation, None for one. ``detectable``: the smallest mean difference that so many
-    tasks with that spread would show in four of five experiments.
+    ``spread`` is the standard deviation, None for one difference. ``detectable`` is the smallest mean difference that a
+    paired t test over these tasks finds with a power of 0.8.
     """
 
     n: int
@@ -30,7 +30,7 @@ class Paired:
 
 
 def paired(differences: Sequence[float]) -> Paired | None:
-    """Everything about the mean of paired differences; None without a pair."""
+    """Return all figures for the mean of paired differences; None if there is no pair."""
     test = sign_flip(differences)
     if test is None:
         return None
@@ -47,13 +47,13 @@ def paired(differences: Sequence[float]) -> Paired | None:
 
 
 FEWEST_FOR_T = 30
-"""With fewer tasks the t interval of skewed differences can cover less than 93 % of the time (docs/statistics.md)."""
+"""With fewer tasks, the coverage of the t interval of skewed differences can be below 93 % (docs/statistics.md)."""
 
 
 def between_worlds(lows: Sequence[float], highs: Sequence[float]) -> Interval | None:
-    """The t interval that holds those of the two furthest worlds; None unless both have one.
+    """Return the t interval that covers those of both bounds; None if one of them is missing.
 
-    ``lows`` and ``highs`` are the least and the greatest difference each task can still have.
+    ``lows`` and ``highs`` are the lower and the upper bound of the difference of each task.
     """
     first, second = student.mean_interval(lows), student.mean_interval(highs)
     return None if first is None or second is None else _within(first.hull(second))

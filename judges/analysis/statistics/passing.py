@@ -1,4 +1,4 @@
-"""pass@k and pass^k of one task: what any of k answers, and what all of k answers, would come to. Pure."""
+"""pass@k and pass^k of one task: the probability that at least one, or all, of k answers succeed. Pure."""
 
 from __future__ import annotations
 
@@ -6,16 +6,16 @@ from math import comb
 
 
 def pass_at_k(answers: int, successes: int, k: int) -> float:
-    """The chance that at least one of ``k`` answers drawn from ``answers``, without putting back, is a success.
+    """Return the probability that at least one of ``k`` answers, drawn without replacement, is a success.
 
     The unbiased estimator of M. Chen et al., "Evaluating Large Language Models Trained on Code", arXiv 2107.03374
-    (2021), equation 1: 1 - C(n - c, k) / C(n, k). The counts are exact whole numbers, so nothing is rounded early.
+    (2021), equation 1: 1 - C(n - c, k) / C(n, k). The counts are exact integers, so only the result is rounded.
 
     >>> pass_at_k(5, 2, 2)
     0.7
 
     Raises:
-        ValueError: ``k`` is not within 1 and ``answers``, or ``successes`` not within 0 and ``answers``.
+        ValueError: ``k`` is not in 1..``answers``, or ``successes`` is not in 0..``answers``.
     """
     _check(answers, successes, k)
     all_draws = comb(answers, k)
@@ -23,7 +23,7 @@ def pass_at_k(answers: int, successes: int, k: int) -> float:
 
 
 def pass_hat_k(answers: int, successes: int, k: int) -> float:
-    """The chance that all of ``k`` answers drawn without putting back are successes: C(c, k) / C(n, k).
+    """Return the probability that all of ``k`` answers, drawn without replacement, are successes: C(c, k) / C(n, k).
 
     S. Yao et al., "tau-bench", arXiv 2406.12045 (2024), section 3 (there pass^k).
 
@@ -31,7 +31,7 @@ def pass_hat_k(answers: int, successes: int, k: int) -> float:
     0.6
 
     Raises:
-        ValueError: as ``pass_at_k``.
+        ValueError: as for ``pass_at_k``.
     """
     _check(answers, successes, k)
     return comb(successes, k) / comb(answers, k)
@@ -39,6 +39,6 @@ def pass_hat_k(answers: int, successes: int, k: int) -> float:
 
 def _check(answers: int, successes: int, k: int) -> None:
     if not 1 <= k <= answers:
-        raise ValueError(f"k is {k}, and must be from 1 to the number of answers, {answers}")
+        raise ValueError(f"k is {k}, but must be from 1 to the number of answers, {answers}")
     if not 0 <= successes <= answers:
-        raise ValueError(f"{successes} successes of {answers} answers cannot be")
+        raise ValueError(f"successes is {successes}, but must be from 0 to the number of answers, {answers}")

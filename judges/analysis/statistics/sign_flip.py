@@ -1,6 +1,7 @@
-"""The sign-flip permutation test of paired differences: had the two sides been swapped in any task, how often would the
-mean differ as much? Exact up to ``EXACT_UP_TO`` differences that are not 0, by chance with a seed beyond. Pure; numpy
-is loaded when it is needed.
+"""Sign-flip permutation test of paired differences. Pure; numpy is imported on first use.
+
+It computes how often the mean is at least as far from 0 if the two sides are swapped in any subset of the tasks. It is
+exact for up to ``EXACT_UP_TO`` nonzero differences. For more, it draws random sign patterns with a fixed seed.
 """
 
 from __future__ import annotations
@@ -16,20 +17,20 @@ if TYPE_CHECKING:
     from judges.analysis.statistics.bootstrap import Floats
 
 FEWEST_TASKS = 6
-"""With fewer tasks that differ no p is below 0.05: the smallest of five is 2 of 32 sign patterns, or 0.0625."""
+"""With fewer differing tasks, p cannot be below 0.05: for five the minimum is 2 of 32 sign patterns, or 0.0625."""
 EXACT_UP_TO = 40
-"""So many differences have 2^40 sign patterns, which two sorted halves of 2^20 sums count in under a second."""
+"""The 2^40 sign patterns of 40 differences are counted in under a second from two sorted halves of 2^20 sums each."""
 DRAWS = 100_000
 _BLOCK = 2_000
 _ROUNDING = 1e-9
-"""Sums that differ by less than this share of the largest one are the same but for rounding."""
+"""Sums that differ by less than this fraction of the largest sum are treated as equal."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SignFlip:
-    """``p`` of the two-sided test. ``patterns`` is how many sign patterns were looked at: all of them if ``exact``.
+    """Result of the two-sided test. ``patterns`` is the number of evaluated sign patterns: all of them if ``exact``.
 
-    ``n`` counts the differences that are not 0; the others have no sign to flip and change nothing.
+    ``n`` is the number of nonzero differences. Zero differences have no sign and do not affect ``p``.
     """
 
     p: float
@@ -40,15 +41,15 @@ class SignFlip:
 
     @property
     def smallest_p(self) -> float:
-        """The smallest ``p`` that so many tasks can give: all differences have the same sign."""
+        """Return the smallest possible ``p`` for ``n`` tasks, which occurs if all differences have the same sign."""
         return min(1.0, 2 / 2**self.n) if self.exact else 1 / (self.patterns + 1)
 
 
 def sign_flip(differences: Sequence[float], *, seed: int = SEED, draws: int = DRAWS) -> SignFlip | None:
-    """The two-sided test that paired differences are symmetric about 0; None without a pair.
+    """Test whether paired differences are symmetric about 0 (two-sided). None if there is no pair.
 
-    R. A. Fisher, "The Design of Experiments" (1935), section 21. Beyond ``EXACT_UP_TO`` differences patterns are
-    drawn, and the observed one is counted among them, so that ``p`` is never 0: B. Phipson, G. K. Smyth, "Permutation
+    R. A. Fisher, "The Design of Experiments" (1935), section 21. For more than ``EXACT_UP_TO`` differences, the
+    observed pattern is added to the drawn ones, so that ``p`` is never 0: B. Phipson, G. K. Smyth, "Permutation
     P-values should never be zero", Statistical Applications in Genetics and Molecular Biology 9 (2010).
     """
     if not differences:
@@ -57,7 +58,7 @@ def sign_flip(differences: Sequence[float], *, seed: int = SEED, draws: int = DR
     if not sizes:
         return SignFlip(p=1.0, n=0, exact=True, patterns=1, method="exact sign-flip: no task differs")
     observed = abs(math.fsum(differences))
-    # A pattern whose sum ties with the observed one must count, whatever order it was added up in.
+    # A pattern with the same sum as the observed one must count, despite rounding that depends on the order.
     least = observed - _ROUNDING * math.fsum(sizes)
     n = len(sizes)
     if n <= EXACT_UP_TO:
@@ -76,21 +77,21 @@ def sign_flip(differences: Sequence[float], *, seed: int = SEED, draws: int = DR
 
 
 def _counted(sizes: Sequence[float], least: float) -> int:
-    """How many of all sign patterns have a sum of at least ``least`` in size, by pairs out of two listed halves."""
+    """Count the sign patterns with an absolute sum of at least ``least``, from pairs of sums of two halves."""
     if least <= 0:
         return 1 << len(sizes)
     import numpy as np
 
     left, right = _sums(sizes[: len(sizes) // 2]), _sums(sizes[len(sizes) // 2 :])
     right.sort()
-    left.sort()  # queries in order are several times faster than at random
+    left.sort()  # sorted queries are several times faster than unsorted ones
     below = int(np.searchsorted(right, least - left, side="left").sum())
-    # Each pattern has a mirror image whose sum is the same below 0.
+    # Each pattern has a mirror image with the negative sum.
     return 2 * (len(left) * len(right) - below)
 
 
 def _sums(sizes: Sequence[float]) -> Floats:
-    """The sums under all sign patterns."""
+    """Return the sums of all sign patterns."""
     import numpy as np
 
     sums = np.zeros(1)
@@ -100,7 +101,7 @@ def _sums(sizes: Sequence[float]) -> Floats:
 
 
 def _drawn(sizes: Sequence[float], least: float, *, seed: int, draws: int) -> int:
-    """How many of ``draws`` random patterns have a sum of at least ``least`` in size."""
+    """Count the random patterns, out of ``draws``, with an absolute sum of at least ``least``."""
     import numpy as np
 
     random, values, reached = np.random.default_rng(seed), np.asarray(sizes), 0

@@ -1,4 +1,4 @@
-"""Student's t interval for a mean over tasks. Pure; scipy is loaded when a quantile is first asked for."""
+"""Student's t interval for a mean over tasks. Pure; scipy is imported on first use."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from judges.analysis.statistics.interval import LEVEL, Interval
 
 
 def mean_interval(values: Sequence[float]) -> Interval | None:
-    """The t interval for the mean of independent ``values``, one for each task: not cut to any range.
+    """Return the t interval for the mean of independent ``values``, one per task. It is not limited to a range.
 
-    None for fewer than two, and where all are the same: values without a spread do not say how sure they are.
+    None for fewer than two values or if all are equal, because the variance cannot be estimated then.
     "Student" (W. S. Gosset), "The probable error of a mean", Biometrika 6 (1908).
     """
     if len(values) < 2 or max(values) - min(values) <= 0:
@@ -23,7 +23,7 @@ def mean_interval(values: Sequence[float]) -> Interval | None:
 
 
 def quantile(freedom: float, *, level: float = LEVEL) -> float:
-    """The two-sided quantile of Student's t at ``level``.
+    """Return the two-sided quantile of Student's t distribution at ``level``.
 
     >>> round(quantile(10), 3)
     2.228

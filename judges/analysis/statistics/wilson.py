@@ -11,10 +11,10 @@ from judges.analysis.statistics.interval import Z_95, Interval
 
 
 def wilson(successes: float, trials: float, *, z: float = Z_95) -> Interval | None:
-    """Wilson's interval for ``successes`` of ``trials``; None without a trial.
+    """Return Wilson's interval for ``successes`` of ``trials``; None if there is no trial.
 
     E. B. Wilson, "Probable inference, the law of succession, and statistical inference", JASA 22 (1927). ``trials``
-    need not be whole.
+    need not be an integer.
 
     >>> found = wilson(5, 10)
     >>> round(found.low, 4), round(found.high, 4), found.method
@@ -27,7 +27,7 @@ def wilson(successes: float, trials: float, *, z: float = Z_95) -> Interval | No
     share, square = successes / trials, z * z
     middle, scale = share + square / (2 * trials), 1 + square / trials
     spread = z * math.sqrt(max(0.0, share * (1 - share)) / trials + square / (4 * trials * trials))
-    # With no success, or nothing else, that end is exactly 0, or 1; the formula leaves some rounding there.
+    # With no success, or only successes, that end is exactly 0 or 1, but the formula has a rounding error.
     low = 0.0 if successes <= 0 else max(0.0, (middle - spread) / scale)
     high = 1.0 if successes >= trials else min(1.0, (middle + spread) / scale)
     return Interval(low=low, high=high, method=f"Wilson, n = {trials:.4g}")

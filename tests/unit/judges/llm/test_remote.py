@@ -194,7 +194,7 @@ async def test_a_reply_to_a_shorter_page_says_what_came_before_it():
 
 async def test_a_shorter_page_that_does_not_support_the_claim_leaves_its_reply_with_the_refusal():
     backend = ScriptedBackend(raw("no json"), too_long(), raw(""), NO)
-    with pytest.raises(LLMRejected, match="400 too long; the part of the page") as caught:
+    with pytest.raises(LLMRejected, match="400 too long; the beginning of the page") as caught:
         await remote(backend).complete(replace(request(), messages=long_page()))
     shorter = caught.value.shorter_page
     assert shorter is not None

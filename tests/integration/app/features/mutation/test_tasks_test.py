@@ -136,11 +136,11 @@ async def test_items_that_move_up_in_a_list_are_not_missed(tmp_path: Path) -> No
     ("judge", "message"),
     [
         (NATIVE.format(body="import os; os._exit(3)"), r"exit status 3"),
-        (NATIVE.format(body="held = [bytearray(8_000_000) for _ in range(100_000)]"), "more memory than there is"),
+        (NATIVE.format(body="held = [bytearray(8_000_000) for _ in range(100_000)]"), "more memory than its limit"),
         (NATIVE.format(body="import os; os.kill(os.getpid(), 11)"), "SIGSEGV"),
         (NATIVE.format(body="import subprocess; subprocess.run(['true'])"), "Operation not permitted"),
         (NATIVE.format(body="raise ValueError('no such thing')"), "no such thing"),
-        (FREE, "questions of its own"),
+        (FREE, "sends its own prompts"),
     ],
     ids=["exits", "eats", "crashes", "starts a process", "raises", "asks freely"],
 )

@@ -123,7 +123,9 @@ async def report_of(path: Path, source: str, answer: str = ANSWER) -> FieldRepor
         )
         return native_summary(await run(judge, Answer(name="answer_1.md", text=text), tools), agent_name="a")
 
-    observed = await observe(judged, answer, file=JudgeFile(source.encode()), said="", replies={}, refuted=frozenset())
+    observed = await observe(
+        judged, answer, file=JudgeFile(source.encode()), page_text="", replies={}, refuted=frozenset()
+    )
     return report(observed)
 
 

@@ -106,7 +106,7 @@ async def test_each_change_is_expected_to_move_just_what_rests_on_it(tmp_path: P
 
     assert expected[f"citation dropped: {HERON}"] == ["heron/price", "heron/maker"]
     assert expected["section emptied: Otter"] == ["otter/price", "otter/maker"]
-    assert expected["nothing but a blank line added"] == []
+    assert expected["only a blank line added"] == []
     (swapped,) = (leaves for title, leaves in expected.items() if title.startswith("'430' replaced"))
     assert swapped == ["heron/price"]
     (renamed,) = (leaves for title, leaves in expected.items() if title.startswith("'Ida Norrstad' replaced"))
